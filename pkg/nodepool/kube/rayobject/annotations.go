@@ -13,16 +13,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// The annotations of a RayCluster that Heliostat reads. Any other under the prefix is a finding.
+// The annotations of a RayCluster that Heliostat reads. Any other annotation with the prefix is a finding.
 const (
 	annotationPrefix           = "heliostat.dev/"
 	ModeAnnotation             = annotationPrefix + "mode"
 	FreezeAnnotation           = annotationPrefix + "freeze"
 	ResourceRequestsAnnotation = annotationPrefix + "resource-requests"
-	// RequestedSinceAnnotation is when what stands in resource-requests was first asked for.
+	// RequestedSinceAnnotation is the time of the first request for what is in resource-requests.
 	RequestedSinceAnnotation = annotationPrefix + "resource-requests-since"
 	PriceAnnotation          = annotationPrefix + "price"
-	// NumGPUsSyncAnnotation says when the number of GPUs that the device plugin reports is written into the spec.
+	// NumGPUsSyncAnnotation says when Heliostat writes the number of GPUs that the device plugin reports into the spec.
 	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
 )
 
@@ -40,14 +40,14 @@ var knownAnnotations = []string{
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
 func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
 
-// readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an
-// unreadable mode is shadow and an unreadable freeze freezes.
+// readAnnotations fills in what the annotations say. An unreadable value changes as little as possible: an unreadable
+// mode is shadow, and an unreadable freeze freezes.
 func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	annotations := metadata.Texts("annotations")
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
 			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key, annotations[key],
-				"nobody reads it", "use one of "+strings.Join(knownAnnotations, ", "))
+				"Heliostat does not read it", "use one of "+strings.Join(knownAnnotations, ", "))
 		}
 	}
 	unreadable := func(key, why, fix string) {
@@ -57,7 +57,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		cluster.Mode = nodepool.Mode(mode)
 		if !cluster.Mode.Valid() {
 			cluster.Mode = nodepool.Shadow
-			unreadable(ModeAnnotation, "it is no mode; the RayCluster is planned and reported, and nothing is written", "write managed, shadow or off")
+			unreadable(ModeAnnotation, "it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing", "write managed, shadow or off")
 		}
 	}
 	switch freeze := annotations[FreezeAnnotation]; freeze {
@@ -66,12 +66,12 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		cluster.Freeze = true
 	default:
 		cluster.Freeze = true
-		unreadable(FreezeAnnotation, "it is neither true nor false; nothing is written", "write true, or remove it")
+		unreadable(FreezeAnnotation, "it is neither true nor false; Heliostat writes nothing", "write true, or remove it")
 	}
 	if text, set := annotations[nodepool.IsolationAnnotation]; set {
 		var err error
 		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
-			unreadable(nodepool.IsolationAnnotation, "it is no isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any")
+			unreadable(nodepool.IsolationAnnotation, "it is not an isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any")
 		}
 	}
 	if text := annotations[ResourceRequestsAnnotation]; text != "" {
@@ -85,13 +85,13 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		since, err := time.Parse(time.RFC3339, text)
 		cluster.RequestedSince = since
 		if err != nil {
-			unreadable(RequestedSinceAnnotation, "it is no time, so nobody is told since when resources are requested", "remove it; the next request writes it")
+			unreadable(RequestedSinceAnnotation, "it is not a time, so reports do not say since when resources are requested", "remove it; the next request writes it")
 		}
 	}
 }
 
-// priceGroups gives the groups the prices that the annotation names. A price is worth nothing in part: a plan goes by
-// prices only where every group in question has one, so an unreadable entry is told and leaves its group without.
+// priceGroups sets the prices of the groups from the annotation. An unreadable entry is a finding, and its group has no
+// price: the planner uses prices only if every group in question has one.
 func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 	text := metadata.Texts("annotations")[PriceAnnotation]
 	if text == "" {
@@ -120,13 +120,13 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 	}
 }
 
-// The annotations of a RayCluster that keep traces, so that they go on in another process. Both are W3C traceparents;
-// ScaleUpTraceAnnotation also tells when its patch was written. Nothing is decided by either.
+// The annotations of a RayCluster that hold traces, so that another process can continue them. Both are W3C
+// traceparents; ScaleUpTraceAnnotation also holds when its patch was written. No decision depends on them.
 const (
 	ScaleUpTraceAnnotation = annotationPrefix + "scale-up-trace"
-	// RequestTraceAnnotation is the call that asked for what stands in resource-requests.
+	// RequestTraceAnnotation is the trace of the call that set resource-requests.
 	RequestTraceAnnotation = annotationPrefix + "resource-requests-trace"
 )
 
-// TraceAnnotation of a ResourceRequest keeps the call that asked for it, as nodepool.OwnedRequest has it.
+// TraceAnnotation of a ResourceRequest is the trace of the call that made it, as in nodepool.OwnedRequest.
 const TraceAnnotation = annotationPrefix + "trace"

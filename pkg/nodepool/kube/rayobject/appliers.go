@@ -8,8 +8,8 @@ import (
 // FieldManager is the name under which Heliostat writes.
 const FieldManager = "heliostat"
 
-// appliers are programs that write the same manifest again and again, by words in the names of their field managers. Those that use
-// server-side apply need not stand here.
+// appliers are programs that apply the same manifest repeatedly, by words in the names of their field managers.
+// Programs that use server-side apply need no row.
 var appliers = []struct{ word, program string }{
 	{"argocd", "Argo CD"},
 	{"kustomize-controller", "Flux"},
@@ -23,11 +23,12 @@ var appliers = []struct{ word, program string }{
 	{"configsync", "Config Sync"},
 }
 
-// AppliedBy says who applies the worker groups from elsewhere and would write a number of GPUs back, or "".
+// AppliedBy returns which program applies the worker groups and would overwrite a number of GPUs, or "".
 //
-// To the API server the list of worker groups is one value (x-kubernetes-list-type is atomic), so whoever wrote any of it last owns
-// all of it; each patch of replicas takes it from an applier until that applies again. So somebody who applies other parts of the
-// spec counts too: the groups are in the same manifest (docs/reference/facts.md#owner-of-the-worker-groups).
+// To the API server the list of worker groups is one value (x-kubernetes-list-type is atomic), so the last writer of
+// any part owns all of it; each patch of replicas takes it from an applier until the applier writes again. A program
+// that applies other parts of the spec counts too: the groups are in the same manifest
+// (docs/reference/facts.md#owner-of-the-worker-groups).
 func AppliedBy(metadata Fields) string {
 	for _, entry := range metadata.Objects("managedFields") {
 		manager, operation := entry.Text("manager"), entry.Text("operation")

@@ -11,17 +11,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes of findings about how the GCS wants to be called.
+// Codes of findings about how the GCS authenticates its callers.
 const (
 	AuthTokenUnknown = "auth-token-unknown"
 	TLSSecretUnknown = "tls-secret-unknown"
-	// KubernetesTokenUnset: the GCS wants a ServiceAccount token, and Options.KubernetesTokenFile names none.
+	// KubernetesTokenUnset: the GCS requires a ServiceAccount token, and Options.KubernetesTokenFile names none.
 	KubernetesTokenUnset = "kubernetes-token-unset"
 )
 
 const tokenKey = "auth_token"
 
-// describeAuth finds out how the GCS wants to be called: from spec.authOptions and spec.tlsOptions, else from the
+// describeAuth returns how the GCS authenticates its callers: from spec.authOptions and spec.tlsOptions, else from the
 // environment of the head's Ray container (docs/reference/facts.md#token-and-tls).
 func describeAuth(spec Fields, name string, head *corev1.Pod) nodepool.Auth {
 	var ray corev1.Container
@@ -40,8 +40,8 @@ func describeAuth(spec Fields, name string, head *corev1.Pod) nodepool.Auth {
 	return auth
 }
 
-// reportEnvironment tells that a variable by which the GCS would want something more comes, or may come, from where Heliostat does not read. The
-// head is called without.
+// reportEnvironment adds a finding if a variable that makes the GCS require more comes, or may come, from a source that
+// Heliostat does not read. Heliostat then calls the head without it.
 func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string) {
 	severity, seen := raydemand.Warning, variable+" by valueFrom"
 	if v := env(ray, variable); v == nil {
@@ -54,8 +54,8 @@ func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string
 		return
 	}
 	spec.Report.Add(severity, EnvironmentUnknown, spec.at("headGroupSpec.template"), seen,
-		"its value is not read; where it makes the GCS want "+wants+", no call of Heliostat is answered",
-		"give "+variable+" as a value in env of the head's Ray container, where it wins over envFrom, or say it in spec.authOptions or spec.tlsOptions")
+		"Heliostat does not read its value; if it makes the GCS require "+wants+", all calls of Heliostat fail",
+		"give "+variable+" as a value in env of the head's Ray container, where it overrides envFrom, or use spec.authOptions or spec.tlsOptions")
 }
 
 func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
@@ -80,14 +80,14 @@ func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
 		auth.TokenSecret, auth.TokenKey = secretNameOf(name), tokenKey
 	default:
 		spec.Report.Add(raydemand.Error, AuthTokenUnknown, spec.at("headGroupSpec.template"), "RAY_AUTH_MODE=token",
-			"the GCS wants a token, and neither authOptions nor RAY_AUTH_TOKEN of the head's Ray container says which",
+			"the GCS requires a token, and neither authOptions nor RAY_AUTH_TOKEN of the head's Ray container names one",
 			"set spec.authOptions.mode: token, or RAY_AUTH_TOKEN from a Secret")
 	}
 	return auth
 }
 
-// secretNameOf is the operator's name for a cluster's own token Secret (utils.CheckName, v1.6.2): the last 50 characters,
-// and an r in place of a leading digit or punctuation mark.
+// secretNameOf returns the operator's name for a cluster's own token Secret (utils.CheckName, v1.6.2): the last 50
+// characters, with an r instead of a leading digit or punctuation mark.
 func secretNameOf(cluster string) string {
 	name := cluster[max(0, len(cluster)-50):]
 	if name == "" {
@@ -99,8 +99,8 @@ func secretNameOf(cluster string) string {
 	return name
 }
 
-// tlsSecret names the Secret with a certificate that the GCS accepts: the worker's of KubeRay's tlsOptions, or the one that the
-// head's own RAY_TLS_SERVER_CERT is mounted from.
+// tlsSecret returns the Secret with a certificate that the GCS accepts: the worker's of KubeRay's tlsOptions, or the
+// one that holds the head's own RAY_TLS_SERVER_CERT.
 func tlsSecret(spec Fields, name string, ray corev1.Container, volumes []corev1.Volume) string {
 	if spec.Object("tlsOptions").Flag("enabled") {
 		return "ray-worker-secret-" + name
@@ -122,13 +122,13 @@ func tlsSecret(spec Fields, name string, ray corev1.Container, volumes []corev1.
 		}
 	}
 	spec.Report.Add(raydemand.Error, TLSSecretUnknown, spec.at("headGroupSpec.template"), "RAY_USE_TLS="+use.Value,
-		"the GCS wants mutual TLS, and RAY_TLS_SERVER_CERT does not lie on a volume from a Secret",
+		"the GCS requires mutual TLS, and RAY_TLS_SERVER_CERT is not on a volume from a Secret",
 		"mount the certificates from a Secret with tls.crt, tls.key and ca.crt")
 	return ""
 }
 
 func env(c corev1.Container, name string) *corev1.EnvVar {
-	// The last of equal names wins in Kubernetes.
+	// In Kubernetes, the last of equal names wins.
 	for i := len(c.Env) - 1; i >= 0; i-- {
 		if c.Env[i].Name == name {
 			return &c.Env[i]

@@ -31,7 +31,7 @@ func TestWhatIsWrongWithoutEndIsToldBriefly(t *testing.T) {
 		t.Errorf("the findings are %d bytes long", size)
 	}
 	text := fmt.Sprint(cluster.Findings)
-	for _, want := range []string{"9997 more entries are left out", "480 more of this kind are not listed", "(20001 bytes)"} {
+	for _, want := range []string{"9997 more entries are ignored", "480 more of this kind are not listed", "(20001 bytes)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nobody is told %q", want)
 		}

@@ -12,10 +12,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PodsRefused marks a group of which the API server refuses every pod.
+// PodsRefused marks a group whose pods the API server rejects.
 const PodsRefused = "pods-refused"
 
-// container is what matters of a container in a pod template.
+// container is the part of a container in a pod template that Heliostat reads.
 type container struct {
 	command, args    []string
 	env              map[string]envVar
@@ -24,16 +24,16 @@ type container struct {
 	claims           int
 }
 
-// envVar is a variable's literal value, or where it comes from; maybe: it comes from there or is not set.
+// envVar is a variable's literal value, or its source. If maybe is set, the source may not have the variable.
 type envVar struct {
 	value, from string
 	maybe       bool
 }
 
-// envSource is a ConfigMap or Secret, which is not read; its keys with the prefix are variables.
+// envSource is a ConfigMap or Secret, which Heliostat does not read. Its keys become variables with the prefix.
 type envSource struct{ prefix, name string }
 
-// variable is what a variable is set to. Kubernetes lets env win over envFrom.
+// variable returns what sets a variable. In Kubernetes, env overrides envFrom.
 func (c container) variable(name string) envVar {
 	if v, set := c.env[name]; set {
 		return v
@@ -54,7 +54,7 @@ func decodeContainer(f Fields) container {
 		claims: len(resources.Objects("claims")),
 	}
 	for _, v := range f.Objects("env") {
-		// A name that stands twice: Kubernetes lets the last one win.
+		// In Kubernetes, the last of equal names wins.
 		read := envVar{value: v.Text("value")}
 		if v.Has("valueFrom") {
 			read.from = "valueFrom"
@@ -71,7 +71,7 @@ func decodeContainer(f Fields) container {
 	return c
 }
 
-// quantities reads a resource list. The API server stores a YAML number as a number, so both forms are read.
+// quantities reads a resource list. The API server stores a YAML number as a number, so both forms occur.
 func quantities(f Fields, name string) map[string]resource.Quantity {
 	values := f.Members(name)
 	list := make(map[string]resource.Quantity, len(values))
@@ -86,13 +86,13 @@ func quantities(f Fields, name string) map[string]resource.Quantity {
 	return list
 }
 
-// script is the container's own command line, joined the way the operator joins it.
+// script returns the container's own command line, joined the way the operator joins it.
 func (c container) script() string {
 	return strings.Join(slices.Concat(c.command, c.args), " ")
 }
 
-// checkExtendedResources reports what makes the API server refuse the pod: resources such as nvidia.com/gpu want whole
-// numbers and equal requests and limits.
+// checkExtendedResources reports what makes the API server reject the pod: resources such as nvidia.com/gpu require
+// whole numbers, and equal requests and limits.
 func (c container) checkExtendedResources(f Fields) {
 	names := slices.Sorted(maps.Keys(c.limits))
 	for name := range c.requests {
@@ -110,17 +110,17 @@ func (c container) checkExtendedResources(f Fields) {
 		why := ""
 		switch {
 		case !limited:
-			why = "it stands in requests only, and a limit is required"
+			why = "it is in requests only, and a limit is required"
 		case requested && request.Cmp(limit) != 0:
 			why = "its request and its limit differ"
 		case limit.MilliValue()%1000 != 0:
 			why = "it is not a whole number"
 		case limit.Sign() < 0:
-			why = "it is less than nothing"
+			why = "it is negative"
 		}
 		if why != "" {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources.limits")+"."+name, limit.String(),
-				why+", so the API server refuses every pod of the group", "give it a whole number in limits, and the same or none in requests")
+				why+", so the API server rejects every pod of the group", "set a whole number in limits, and the same or none in requests")
 		}
 	}
 }

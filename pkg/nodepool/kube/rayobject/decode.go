@@ -16,13 +16,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Cluster converts one RayCluster and its pods, as a reader of nodes understands names of resources. It never fails: what cannot be read is a finding of
-// this cluster.
+// Cluster converts a RayCluster and its pods. The reader knows the names of resources. Cluster never fails: a field
+// that cannot be read is a finding of this cluster.
 func Cluster(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
 	return Join(Decode(reader, rayCluster), pods)
 }
 
-// DecodeManifest converts a manifest, YAML or JSON, without pods. The error says that it is no RayCluster at all.
+// DecodeManifest converts a manifest, YAML or JSON, without pods. It returns an error if the manifest is not a
+// RayCluster.
 func DecodeManifest(reader nodegpu.Reader, manifest []byte) (nodepool.Cluster, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
@@ -37,8 +38,8 @@ func DecodeManifest(reader nodegpu.Reader, manifest []byte) (nodepool.Cluster, e
 	return Cluster(reader, &unstructured.Unstructured{Object: object}, nil), nil
 }
 
-// Decoded is what a RayCluster object says by itself. It is kept as long as the object does not change, and never
-// modified: join works on a copy.
+// Decoded is what a RayCluster object says without its pods. It never changes, so callers can keep it as long as the
+// object stays the same: Join works on a copy.
 type Decoded struct {
 	Cluster   nodepool.Cluster
 	Ownership Ownership
@@ -50,7 +51,7 @@ func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
 	return Decode(nodegpu.Reader{}, rayCluster)
 }
 
-// Decode knows the resources that the reader knows.
+// Decode converts a RayCluster object. The reader knows the names of resources.
 func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	report := &finding.List{Object: "RayCluster " + key.String()}
@@ -84,7 +85,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	return Decoded{Cluster: cluster, Ownership: ownershipOf(metadata, spec), Object: rayCluster.Object, Findings: report.All}
 }
 
-// Join adds the pods to a decoded object.
+// Join returns a cluster with its pods.
 func Join(d Decoded, pods []*corev1.Pod) nodepool.Cluster {
 	cluster := d.Cluster
 	cluster.Groups = slices.Clone(cluster.Groups)
@@ -106,7 +107,7 @@ func Join(d Decoded, pods []*corev1.Pod) nodepool.Cluster {
 	return cluster
 }
 
-// ownerOf names the RayJob or RayService that controls the RayCluster.
+// ownerOf returns the RayJob or RayService that controls the RayCluster.
 func ownerOf(metadata Fields) nodepool.Owner {
 	for _, reference := range metadata.Objects("ownerReferences") {
 		if kind := reference.Text("kind"); kind == "RayJob" || kind == "RayService" {

@@ -6,15 +6,15 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes of findings about what a worker group's pods will announce.
+// Codes of findings about the resources that a worker group's pods report to Ray.
 const (
-	// RayStartFails: `ray start` on the group's pods ends with an error.
+	// RayStartFails: `ray start` fails on the group's pods.
 	RayStartFails = "ray-start-fails"
-	// ResourceUnknown: a resource is not on the command line; Ray detects it on the machine.
+	// ResourceUnknown: the command line does not set a resource, so Ray detects it on the machine.
 	ResourceUnknown = "resource-unknown"
 	// StartCommandUnknown: the container's own command does not show how it starts Ray.
 	StartCommandUnknown = "start-command-unknown"
-	// EnvironmentUnknown: a variable that decides comes, or may come, from a ConfigMap or a Secret.
+	// EnvironmentUnknown: a variable that sets resources comes, or may come, from a ConfigMap or a Secret.
 	EnvironmentUnknown = "environment-unknown"
 )
 
@@ -23,17 +23,17 @@ const (
 	overrideResources   = "RAY_OVERRIDE_RESOURCES"
 )
 
-// effectiveResources derives what a new pod of a group announces: what the operator passes to `ray start`, or what the
-// container's own command does, and what Ray makes of it. A resource that nothing names is absent, and a finding
+// effectiveResources returns the resources that a new pod of a group reports to Ray: from the flags that the operator
+// passes to `ray start`, or from the container's own command. A resource that nothing sets is absent, and a finding
 // says that Ray will detect it.
 func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	template := group.Object("template").Object("spec")
 	containers := template.Objects("containers")
 	if len(containers) == 0 {
-		// The operator refuses such a spec; see refusals.
+		// The operator rejects such a spec; see reportRefusals.
 		return raydemand.Bundle{}
 	}
-	// Container 0 is the Ray container whatever its name.
+	// Container 0 is the Ray container, whatever its name.
 	c := decodeContainer(containers[0])
 	for _, other := range containers {
 		decodeContainer(other).checkExtendedResources(other)
@@ -42,7 +42,7 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	words, known := startWords(c, params, ownCommand)
 	if !known {
 		group.Report.Add(raydemand.Warning, StartCommandUnknown, containers[0].at("command"), c.script(),
-			"the command does not show how Ray is started, so its resources are unknown until a node of the group has joined",
+			"the command does not show how it starts Ray, so the resources of a worker are unknown until a node of the group has joined",
 			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
 		return raydemand.Bundle{}
 	}
@@ -54,7 +54,7 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	said := rayResourcesOf(words, override)
 	if said.failure != "" {
 		group.Report.Add(raydemand.Error, RayStartFails, group.Path().String(), strings.Join(words, " "),
-			"`ray start` ends with an error: "+said.failure, "mend rayStartParams, the group's resources or its command")
+			"`ray start` fails: "+said.failure, "correct rayStartParams, the group's resources or its command")
 		return raydemand.Bundle{}
 	}
 	addSliceHead(said.bundle, template)
@@ -62,7 +62,7 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	return said.bundle
 }
 
-// startWords returns the words behind `ray start`: the operator's, or those of a command that starts Ray itself.
+// startWords returns the arguments of `ray start`: the operator's, or those of a command that starts Ray itself.
 func startWords(c container, params map[string]string, ownCommand bool) (words []string, known bool) {
 	script := c.script()
 	_, own, startsRay := strings.Cut(script, "ray start")
@@ -84,21 +84,21 @@ func startWords(c container, params map[string]string, ownCommand bool) (words [
 	return nil, false
 }
 
-// reportOverride tells that resources come from where Heliostat does not read. What envFrom may bring is planned without: most such sources
-// have other variables, and the first worker that joins shows what it has.
+// reportOverride reports that resources come from a source that Heliostat does not read. The planner ignores what
+// envFrom may set: most such sources set other variables, and the first worker that joins shows its resources.
 func reportOverride(container Fields, override envVar) {
 	switch {
 	case override.maybe:
 		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
-			"it is not read, and may set "+overrideResources+", which goes before all that says what a worker has",
+			"Heliostat does not read it, and it may set "+overrideResources+", which overrides everything else that sets a worker's resources",
 			"if it does not, set "+overrideResources+` to "" in env, which wins over envFrom, or give envFrom a prefix; if it does, move it to env`)
 	case override.from != "":
 		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"), overrideResources+" by "+override.from,
-			"its value is not read, so what a worker has is unknown until a node of the group has joined", "give "+overrideResources+" as a value")
+			"Heliostat does not read its value, so the resources of a worker are unknown until a node of the group has joined", "give "+overrideResources+" as a value")
 	}
 }
 
-// reportUnknown tells which amounts Ray will detect. GPU is only worth a word where the pod may hold one.
+// reportUnknown reports which amounts Ray will detect. GPU is reported only if the pod may have one.
 func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 	for _, resource := range []struct{ name, flag string }{{raydemand.CPU, numCPUs}, {raydemand.Memory, memory}, {raydemand.GPU, numGPUs}} {
 		if _, named := said[resource.name]; named {
@@ -111,12 +111,12 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 			}
 		}
 		group.Report.Add(raydemand.Warning, ResourceUnknown, group.Path().String(), hint,
-			"nothing says how much "+resource.name+" a worker has; Ray detects it on the machine, and until then nothing that asks for it starts this group",
+			"nothing sets how much "+resource.name+" a worker has; Ray detects it on the machine, and until then no demand for it starts this group",
 			"set a limit, or rayStartParams."+resource.flag)
 	}
 }
 
-// acceleratorHint names what makes a pod likely to see GPUs although no flag counts them, or "".
+// acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
 func acceleratorHint(template Fields, c container) string {
 	for name, quantity := range c.limits {
 		if !quantity.IsZero() && (strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "gpu.")) {

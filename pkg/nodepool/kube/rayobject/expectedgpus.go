@@ -14,24 +14,26 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler plans a group with another number of GPUs than its pods announce.
+// RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler expects another number of GPUs from a group
+// than its pods report.
 const RayAutoscalerDiffers = "ray-autoscaler-differs"
 
-// reportExpectedGPUs tells where Ray's own autoscaler would plan with other GPUs than what a pod announces: it takes a group of MIG
-// slices for one without GPUs, and leaves it at zero. It is told for those who run it, or may again.
+// reportExpectedGPUs reports if Ray's own autoscaler expects another number of GPUs than a pod reports. For example, it
+// sees a group of MIG slices as one without GPUs, and leaves it at zero. The finding is for users who run that
+// autoscaler, or may again.
 func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
 	believed := gpusExpectedByRay(group)
 	announced, passed := g.Resources[raydemand.GPU]
 	if !passed || believed == announced || g.Broken {
 		return
 	}
-	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(g.GPUs.Field), fmt.Sprintf("announced %s, Ray's autoscaler plans with %s", announced, believed),
-		"Ray's own autoscaler reads the spec by other rules than the operator, so there it would start this group for the wrong demand or for none; Heliostat plans with what is announced",
-		fmt.Sprintf("declare in %s how many GPUs a worker gets, and both agree: %s, as announced, or the number of %s where that is told", rayField(group), announced, nodepool.NumGPUsMismatch))
+	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(g.GPUs.Field), fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", announced, believed),
+		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the wrong demand or for none; Heliostat plans with what pods report",
+		fmt.Sprintf("set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding %s if there is one", rayField(group), announced, nodepool.NumGPUsMismatch))
 }
 
-// gpusExpectedByRay is the number of GPUs that Ray's own autoscaler plans a group with (Ray 2.60.0,
-// autoscaling_config.py, _get_ray_resources_from_group_spec). First hit wins:
+// gpusExpectedByRay returns the number of GPUs that Ray's own autoscaler expects from a pod of a group (Ray 2.60.0,
+// autoscaling_config.py, _get_ray_resources_from_group_spec). The first match wins:
 //
 //	key GPU of the string rayStartParams.resources > GPU of the group's field resources > rayStartParams.num-gpus >
 //	the first limit of container 0, and then request, that ends with gpu and is above zero
@@ -67,7 +69,7 @@ func gpusExpectedByRay(group Fields) raydemand.Amount {
 	return 0
 }
 
-// rayField is where both Ray's autoscaler and the operator read a number.
+// rayField returns the field that both Ray's autoscaler and the operator read a number from.
 func rayField(group Fields) string {
 	if len(group.Texts("resources")) > 0 {
 		return "resources." + raydemand.GPU

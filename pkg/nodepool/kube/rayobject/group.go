@@ -14,7 +14,7 @@ import (
 
 // Codes of findings about worker groups.
 const (
-	// GroupUnnamed and GroupDuplicate: a group cannot be told from another.
+	// GroupUnnamed and GroupDuplicate: a group cannot be distinguished from another.
 	GroupUnnamed   = "group-unnamed"
 	GroupDuplicate = "group-duplicate"
 	// MinAboveMax: minReplicas is above maxReplicas, or one of them is negative.
@@ -23,7 +23,7 @@ const (
 	IdleTimeoutNegative = "idle-timeout-negative"
 )
 
-// decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
+// decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches use.
 func decodeGroups(reader nodegpu.Reader, spec Fields, ownCommand bool) []nodepool.WorkerGroup {
 	entries := spec.Objects("workerGroupSpecs")
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
@@ -33,7 +33,7 @@ func decodeGroups(reader nodegpu.Reader, spec Fields, ownCommand bool) []nodepoo
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
 			entry.Report.Add(raydemand.Error, GroupDuplicate, entry.at("groupName"), group.Name,
-				"two groups of one name share their pods, and the operator creates for one what it deletes for the other",
+				"two groups with the same name share their pods, and the operator creates for one what it deletes for the other",
 				"give each group a name of its own")
 		} else {
 			byName[group.Name] = i
@@ -77,12 +77,12 @@ func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) no
 
 func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	if group.Name == "" {
-		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "", "a group without a name has no pods that could be found", "name it")
+		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "", "Heliostat cannot find the pods of a group without a name", "name it")
 	}
 	if group.Min < 0 || group.Max < 0 || group.Min > group.Max {
 		f.Report.Add(raydemand.Error, MinAboveMax, f.at("minReplicas"),
 			fmt.Sprintf("minReplicas %d, maxReplicas %d", group.Min, group.Max),
-			"the operator refuses the spec and leaves the whole cluster alone, all groups, without a word in its status",
+			"the operator rejects the spec and stops working on all groups of the cluster, and its status does not say so",
 			"make 0 <= minReplicas <= maxReplicas")
 	}
 	if group.NumOfHosts < 1 {
@@ -91,7 +91,7 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	}
 	if group.NumOfHosts > nodepool.MostHosts {
 		f.Report.Add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
-			"no cluster holds one replica of so many pods, so the group is not planned",
+			"no cluster can hold a replica of so many pods, so Heliostat does not plan the group",
 			fmt.Sprintf("set it to at most %d", nodepool.MostHosts))
 	}
 }
@@ -100,18 +100,18 @@ func templateOverwritesCommand(group Fields) bool {
 	return strings.EqualFold(group.Object("template").Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 }
 
-// idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so below 0 it means what 0 means.
+// idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so a negative value means the same as 0.
 func idleTimeout(f Fields) time.Duration {
 	const field, absent = "idleTimeoutSeconds", 60
 	n := f.Int32(field, absent)
 	if n < 0 {
 		f.Report.Add(raydemand.Warning, IdleTimeoutNegative, f.at(field), fmt.Sprint(n),
-			"a worker goes as soon as Ray calls it idle, as with 0", "say how many seconds a worker may be idle")
+			"Heliostat removes a worker as soon as Ray reports it idle, as with 0", "set how many seconds a worker may be idle")
 	}
 	return time.Duration(max(n, 0)) * time.Second
 }
 
-// ReportTemplate adds findings about a group's pod template, of which the pure code knows the resource or variable alone.
+// ReportTemplate adds findings about a group's pod template. Their fields name a resource or a variable alone.
 func ReportTemplate(report *finding.List, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
 	for _, f := range list {
 		report.Add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field), f.Seen, f.Why, f.Fix)

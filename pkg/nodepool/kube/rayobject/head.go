@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Names that the KubeRay operator gives.
+// Names that the KubeRay operator sets.
 const (
 	ClusterLabel        = "ray.io/cluster"
 	nodeTypeLabel       = "ray.io/node-type"
@@ -22,12 +22,12 @@ const (
 	defaultGCSPort      = 6379
 )
 
-// SidecarEnv names a variable that, set to anything on the container named autoscaler, says that Heliostat runs there. An image whose
-// reference contains "heliostat" says the same; the variable is for mirrored images of another name.
+// SidecarEnv is a variable on the container named autoscaler. Any value says that Heliostat runs there. An image whose
+// reference contains "heliostat" says the same; the variable is for mirrored images with another name.
 const SidecarEnv = "HELIOSTAT_SIDECAR"
 
-// headOf picks the head among the pods: of several, as when one ends and its successor starts, the one that stays, then
-// the younger one.
+// headOf returns the head among the pods. While one head terminates and its successor starts, it prefers the one that
+// stays, then the younger one.
 func headOf(pods []*corev1.Pod) *corev1.Pod {
 	var head *corev1.Pod
 	for _, pod := range pods {
@@ -44,8 +44,8 @@ func headOf(pods []*corev1.Pod) *corev1.Pod {
 
 func terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
-// describeHead joins what the pod shows with what the RayCluster says. The pod's own IP comes first: status.head lags
-// behind by a reconcile of the operator.
+// describeHead combines the pod with the RayCluster. The pod's own IP comes first: status.head lags behind by one
+// reconcile of the operator.
 func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepool.Head {
 	status := object.Object("status").Object("head")
 	service := status.Text("serviceName")
@@ -71,7 +71,8 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	return head
 }
 
-// gcsPort is rayStartParams.port, which `ray start --head` listens on, else the container port named gcs-server, else 6379.
+// gcsPort returns rayStartParams.port, which `ray start --head` listens on, else the container port named gcs-server,
+// else 6379.
 func gcsPort(head Fields, pod *corev1.Pod) int32 {
 	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {
 		return int32(port)
@@ -86,10 +87,10 @@ func gcsPort(head Fields, pod *corev1.Pod) int32 {
 	return defaultGCSPort
 }
 
-// sidecar looks at the head pod's containers and not at the spec: after enableInTreeAutoscaling was toggled the two
-// disagree, both ways, until the head pod is made anew (docs/reference/facts.md#sidecar-after-a-toggle). A container that
-// waits or crashes will come back and counts as alive; one that ended in a pod that never restarts does not. A command
-// without kuberay-autoscaler is a sidecar that somebody has neutralised.
+// sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,
+// in both directions, until the operator recreates the head pod (docs/reference/facts.md#sidecar-after-a-toggle). A
+// container that waits or crashes will come back, so it counts as alive; one that ended in a pod that never restarts
+// does not. A command without kuberay-autoscaler is a sidecar that a user disabled.
 func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
 	for _, c := range pod.Spec.Containers {
 		if c.Name != autoscalerContainer || ended(pod, c.Name) {

@@ -14,8 +14,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gpuSpec reads what a group's spec says about GPUs: what somebody declared, and what comes to stand behind --num-gpus. Where both the
-// group's field resources and rayStartParams name a number the operator refuses the spec; the field would win.
+// gpuSpec reads what a group's spec says about GPUs: the declared number, and the value of --num-gpus. If both the
+// group's field resources and rayStartParams set a number, the operator rejects the spec; otherwise the field would
+// win.
 func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
 	spec := nodepool.GPUSpec{Field: GPUField(resources)}
@@ -31,10 +32,10 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 			spec.Limits[name] = units.Amount(quantity)
 		}
 	}
-	silent := group.silent() // told by effectiveResources already
+	silent := group.silent() // effectiveResources has reported the faults
 	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
 	if !known {
-		spec.Fixed = "the container's own command decides, and does not show how it starts Ray"
+		spec.Fixed = "the container's own command sets the number, and does not show how it starts Ray"
 		return spec
 	}
 	spec.Derived = flagGPUs(words)
@@ -46,13 +47,13 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 		}
 	}
 	if overridesGPU(c.env[overrideResources]) {
-		spec.Fixed = "the container's variable " + overrideResources + " decides: change GPU there"
+		spec.Fixed = "the container's variable " + overrideResources + " sets the number: change GPU there"
 	}
 	return spec
 }
 
-// GPUField is where a number of GPUs belongs in a group. The operator takes it from the field resources where there is one, and there
-// from any key that it takes for GPUs; writing a second such key would leave open which one counts.
+// GPUField returns the field for a group's number of GPUs. The operator reads the field resources if it is set, with
+// any key that it counts as GPUs; a second such key would leave open which one counts.
 func GPUField(resources map[string]string) string {
 	if len(resources) == 0 {
 		return "rayStartParams." + numGPUs
@@ -84,9 +85,9 @@ func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, strin
 	return &amount, "rayStartParams." + numGPUs
 }
 
-// flagGPUs is the value of --num-gpus, nil when it is absent or `ray start` would not take it.
+// flagGPUs returns the value of --num-gpus, or nil if it is absent or `ray start` does not accept it.
 func flagGPUs(words []string) *raydemand.Amount {
-	flags, _ := parseFlags(words) // none of words that `ray start` refuses
+	flags, _ := parseFlags(words) // empty if `ray start` does not accept the words
 	text, set := flags[numGPUs]
 	if !set {
 		return nil
@@ -99,7 +100,7 @@ func flagGPUs(words []string) *raydemand.Amount {
 	return &amount
 }
 
-// derivedBy tells which of its sources the operator takes the flag from.
+// derivedBy returns the source from which the operator derives the flag.
 func derivedBy(spec nodepool.GPUSpec, c container) string {
 	switch {
 	case spec.Derived == nil:

@@ -63,7 +63,7 @@ func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 		"user-cmd-with-ray-start": {Derived: &three, DerivedBy: "the container's command", Field: "rayStartParams.num-gpus",
 			Fixed: "the container's own command starts Ray: change --num-gpus there"},
 		"env-ray-preset": {Derived: &one, DerivedBy: "limit nvidia.com/gpu", Field: "rayStartParams.num-gpus",
-			Fixed: "the container's variable RAY_OVERRIDE_RESOURCES decides: change GPU there"},
+			Fixed: "the container's variable RAY_OVERRIDE_RESOURCES sets the number: change GPU there"},
 	}
 	eachFixture(t, func(t *testing.T, f fixture) {
 		_, name, _ := strings.Cut(t.Name(), "/")

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// syncGroups gives the groups the modes that the annotation num-gpus-sync names: one word for all of them, or a JSON object of
-// words by group. What cannot be read is report, which writes nothing.
+// syncGroups sets the modes of the groups from the annotation num-gpus-sync: one word for all groups, or a JSON object
+// of words by group. An unreadable value means report, which writes nothing.
 func syncGroups(metadata Fields, cluster *nodepool.Cluster) {
 	for i := range cluster.Groups {
 		cluster.Groups[i].NumGPUsSync = nodepool.SyncReport
@@ -23,7 +23,7 @@ func syncGroups(metadata Fields, cluster *nodepool.Cluster) {
 	}
 	unreadable := func(why string) {
 		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+NumGPUsSyncAnnotation, text,
-			why+"; nothing is written there", `write report, when-empty or enforce, or for example {"gpu": "when-empty", "cpu": "report"}`)
+			why+"; Heliostat writes nothing there", `write report, when-empty or enforce, or for example {"gpu": "when-empty", "cpu": "report"}`)
 	}
 	if !strings.HasPrefix(text, "{") {
 		mode := nodepool.SyncMode(text)

@@ -3,13 +3,13 @@ package rayobject
 // Ownership is what a RayCluster itself says about its owners.
 type Ownership struct {
 	Controller Controller
-	// Elastic and the queue that Kueue wrote into the pod templates, see admittedQueue.
+	// Elastic and the queue that Kueue wrote into the pod templates; see admittedQueue.
 	Elastic  bool
 	Queue    string
 	Admitted bool
 }
 
-// Controller is the ownerReference with controller: true; the zero value is none.
+// Controller is the ownerReference with controller: true, or the zero value if there is none.
 type Controller struct {
 	APIVersion, Kind, Name, UID string
 }

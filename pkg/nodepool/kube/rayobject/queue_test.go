@@ -35,7 +35,7 @@ func TestARayClusterTellsOfItsQueue(t *testing.T) {
 	elastic := own
 	elastic.Elastic = true
 	child := nodepool.Queue{Name: "research",
-		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train made",
+		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train created",
 		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}}
 	for name, c := range map[string]struct {
 		metadata  string

@@ -15,15 +15,15 @@ import (
 // maxQuantity is Ray's MAX_RESOURCE_QUANTITY.
 const maxQuantity = 100e12
 
-// rayResources is what a Ray node will announce, as far as its command line tells.
+// rayResources are the resources that a Ray node reports, as far as its command line sets them.
 type rayResources struct {
 	bundle raydemand.Bundle
-	// failure is why `ray start` ends with an error; empty when it starts.
+	// failure is why `ray start` fails; empty if it starts.
 	failure string
 }
 
-// rayResourcesOf reads the words behind `ray start` the way Ray 2.60 does (its option parser, RayParams and
-// ResourceAndLabelSpec). What no flag names is detected on the machine and absent here.
+// rayResourcesOf reads the arguments of `ray start` the way Ray 2.60 does (its option parser, RayParams and
+// ResourceAndLabelSpec). Ray detects on the machine what no flag sets; such a resource is absent here.
 func rayResourcesOf(words []string, override envVar) rayResources {
 	flags, failure := parseFlags(words)
 	if failure != "" {
@@ -55,7 +55,7 @@ func rayResourcesOf(words []string, override envVar) rayResources {
 	return rayResources{bundle: b}
 }
 
-// parseFlags accepts --name=value, --name value and bare --name. Anything else ends `ray start` with a usage error.
+// parseFlags accepts --name=value, --name value and bare --name. `ray start` fails with a usage error on anything else.
 func parseFlags(words []string) (map[string]string, string) {
 	flags := map[string]string{}
 	for i := 0; i < len(words); i++ {
@@ -71,7 +71,7 @@ func parseFlags(words []string) (map[string]string, string) {
 			i++
 			value = words[i]
 		} else if !assigned && i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
-			i++ // the value of a flag that says nothing about resources
+			i++ // the value of a flag that does not set resources
 		}
 		flags[name] = value
 	}
@@ -105,7 +105,7 @@ func addCustom(b raydemand.Bundle, text string) string {
 	return ""
 }
 
-// applyOverride lays RAY_OVERRIDE_RESOURCES over the flags: Ray announces it instead of them, name by name.
+// applyOverride applies RAY_OVERRIDE_RESOURCES, which replaces the flags resource by resource.
 func applyOverride(b raydemand.Bundle, override envVar) string {
 	if override.value == "" {
 		return ""
@@ -130,7 +130,7 @@ func applyOverride(b raydemand.Bundle, override envVar) string {
 func customAmount(where, name string, value float64) (raydemand.Amount, string) {
 	switch {
 	case value != math.Trunc(value):
-		return 0, fmt.Sprintf("%s: %s is %v, and Ray takes whole numbers only", where, name, value)
+		return 0, fmt.Sprintf("%s: %s is %v, and Ray accepts whole numbers only", where, name, value)
 	case value < 0:
 		return 0, fmt.Sprintf("%s: %s is negative", where, name)
 	case value > maxQuantity:

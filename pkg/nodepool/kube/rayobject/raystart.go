@@ -13,10 +13,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// QuantityIgnored marks an entry of a group's field resources that is no quantity: the operator skips it.
+// QuantityIgnored marks an entry of a group's field resources that is not a quantity. The operator ignores it.
 const QuantityIgnored = "quantity-ignored"
 
-// The flags of `ray start` that say what a node has.
+// The flags of `ray start` that set a node's resources.
 const (
 	numCPUs       = "num-cpus"
 	numGPUs       = "num-gpus"
@@ -38,7 +38,7 @@ func countsAsGPU(name string) bool {
 }
 
 // startParams completes rayStartParams the way the operator v1.6.2 does before it writes the `ray start` command
-// (docs/reference/facts.md#flags-of-ray-start). First hit wins, per flag:
+// (docs/reference/facts.md#flags-of-ray-start). For each flag, the first match wins:
 //
 //	group field resources > rayStartParams > limits of container 0 > requests of container 0 (CPU only)
 func startParams(params, groupResources map[string]string, c container, f Fields) map[string]string {
@@ -74,7 +74,7 @@ func fromGroupField(params, groupResources map[string]string, f Fields) {
 		quantity, err := resource.ParseQuantity(groupResources[name])
 		if err != nil {
 			f.Report.Add(raydemand.Warning, QuantityIgnored, f.at("resources")+"."+name, groupResources[name],
-				"it is no quantity; the operator skips it", "write a whole number")
+				"it is not a quantity; the operator ignores it", "write a whole number")
 			continue
 		}
 		switch lower := strings.ToLower(name); {
@@ -94,7 +94,7 @@ func fromGroupField(params, groupResources map[string]string, f Fields) {
 }
 
 // fromAccelerators adds num-gpus from the first GPU key with a value, in byte order, and the first TPU or Neuron key.
-// A resources string that is not plain JSON in quotes makes the operator give up on all of them.
+// If the resources string is not plain JSON in quotes, the operator adds none of them.
 func fromAccelerators(params map[string]string, limits map[string]resource.Quantity) {
 	custom := map[string]float64{}
 	if text, set := params[resourcesFlag]; set {
@@ -126,13 +126,13 @@ func fromAccelerators(params map[string]string, limits map[string]resource.Quant
 
 func writeResources(params map[string]string, custom map[string]float64) {
 	text, err := json.Marshal(custom)
-	if err != nil { // only NaN and infinities, which no quantity is
+	if err != nil { // only NaN and infinities fail, and no quantity is one
 		return
 	}
 	params[resourcesFlag] = "'" + string(text) + "'"
 }
 
-// startScript writes the flags of `ray start` as the operator does: sorted, true as a bare flag, false left out.
+// startScript writes the flags of `ray start` as the operator does: sorted, true as a bare flag, false omitted.
 func startScript(params map[string]string) string {
 	var script strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(params)) {

@@ -9,11 +9,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// MaxRequestsBytes bounds the annotation resource-requests. Kubernetes allows 256 KiB for all annotations of an object, and
-// kubectl keeps a copy of the whole object in one of them.
+// MaxRequestsBytes bounds the annotation resource-requests. Kubernetes allows 256 KiB for all annotations of an object,
+// and kubectl keeps a copy of the whole object in one of them.
 const MaxRequestsBytes = 64 << 10
 
-// EncodeRequests are the annotations that keep requests; nil removes one.
+// EncodeRequests returns the annotations that hold requests; a nil value removes an annotation.
 func EncodeRequests(requests []raydemand.Request, since time.Time) (map[string]any, error) {
 	annotations := map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}
 	if len(requests) == 0 {
@@ -33,13 +33,13 @@ func EncodeRequests(requests []raydemand.Request, since time.Time) (map[string]a
 	return annotations, nil
 }
 
-// maxRequestCount bounds one entry of resource-requests; a larger number is a slip, not a cluster.
+// maxRequestCount bounds one entry of resource-requests; a larger number is a mistake.
 const maxRequestCount = 1_000_000
 
-// maxProblems is how many bad entries of resource-requests are told one by one.
+// maxProblems is how many bad entries of resource-requests get a finding each.
 const maxProblems = 3
 
-// decodeRequests reads the annotation entry by entry: one that cannot be read does not cost the others.
+// decodeRequests reads the annotation entry by entry, so that a bad entry does not affect the others.
 func decodeRequests(text string) (requests []raydemand.Request, problems []string) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &entries); err != nil {
@@ -52,13 +52,13 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 			err = CheckRequest(request)
 		}
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("entry %d is left out: %v", i, err))
+			problems = append(problems, fmt.Sprintf("entry %d is ignored: %v", i, err))
 			continue
 		}
 		requests = append(requests, request)
 	}
 	if more := len(problems) - maxProblems; more > 0 {
-		problems = append(problems[:maxProblems], fmt.Sprintf("%d more entries are left out", more))
+		problems = append(problems[:maxProblems], fmt.Sprintf("%d more entries are ignored", more))
 	}
 	return requests, problems
 }
@@ -68,7 +68,7 @@ func CheckRequest(request raydemand.Request) error {
 		return fmt.Errorf("count is %d, want 1 to %d", request.Count, maxRequestCount)
 	}
 	if request.Bundle.IsZero() {
-		return fmt.Errorf("resources ask for nothing")
+		return fmt.Errorf("resources are empty")
 	}
 	for _, name := range request.Bundle.Names() {
 		if name == "" || request.Bundle[name] < 0 {

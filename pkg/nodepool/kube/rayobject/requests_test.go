@@ -25,7 +25,7 @@ func TestRequestsInTheAnnotationMayWishForSlices(t *testing.T) {
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if len(problems) != 2 || !strings.Contains(problems[0], `entry 1 is left out: slice.memory: "10GB": want `) || !strings.Contains(problems[1], "entry 2 is left out: slice: {}: want ") {
+	if len(problems) != 2 || !strings.Contains(problems[0], `entry 1 is ignored: slice.memory: "10GB": want `) || !strings.Contains(problems[1], "entry 2 is ignored: slice: {}: want ") {
 		t.Errorf("problems: %q", problems)
 	}
 	annotations, err := EncodeRequests(want, time.Time{})

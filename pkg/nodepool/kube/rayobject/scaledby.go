@@ -9,9 +9,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 )
 
-// scaledBy is the field manager that last wrote the worker groups of a RayCluster, or "". To the API server the list of
-// groups is one value, so who wrote any replicas last owns all of it (docs/reference/facts.md#owner-of-the-worker-groups). An
-// entry without fields is what keepScaler has left of the right one.
+// scaledBy returns the field manager that last wrote the worker groups of a RayCluster, or "". To the API server the
+// list of groups is one value, so the last writer of any replicas owns all of it
+// (docs/reference/facts.md#owner-of-the-worker-groups). An entry without fields is what keepScaler leaves of the right
+// one.
 func scaledBy(metadata Fields) string {
 	manager, latest := "", time.Time{}
 	for _, entry := range metadata.Objects("managedFields") {
@@ -25,10 +26,10 @@ func scaledBy(metadata Fields) string {
 	return manager
 }
 
-// keepScaler drops all of managedFields, which may be larger than all else, but the name that scaledBy reads.
+// keepScaler drops managedFields, which may be larger than everything else, except for the name that scaledBy reads.
 func keepScaler(rayCluster *unstructured.Unstructured) {
 	entries := rayCluster.GetManagedFields()
-	report := &finding.List{} // what cannot be read is told of when the object is decoded
+	report := &finding.List{} // Decode reports what cannot be read
 	metadata := FieldsOf(rayCluster.Object, report).Object("metadata")
 	manager := scaledBy(metadata)
 	rayCluster.SetManagedFields(nil)

@@ -15,7 +15,7 @@ import (
 // cardsAsked is the pod label by which ACK spreads the GPU memory of a pod over several cards.
 const cardsAsked = "aliyun.com/gpu-count"
 
-// podShape reads from a pod template what decides where its pods can land.
+// podShape reads from a pod template what decides where its pods can run.
 func podShape(template Fields) podfit.PodShape {
 	spec := template.Object("spec")
 	shape := podfit.PodShape{
@@ -25,7 +25,7 @@ func podShape(template Fields) podfit.PodShape {
 		Claims:   len(spec.Objects("resourceClaims")) > 0,
 	}
 	if text, set := template.Object("metadata").Texts("labels")[cardsAsked]; set {
-		// ACK reads no other text as a number either.
+		// ACK does not read other texts as numbers either.
 		cards, err := strconv.ParseInt(text, 10, 64)
 		if shape.CardsAsked = cards; err != nil || cards <= 0 {
 			shape.CardsAsked, shape.CardsUnread = 0, strconv.Quote(text)
@@ -48,10 +48,10 @@ func podShape(template Fields) podfit.PodShape {
 	return shape
 }
 
-// hidesGPUs: with none a container has the driver's libraries and no card, with void or nothing it has neither (NVIDIA container toolkit,
-// NVIDIA_VISIBLE_DEVICES).
+// hidesGPUs reports whether a container sees no GPU that it did not request: with none it has the driver's libraries
+// and no card, with void or an empty value it has neither (NVIDIA container toolkit, NVIDIA_VISIBLE_DEVICES).
 func hidesGPUs(container Fields) bool {
-	silent := container.silent() // told where the container's resources are read
+	silent := container.silent() // the container's resources report the faults
 	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
 	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
@@ -64,9 +64,9 @@ func requirements(term Fields, name string) []podfit.Requirement {
 	return list
 }
 
-// podRequests is what the scheduler asks of a node for one pod (k8s.io/component-helpers/resource, PodRequests): the sum
-// of the containers and of the init containers that keep running, or what is needed while one init container runs where
-// that is more; the pod's own resources instead where it has some; and the overhead.
+// podRequests returns what the scheduler requires of a node for one pod (k8s.io/component-helpers/resource,
+// PodRequests): the sum of the containers and of the init containers that keep running, or the need of a single init
+// container if that is more; instead of these the pod's own resources, if it has any; plus the overhead.
 func podRequests(template Fields) podfit.Quantities {
 	sum, peak, beside := podfit.Quantities{}, podfit.Quantities{}, podfit.Quantities{}
 	for _, c := range template.Objects("initContainers") {
@@ -96,7 +96,8 @@ func podRequests(template Fields) podfit.Quantities {
 	return sum
 }
 
-// ownRequests are a container's requests. What stands in limits only is requested too: the API server fills it in.
+// ownRequests returns a container's requests. A resource with a limit alone counts as requested too: the API server
+// fills it in.
 func ownRequests(container Fields) podfit.Quantities {
 	resources := container.Object("resources")
 	own := amounts(quantities(resources, "limits"))

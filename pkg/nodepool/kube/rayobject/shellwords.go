@@ -2,8 +2,8 @@ package rayobject
 
 import "strings"
 
-// shellWords splits the first simple command of a script into words the way bash does: quotes and backslashes are
-// taken away, and an unquoted ; & | or line end stops. Variables stay as they are written.
+// shellWords splits the first simple command of a script into words the way bash does: it removes quotes and
+// backslashes, and stops at an unquoted ; & | or line end. It does not expand variables.
 func shellWords(script string) []string {
 	var words []string
 	var word strings.Builder

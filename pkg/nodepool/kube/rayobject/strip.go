@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// StripRayCluster drops what nobody here reads before an object enters the cache.
+// StripRayCluster drops what Heliostat does not read before an object enters the cache.
 func StripRayCluster(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		keepScaler(u)
@@ -18,7 +18,8 @@ func StripRayCluster(object any) (any, error) {
 	return object, nil
 }
 
-// StripPod keeps of a pod what headOf, worker and describeAuth read. A worker pod shrinks from some 10 KB to less than 1 KB.
+// StripPod keeps of a pod what headOf, worker and describeAuth read. A worker pod shrinks from about 10 KB to less than
+// 1 KB.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -73,7 +74,7 @@ func stripState(state corev1.ContainerState) corev1.ContainerState {
 	return corev1.ContainerState{}
 }
 
-// stripHead keeps of the head what tells its port, its sidecar and its authentication.
+// stripHead keeps of the head what describes its port, its sidecar and its authentication.
 func stripHead(stripped, pod *corev1.Pod) {
 	for i, c := range pod.Spec.Containers {
 		kept := corev1.Container{Name: c.Name, Image: c.Image}

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// The node selectors by which GKE gives out slices of TPUs.
+// The node selectors of TPU slices on GKE.
 const (
 	tpuTopology    = "cloud.google.com/gke-tpu-topology"
 	tpuAccelerator = "cloud.google.com/gke-tpu-accelerator"
@@ -27,7 +27,7 @@ var tpuFamilies = map[string]struct {
 	"tpu7x":                {"v7x", 2},
 }
 
-// tpuType is Ray's name of a slice, v4-16 for a tpu-v4-podslice of topology 2x2x2; empty where either is not known.
+// tpuType returns Ray's name of a slice, v4-16 for a tpu-v4-podslice of topology 2x2x2, or "" if either is unknown.
 func tpuType(accelerator, topology string) string {
 	family, known := tpuFamilies[accelerator]
 	if !known {
@@ -44,9 +44,9 @@ func tpuType(accelerator, topology string) string {
 	return family.name + "-" + strconv.Itoa(cores)
 }
 
-// addSliceHead adds the resource by which Ray's programs take hold of a whole slice. Only its first host announces it, by
-// what Ray finds on the machine; here as in Ray's own autoscaler each host of a slice to come counts as having it, since
-// nobody knows before which one it will be.
+// addSliceHead adds the resource with which Ray programs reserve a whole slice. Only its first host reports it, from
+// what Ray finds on the machine. Here, as in Ray's own autoscaler, each host of a future slice counts as having it,
+// because nobody knows in advance which host will be first.
 func addSliceHead(resources raydemand.Bundle, template Fields) {
 	selector := template.Texts("nodeSelector")
 	if slice := tpuType(selector[tpuAccelerator], selector[tpuTopology]); slice != "" && resources["TPU"] > 0 {

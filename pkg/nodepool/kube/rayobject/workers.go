@@ -14,13 +14,13 @@ import (
 
 // Codes of findings about pods.
 const (
-	// GroupRemoved: worker pods whose group is not in the RayCluster any more.
+	// GroupRemoved: the group of some worker pods is no longer in the RayCluster.
 	GroupRemoved = "group-removed"
 	// ReplicaUnnamed: pods of a multi-host group that belong to no replica.
 	ReplicaUnnamed = "replica-unnamed"
 	// WorkerPodsFail: the operator cannot create or delete a pod of some group.
 	WorkerPodsFail = "worker-pods-fail"
-	// DeleteListForeign: a group's workersToDelete holds an empty name or the head.
+	// DeleteListForeign: a group's workersToDelete contains an empty name or the head.
 	DeleteListForeign = "delete-list-foreign"
 )
 
@@ -76,7 +76,7 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 	return w
 }
 
-// rayStatus is the status of container 0, the Ray container, or nil while there is none.
+// rayStatus returns the status of container 0, the Ray container, or nil if there is none yet.
 func rayStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	if len(pod.Spec.Containers) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// reportPods compares the pods with the groups they name.
+// reportPods compares the pods with the groups that they name.
 func reportPods(report *finding.List, cluster *nodepool.Cluster) {
 	removed, unnamed := map[string][]string{}, map[string][]string{}
 	for _, w := range cluster.Workers {
@@ -115,7 +115,7 @@ func reportPods(report *finding.List, cluster *nodepool.Cluster) {
 	}
 	for _, name := range sortedKeys(removed) {
 		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs", name+": "+strings.Join(removed[name], ", "),
-			"the group is gone from the spec and nobody deletes its pods", "delete the pods, or add the group again")
+			"the group is gone from the spec and the operator does not delete its pods", "delete the pods, or add the group again")
 	}
 	for _, name := range sortedKeys(unnamed) {
 		group, _ := cluster.Group(name)
@@ -133,7 +133,7 @@ func reportDeleteList(report *finding.List, cluster *nodepool.Cluster, group nod
 		why := ""
 		switch {
 		case name == "":
-			why = "the operator cannot delete a pod without a name, tries for ever and changes nothing else in this group"
+			why = "the operator cannot delete a pod without a name, retries for ever and changes nothing else in this group"
 		case name == cluster.Head.Pod:
 			why = "the operator deletes the head pod"
 		}
@@ -144,8 +144,8 @@ func reportDeleteList(report *finding.List, cluster *nodepool.Cluster, group nod
 	}
 }
 
-// reportReplicaFailure passes on the operator's condition. It works through the groups in their order and stops at the
-// first that fails, so the groups behind it get no pods and no deletes (docs/reference/facts.md#group-order).
+// reportReplicaFailure reports the operator's condition. The operator processes the groups in order and stops at the
+// first that fails, so the later groups get no pods and no deletes (docs/reference/facts.md#group-order).
 func reportReplicaFailure(status Fields, cluster *nodepool.Cluster) {
 	for _, c := range status.Objects("conditions") {
 		if c.Text("type") != "ReplicaFailure" || c.Text("status") != "True" {
@@ -163,14 +163,14 @@ func reportReplicaFailure(status Fields, cluster *nodepool.Cluster) {
 		}
 		why := "the operator stops at the first group that fails"
 		if len(behind) > 0 {
-			why += "; the groups behind it get no pods and no deletes: " + strings.Join(behind, ", ")
+			why += "; the later groups get no pods and no deletes: " + strings.Join(behind, ", ")
 		}
 		status.Report.Add(raydemand.Error, WorkerPodsFail, field, c.Text("reason")+": "+c.Text("message"), why,
-			"mend the group's pod template, set its replicas to 0, or list it last")
+			"correct the group's pod template, set its replicas to 0, or list it last")
 	}
 }
 
-// shortOfPods reports whether a group has fewer living pods than its goal.
+// shortOfPods reports whether a group has fewer live pods than its goal.
 func shortOfPods(cluster *nodepool.Cluster, group nodepool.WorkerGroup) bool {
 	if group.Suspended {
 		return false

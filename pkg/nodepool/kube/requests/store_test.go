@@ -130,7 +130,7 @@ func TestAnObjectThatCannotBeReadIsToldByName(t *testing.T) {
 	}
 	nothing := storedRequest("b", "5", "llm")
 	nothing.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": 0}}}
-	if r := Decode(nothing); r.Unreadable != "spec.bundles[0]: resources ask for nothing" {
+	if r := Decode(nothing); r.Unreadable != "spec.bundles[0]: resources are empty" {
 		t.Errorf("read as %q", r.Unreadable)
 	}
 }
