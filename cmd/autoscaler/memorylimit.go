@@ -10,6 +10,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,18 +26,21 @@ const (
 	memoryPause = time.Second
 )
 
-// keepMemory bounds the memory that the Go runtime takes until ctx ends, unless GOMEMLIMIT is set: by the container's limit, and below that by how
-// much lives. Without a bound, garbage alone may take several times as much as what lives, when large objects come fast.
-func keepMemory(ctx context.Context, log *slog.Logger) {
+// keepMemory bounds the memory of the Go runtime until stop is called, unless GOMEMLIMIT is set: by the container's
+// limit, and below that by the size of the live heap. Without a bound, garbage alone may take several times as much as
+// live objects when large objects come fast. stop waits until the bound is no longer adjusted.
+func keepMemory(log *slog.Logger) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") != "" {
-		return
+		return func() {}
 	}
 	container := containerMemory("/proc/self/cgroup", "/sys/fs/cgroup")
 	if container < math.MaxInt64 {
 		log.Info("the memory limit of the container is kept", "limitBytes", container, "runtimeBytes", int64(limitPart*float64(container)))
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	go func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
 		for {
 			metrics.Read(live)
 			debug.SetMemoryLimit(runtimeMemory(live[0].Value.Uint64(), container))
@@ -46,7 +50,11 @@ func keepMemory(ctx context.Context, log *slog.Logger) {
 			case <-time.After(memoryPause):
 			}
 		}
-	}()
+	})
+	return func() {
+		cancel()
+		keeping.Wait()
+	}
 }
 
 // runtimeMemory is what the runtime may take while so much lives, in a container of so much.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTheMemoryLimitOfTheContainerIsRead(t *testing.T) {
@@ -63,4 +67,14 @@ func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing
 			t.Errorf("with %d MiB alive of %d: %d, want %d", c.live>>20, c.container, got, c.want)
 		}
 	}
+}
+
+func TestTheMemoryLimitIsAdjustedUntilItsOwnerStopsIt(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	synctest.Test(t, func(t *testing.T) {
+		stop := keepMemory(slog.New(slog.DiscardHandler))
+		time.Sleep(3 * memoryPause)
+		stop() // a goroutine that still runs fails the test
+	})
 }

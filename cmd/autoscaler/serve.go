@@ -159,7 +159,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	// From here on what is logged is exported too.
 	telemetry.AdoptLibraries(told.Log)
 	o.loop.Log, o.kube.Logger = told.Log, told.Log
-	keepMemory(ctx, told.Log)
+	defer keepMemory(told.Log)()
 	told.Log.Info("API server found", "host", config.Host)
 	config.Wrap(told.APICalls)
 	return o.serve(ctx, told.Log, config, told, registry)

@@ -55,18 +55,38 @@ func (c *Controller) apply(ctx context.Context, r *record, v observation.View, w
 		c.emitWaiting(ctx, r, o.view, o.optIn)
 		return o
 	}
-	if !o.withheld {
-		c.patch(ctx, r, &o)
+	for _, step := range steps {
+		if step.allowed(&o) {
+			step.run(c, ctx, r, &o)
+		}
 	}
-	c.syncNumGPUs(ctx, r, &o)
-	if o.err == nil && !o.withheld {
-		c.drain(ctx, r, &o)
-	}
-	c.report(ctx, r, &o)
-	c.reportClusterConfig(ctx, r, &o)
 	r.keepRecent(o.actions)
 	return o
 }
+
+// step is one action of a cycle on a managed RayCluster.
+type step struct {
+	run     func(*Controller, context.Context, *record, *outcome)
+	allowed func(*outcome) bool // whether the step may run after the steps before it
+}
+
+// steps are the actions of a cycle in their order. The comment of each row is the reason for its place.
+var steps = []step{
+	// Users wait for growth, so it goes first. Removals are in the same patch: the operator must see the lower number and
+	// the names together.
+	{run: (*Controller).patch, allowed: func(o *outcome) bool { return !o.withheld }},
+	// After the patch, because it must not write in a cycle that changes replicas: a patch is computed from the spec that
+	// was read, and another write in between would change it.
+	{run: (*Controller).syncNumGPUs, allowed: always},
+	// One call for each node, so it must not delay the patch. If the patch failed, the pod of a drained node could not be
+	// named either, so nothing is drained.
+	{run: (*Controller).drain, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
+	// Reports scale nothing, so they wait for everything that does. The cluster config is least urgent.
+	{run: (*Controller).report, allowed: always},
+	{run: (*Controller).reportClusterConfig, allowed: always},
+}
+
+func always(*outcome) bool { return true }
 
 // confirm takes a second look, from the API server itself, before anything is taken away, and decides again on what it
 // shows. Whatever the fresh object forbids, freeze first of all, holds for the whole cycle.
@@ -92,11 +112,11 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	r.freshReads = backoff{}
-	c.redecide(r, o, fresh, looking)
+	c.redecide(ctx, r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }
 
-func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
+func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
 	if fresh.UID != o.view.Cluster.UID {
 		o.paused, o.intent = "the RayCluster was created anew", first.withoutReductions()
@@ -111,7 +131,12 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 	if looking && r.guard.WantsFreshList(o.view.Now) {
 		r.guard.NoteFreshList(o.view.Now)
 	}
-	second := r.decide(o.view, c.config)
+	second, err := r.decide(ctx, o.view, c.config)
+	if err != nil { // the process ends
+		o.intent, o.withheld = first.withoutReductions(), true
+		o.intent.launch = nil
+		return
+	}
 	o.paused = r.mayReduce(o.view, c.config)
 	if o.paused != "" {
 		o.intent = second.withoutReductions()

@@ -48,7 +48,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	started := c.config.Now()
 	limited, cancel := context.WithTimeout(ctx, min(c.config.GCSTimeout, configTimeout))
 	defer cancel()
-	err := r.gcs.Ray.ReportClusterConfig(limited, config)
+	err := r.gcs.Ray.ReportClusterConfig(limited, rayreport.WithAcceleratorTypes(config, v.Head))
 	if err != nil && ctx.Err() != nil {
 		return // an end that was asked for
 	}

@@ -117,7 +117,7 @@ func (c Config) withDefaults() Config {
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}
-	c.heavy = &heavyPlans{}
+	c.heavy = newHeavyPlans()
 	if c.Now == nil {
 		c.Now = time.Now
 	}

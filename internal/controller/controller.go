@@ -51,9 +51,14 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := c.config.Now()
+	if rest := r.restUntil.Sub(now); rest > 0 {
+		return rest
+	}
 	if wait := c.untilSlot(r, now); wait > 0 {
 		return wait
 	}
+	r.heavyTook = 0
+	defer func() { r.restUntil = c.config.Now().Add(r.heavyTook) }()
 	v, err := c.observe(ctx, r, key, now)
 	if ctx.Err() != nil {
 		return 0 // what an end that was asked for broke off is not decided on
@@ -68,7 +73,10 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	r.remember(&v, c.config)
-	wanted := r.decide(v, c.config)
+	wanted, err := r.decide(ctx, v, c.config)
+	if err != nil {
+		return 0 // the process ends
+	}
 	v.PlanTook = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, wanted)
 	next := c.pace(r, outcome)

@@ -1,38 +1,44 @@
 package controller
 
 import (
-	"sync"
+	"context"
+	"fmt"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// heavyShapes is from how many shapes of owners' requests on a plan is heavy: it then takes megabytes, and tenths of a
-// second or more.
+// heavyShapes is the number of shapes of ResourceRequests from which a plan is heavy: it then takes megabytes of memory,
+// and tenths of a second or more.
 const heavyShapes = 500
 
-// heavyPlans lets one heavy plan be made at a time, and pauses as long as it took after each: many RayClusters with very
-// many requests take the memory of one plan and half a core, and no plan that is not heavy waits for any of them.
+// heavyPlans computes one heavy plan at a time, so that many RayClusters with very many requests take the memory of one
+// plan and at most one core. Other plans never wait. After a heavy plan its RayCluster rests for as long as the plan
+// took (record.restUntil), so that it takes at most half of a core and leaves room for other heavy RayClusters.
 type heavyPlans struct {
-	mu sync.Mutex
-	// rests is until when the next heavy plan waits. Guarded by mu.
-	rests time.Time
+	slot chan struct{} // full while a heavy plan is computed
 }
 
-// compute plans, once the snapshot has its turn. Nil has no turns.
-func (t *heavyPlans) compute(snapshot planner.Snapshot, policy planner.Policy) planner.Plan {
-	if t == nil || !heavy(snapshot.OwnedRequests) {
-		return planner.Compute(snapshot, policy)
+func newHeavyPlans() *heavyPlans { return &heavyPlans{slot: make(chan struct{}, 1)} }
+
+// compute returns the plan, and how long it took if it is heavy. A heavy plan waits for the slot; if ctx ends first,
+// compute returns its error.
+func (h *heavyPlans) compute(
+	ctx context.Context, snapshot planner.Snapshot, policy planner.Policy,
+) (plan planner.Plan, took time.Duration, err error) {
+	if !heavy(snapshot.OwnedRequests) {
+		return planner.Compute(snapshot, policy), 0, nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	time.Sleep(time.Until(t.rests))
+	select {
+	case h.slot <- struct{}{}:
+	case <-ctx.Done():
+		return plan, 0, fmt.Errorf("waiting to compute a large plan: %w", ctx.Err())
+	}
+	defer func() { <-h.slot }()
 	begun := time.Now()
-	plan := planner.Compute(snapshot, policy)
-	now := time.Now()
-	t.rests = now.Add(now.Sub(begun))
-	return plan
+	plan = planner.Compute(snapshot, policy)
+	return plan, time.Since(begun), nil
 }
 
 func heavy(owned []raydemand.Owned) bool {

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,13 +20,22 @@ type intent struct {
 	reduction.Set
 }
 
-// decide plans for the view. It changes nothing.
-func (r *record) decide(v observation.View, config Config) intent {
+// decide plans for the view. It fails only when ctx ends before a heavy plan is computed.
+func (r *record) decide(ctx context.Context, v observation.View, config Config) (intent, error) {
 	i := intent{snapshot: observation.Assemble(r.snapshotInput(v, config))}
 	i.snapshot.Policy = config.Policy
-	compute := func(snapshot planner.Snapshot) planner.Plan { return config.heavy.compute(snapshot, config.Policy) }
+	var errs error
+	compute := func(snapshot planner.Snapshot) planner.Plan {
+		plan, took, err := config.heavy.compute(ctx, snapshot, config.Policy)
+		r.heavyTook += took
+		errs = errors.Join(errs, err)
+		return plan
+	}
 	i.plan = compute(i.snapshot)
 	i.launch, i.held = r.gangs.Launches(v.Now, i.plan, i.snapshot, compute), heldBack(i.plan)
+	if errs != nil {
+		return intent{snapshot: i.snapshot}, errs
+	}
 	if v.Live() {
 		rules := r.reductionRules(config)
 		i.Removals, i.Drains = rules.Removals(v, i.plan), rules.DrainRequests(v, i.plan)
@@ -32,7 +43,7 @@ func (r *record) decide(v observation.View, config Config) intent {
 			i.Drains = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
 		}
 	}
-	return i
+	return i, nil
 }
 
 // reductionRules are the rules by which the record's workers are taken away.

@@ -26,6 +26,9 @@ type record struct {
 	moving bool // guarded by Controller.mu
 	// slotAt is when this cluster may be read next while too many want to be; else zero.
 	slotAt time.Time
+	// heavyTook is how long the heavy plans of this cycle took; restUntil is until when the next cycle waits for them.
+	heavyTook time.Duration
+	restUntil time.Time
 
 	decision atomic.Pointer[decision.Decision]
 }

@@ -3,10 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -48,7 +47,7 @@ const traceStep = 250 * time.Millisecond
 
 func newTrace(t *testing.T, seed uint64) *trace {
 	tr := &trace{random: rand.New(rand.NewPCG(seed, 7)), work: map[string]time.Time{}, idle: map[string]time.Time{}, joins: map[string]time.Time{}}
-	tr.world = newWorld(t, Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, gpuGroup("gpu", 0, 0, 6))
+	tr.world = newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 6))
 	tr.kube.cluster.IdleTimeout = 2 * time.Second
 	tr.ray.reading = tr.report
 	tr.ray.draining = tr.refuseBusy
@@ -187,6 +186,7 @@ func TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany(t *testing.T) 
 	if testing.Short() {
 		count = traces / 20
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // a trace lives for milliseconds, so collecting seldom is faster
 	var wg sync.WaitGroup
 	seeds := make(chan uint64)
 	var mu sync.Mutex

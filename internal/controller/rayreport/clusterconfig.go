@@ -1,6 +1,8 @@
 package rayreport
 
 import (
+	"slices"
+
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -26,8 +28,23 @@ func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observ
 			return raydemand.ClusterConfig{}
 		}
 		config.Groups = append(config.Groups, raydemand.NodeGroup{
-			Name: g.Name, Resources: resources.WithAnyAcceleratorType(), Min: nodesOf(g, g.Min), Max: nodesOf(g, g.Max),
+			Name: g.Name, Resources: resources, Min: nodesOf(g, g.Min), Max: nodesOf(g, g.Max),
 		})
+	}
+	return config
+}
+
+// WithAcceleratorTypes returns the config as Ray's libraries need it: the nodes of a worker group with GPUs may be of
+// any accelerator type, because no spec names it. Types are added only to what is sent: they are many, and two configs
+// compare without them.
+func WithAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) raydemand.ClusterConfig {
+	config.Groups = slices.Clone(config.Groups)
+	workers := config.Groups
+	if head != nil && len(workers) > 0 {
+		workers = workers[1:] // the head names its own type
+	}
+	for i := range workers {
+		workers[i].Resources = workers[i].Resources.WithAnyAcceleratorType()
 	}
 	return config
 }
