@@ -17,21 +17,21 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxDrains bounds the drains of one cycle, so that growth never waits long behind them. A replica of more hosts is asked
-// as a whole.
+// maxDrains bounds the drains of one cycle, so that growth never waits long behind them. The hosts of one replica are
+// asked together, even beyond the bound.
 const maxDrains = 16
 
-// outcome is a cycle as it went: what was seen last, what was wanted then, and what was done.
+// outcome is the result of one cycle: what was last observed, what was then intended, and what was done.
 type outcome struct {
 	view   observation.View
 	intent intent
-	// rereadAt is when Ray was asked for the second time, before anything is taken away.
+	// rereadAt is when the second reading of Ray began, before anything is taken away.
 	rereadAt time.Time
 	paused   string
 	findings []raydemand.Finding
 	actions  []decision.Action
 	err      error
-	// withheld: the patch was not written, so nothing else is done either; again: look again at once.
+	// withheld: the patch was not written, so nothing else is done. again: the next cycle follows at once.
 	withheld, again bool
 	seenToPatched   time.Duration
 	growthWanted    time.Time
@@ -39,8 +39,8 @@ type outcome struct {
 	optIn           *decision.OptIn
 }
 
-// apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
-// written to; in shadow mode the plan is all there is.
+// apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
+// outcome says what a managed cluster would get.
 func (c *Controller) apply(ctx context.Context, r *record, v observation.View, wanted intent) outcome {
 	o := outcome{view: v, intent: wanted}
 	r.conditions.begin()
@@ -88,8 +88,8 @@ var steps = []step{
 
 func always(*outcome) bool { return true }
 
-// confirm takes a second look, from the API server itself, before anything is taken away, and decides again on what it
-// shows. Whatever the fresh object forbids, freeze first of all, holds for the whole cycle.
+// confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
+// the fresh object forbids, such as freeze, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.resting(o.view.Now) && !r.freshReads.resting(o.view.Now)
 	o.paused = r.mayReduce(o.view, c.config)
@@ -119,7 +119,7 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
 	if fresh.UID != o.view.Cluster.UID {
-		o.paused, o.intent = "the RayCluster was created anew", first.withoutReductions()
+		o.paused, o.intent = "the RayCluster was deleted and created again", first.withoutReductions()
 		o.intent.launch, o.withheld, o.again = nil, true, true
 		return
 	}
@@ -175,7 +175,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID, Generation: o.view.Cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
-	case err != nil && ctx.Err() != nil: // an end that was asked for: who goes on sees whether it was written
+	case err != nil && ctx.Err() != nil: // the process ends, so the next one sees whether the patch was written
 		o.withheld = true
 		return
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
@@ -204,7 +204,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	c.recordPatch(ctx, o, targets, started, took)
 }
 
-// growthWanted keeps since when a larger goal has been wanted.
+// growthWanted remembers since when a larger goal is wanted.
 func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
@@ -215,9 +215,9 @@ func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
 	}
 }
 
-// drain asks nodes to leave, one after the other; a multi-host replica's next host only after the one before agreed. The
-// first call that fails ends the round: its raylet may hang, and growth must not wait behind more of that. So does a
-// reading that has grown old, or a freeze, meanwhile: the rest follows with the next cycle.
+// drain asks nodes to leave, one after the other; the next host of a multi-host replica only after the one before
+// agreed. The first call that fails ends the round: its raylet may hang, and growth must not wait behind more such
+// calls. An outdated reading or a freeze ends it too. The next cycle asks for the rest.
 func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Drains) == 0 {
 		return
@@ -246,8 +246,8 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	}
 }
 
-// drainRound is what one cycle asks for: the hosts of a replica next to each other, and never a part of one, since a
-// drained host whose replica stays serves nobody.
+// drainRound returns the drains of one cycle, with the hosts of a replica next to each other. It never splits a
+// replica, because the rest of a replica with a drained host is of no use.
 func drainRound(wishes []reduction.DrainRequest) []reduction.DrainRequest {
 	wishes = slices.Clone(wishes)
 	slices.SortStableFunc(wishes, func(a, b reduction.DrainRequest) int {
@@ -261,14 +261,14 @@ func drainRound(wishes []reduction.DrainRequest) []reduction.DrainRequest {
 	return wishes
 }
 
-// stillManaged reports whether the caches still show the RayCluster as one that may be written to. It is asked right
-// before each write: a patch tests the RayCluster's own annotations by itself, and cannot test those of the namespace.
+// stillManaged reports whether the caches still show the RayCluster as managed. It is called right before each write:
+// a patch tests the annotations of the RayCluster itself, but cannot test those of the namespace.
 func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
 	return err == nil && c.manages(before, now)
 }
 
-// mayStillTakeAway reports the same, and whether it is still known what owners ask for.
+// mayStillTakeAway reports whether the RayCluster is still managed and its ResourceRequests are still known.
 func (c *Controller) mayStillTakeAway(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
 	return err == nil && c.manages(before, now) && now.OwnedUnknown == ""
@@ -282,7 +282,8 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	return mode == nodepool.Managed
 }
 
-// ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.
+// ask sends one drain. It notes the drain before the call, so that a drain whose answer is lost counts as accepted for
+// a while.
 func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainRequest) decision.Action {
 	started := c.config.Now()
 	entry := r.drains.Begin(w.Node.ID, w.Pod, started, w.Deadline)
@@ -304,7 +305,7 @@ func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainReques
 	return action
 }
 
-// reasonOf is the planner's first sentence about a group.
+// reasonOf returns the planner's first reason for a group.
 func (i intent) reasonOf(group string) string {
 	for _, g := range i.plan.Groups {
 		if g.Name == group && len(g.Reasons) > 0 {

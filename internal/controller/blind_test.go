@@ -11,7 +11,7 @@ import (
 )
 
 func TestWhileRayDoesNotAnswerNothingIsToldThatNobodyKnows(t *testing.T) {
-	unknown := []planner.Reason{{Code: planner.CodeClosed, Message: "closed: Ray does not answer, so nothing is known of what waits, and nothing is launched"}}
+	unknown := []planner.Reason{{Code: planner.CodeClosed, Message: "closed: Ray does not answer, so its demand is unknown, and nothing is launched"}}
 	for name, restarted := range map[string]bool{"the last account counts": false, "after a restart a ready pod has joined": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))

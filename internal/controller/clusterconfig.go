@@ -11,27 +11,27 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// clusterConfigs remembers which cluster config this Ray session has from this process. A lost memory costs one more
-// report.
+// clusterConfigs remembers the cluster config that this process sent to this Ray session. If the memory is lost, the
+// config is sent once more.
 type clusterConfigs struct {
-	// sent is nil while this session has none from us, as far as we know.
+	// sent is nil if this session has no config from this process, as far as is known.
 	sent   *raydemand.ClusterConfig
 	sentAt time.Time
-	// unsupported says that the head of this session is older than the call.
+	// unsupported: the head is older than the call.
 	unsupported bool
 	retry       backoff
 }
 
-// configTimeout bounds one report: the next decision about the RayCluster waits for it, and a head that takes part in
-// scaling answers in milliseconds. A head that is late may still have taken the config, so another try does no harm.
+// configTimeout bounds one report, because the next cycle waits for it. A healthy head answers in milliseconds. A slow
+// head may still have stored the config; sending it again does no harm.
 const configTimeout = 500 * time.Millisecond
 
-// forget makes the next managed cycle report again: while a cluster is not managed, anybody may write its cluster
-// config.
+// forget makes the next managed cycle report again: while a cluster is not managed, another process may write its
+// cluster config.
 func (k *clusterConfigs) forget() { k.sent = nil }
 
-// reportClusterConfig tells Ray's libraries which nodes the cluster could have, whenever that differs from what this
-// Ray session was told last. Scaling never depends on it: it is the last step of a cycle, and its errors stay its own.
+// reportClusterConfig sends Ray's libraries the nodes that the cluster could have, when they differ from what this Ray
+// session has. Scaling never depends on it: it is the last step of a cycle, and its errors are only logged.
 func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outcome) {
 	v, known := o.view, &r.configs
 	if !c.kube.Leading() {
@@ -50,7 +50,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	defer cancel()
 	err := r.gcs.Ray.ReportClusterConfig(limited, rayreport.WithAcceleratorTypes(config, v.Head))
 	if err != nil && ctx.Err() != nil {
-		return // an end that was asked for
+		return // the process ends
 	}
 	action := decision.Action{At: started, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: c.config.Now().Sub(started)}
 	switch key := v.Cluster.Key.String(); {
@@ -59,11 +59,11 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups", len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
 		known.unsupported = true
-		c.config.Log.InfoContext(ctx, "the head takes no cluster config; Ray 2.41 and later do", "cluster", key)
+		c.config.Log.InfoContext(ctx, "the head accepts no cluster config; Ray 2.41 and later accept it", "cluster", key)
 		return
 	default:
 		if known.retry.failures == 0 { // once, until it succeeds
-			c.config.Log.WarnContext(ctx, "cluster config not reported", "cluster", key, "err", err)
+			c.config.Log.WarnContext(ctx, "cannot report the cluster config to Ray", "cluster", key, "err", err)
 		}
 		known.retry.fail(v.Now)
 		action.Result, action.Message = decision.ResultError, err.Error()

@@ -2,14 +2,14 @@ package controller
 
 import "time"
 
-// repeatAfter is the pause before a condition whose sentence changed is told again.
+// repeatAfter is the pause before a condition whose message changed is emitted again.
 const repeatAfter = time.Minute
 
-// conditions tells lasting states as Events once, when they begin, and not with every cycle.
+// conditions emits a lasting condition as an Event once, when it begins, and not in every cycle.
 type conditions struct {
 	emitted map[string]emittedCondition
 	raised  map[string]bool
-	// since is when a condition began that is reported only once it has lasted; held are those that this cycle found.
+	// since is when a condition began that must last before it is emitted; held are those found in this cycle.
 	since map[string]time.Time
 	held  map[string]bool
 }
@@ -19,10 +19,10 @@ type emittedCondition struct {
 	at      time.Time
 }
 
-// begin starts a cycle's account.
+// begin starts a cycle.
 func (c *conditions) begin() { c.raised, c.held = map[string]bool{}, map[string]bool{} }
 
-// raise notes that the condition holds now and reports whether it is news.
+// raise notes that the condition holds now and reports whether to emit it.
 func (c *conditions) raise(now time.Time, key, message string) bool {
 	c.raised[key] = true
 	known, held := c.emitted[key]
@@ -36,8 +36,7 @@ func (c *conditions) raise(now time.Time, key, message string) bool {
 	return true
 }
 
-// lasted notes that the condition holds now and reports whether it has for that long, without a cycle that did not find
-// it.
+// lasted notes that the condition holds now and reports whether it has held for that long in every cycle.
 func (c *conditions) lasted(now time.Time, key string, least time.Duration) bool {
 	c.held[key] = true
 	begun, known := c.since[key]
@@ -50,7 +49,7 @@ func (c *conditions) lasted(now time.Time, key string, least time.Duration) bool
 	return now.Sub(begun) >= least
 }
 
-// end forgets the conditions that this cycle did not raise, so that they are told when they come back.
+// end forgets the conditions that did not hold in this cycle, so that they are emitted when they come back.
 func (c *conditions) end() {
 	for key := range c.emitted {
 		if !c.raised[key] {

@@ -25,16 +25,16 @@ func (c Config) modes() mode.Rules {
 	return mode.Rules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
 }
 
-// Config is what a person may choose about the loop. Zero fields take the default named at each.
+// Config holds the settings of the loop. Zero fields take the default named at each.
 type Config struct {
 	Form mode.Form // Fleet
-	// DefaultMode applies to RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none.
-	// Shadow for a fleet: it scales what somebody asked it to scale. Managed for a sidecar: whoever puts it into a head
-	// pod asked for it.
+	// DefaultMode applies to RayClusters without the annotation heliostat.dev/mode on themselves or on their
+	// namespace. The default is shadow for a fleet, which scales nothing unasked, and managed for a sidecar, because
+	// adding it to a head pod is a request to scale.
 	DefaultMode nodepool.Mode
-	// ReadOnly manages no RayCluster, whatever its annotation says, and writes nothing to requests of owners either.
+	// ReadOnly manages no RayCluster, whatever its annotation says, and does not write to ResourceRequests.
 	ReadOnly bool
-	// Policy is what plans are made by; its caps on pods on their way are those named below.
+	// Policy is the planner's policy; its in-flight caps are set from the fields below.
 	Policy planner.Policy
 
 	// FastPoll is the pause between two readings while anything moves: demand, pods on their way, drains. 100 ms.
@@ -45,50 +45,50 @@ type Config struct {
 	ReadsPerSecond float64
 	// GCSTimeout bounds each call to a head. 3 s.
 	GCSTimeout time.Duration
-	// GCSBackoff is the longest pause between two tries of a head that does not answer. 10 s.
+	// GCSBackoff is the longest pause between two calls to a head that does not answer. 10 s.
 	GCSBackoff time.Duration
 
-	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are asked for and have not
-	// joined Ray: one driver's call can ask for any number. 1000, and no bound of its own for a group.
+	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are requested and have
+	// not joined Ray, because one call of a driver can ask for any number. 1000, and no bound for a group.
 	MaxInFlight, MaxInFlightPerGroup int
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
 	AllocationTimeout time.Duration
-	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler saying that one comes, before that
-	// proves that its group is out of stock; it counts only where node autoscalers' Events are read and one has spoken
-	// before. 60 s, the most that the Cluster Autoscaler takes to act on a pod in a big cluster
+	// UnschedulableGrace is how long a pod may have no node, without a node autoscaler announcing one, before that
+	// proves that its group is out of stock. It counts only if Events of node autoscalers are read and one has
+	// reported before. 60 s, the most that the Cluster Autoscaler takes to react to a pod in a big cluster
 	// (docs/reference/facts.md#how-soon-node-autoscalers-act).
 	UnschedulableGrace time.Duration
-	// BreakerCooldown is how long a failing group takes no launches at first; it doubles up to one hour. 5 min.
+	// BreakerCooldown is how long a failing group gets no launches at first; it doubles up to one hour. 5 min.
 	BreakerCooldown time.Duration
 
-	// DrainDeadline is how long work on a worker above a lowered maximum may go on. 10 min.
+	// DrainDeadline is how long work on a worker above a lowered maximum may continue. 10 min.
 	DrainDeadline time.Duration
 	// DrainTimeout is how long an accepted drain of an idle node may take to end the node. 60 s.
 	DrainTimeout time.Duration
-	// DeadGrace is how long a pod may stand with a dead Ray node that nobody drained before it goes by name;
-	// KubeRay replaces containers that end by itself. 30 s.
+	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
+	// KubeRay itself replaces containers that end. 30 s.
 	DeadGrace time.Duration
-	// MaxDataAge is the oldest reading that a reduction may lean on. 10 s.
+	// MaxDataAge is the oldest reading that a reduction may use. 10 s.
 	MaxDataAge time.Duration
-	// ReportEvery is the pause between two equal reports to the GCS. 5 s.
+	// ReportEvery is the interval of equal reports to the GCS. 5 s.
 	ReportEvery time.Duration
 
-	// Now tells the time, Jitter a number in [0, 1). The wall clock and math/rand.
+	// Now returns the time, Jitter a number in [0, 1). The wall clock and math/rand.
 	Now    func() time.Time
 	Jitter func() float64
 	// Log gets one line per change. Discarded by default.
 	Log *slog.Logger
-	// Owned hears what becomes of requests of owners; nil is nobody.
+	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
-	// Published, when set, is called with every decision after it was carried out, Forgotten when a RayCluster is gone that one was made for.
-	// Neither may block.
+	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
+	// Neither may block. Both may be nil.
 	Published func(*decision.Decision)
 	Forgotten func(nodepool.ClusterKey)
-	// heavy bounds the plans that take much memory.
+	// heavy computes the plans that take much memory, one at a time.
 	heavy *heavyPlans
 }
 
-// withDefaults fills what was left out.
+// withDefaults fills in zero fields.
 func (c Config) withDefaults() Config {
 	orDuration := func(d *time.Duration, fallback time.Duration) {
 		if *d == 0 {
@@ -130,7 +130,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names every field that makes no sense.
+// Validate returns an error that names every invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Form != "" && c.Form != mode.Fleet && c.Form != mode.Sidecar {

@@ -1,7 +1,7 @@
-// Package controller is the loop: when to observe, in which order to apply, what to publish. Every scaling decision is
-// made by package planner; this package only carries it out, and only as far as the rules of fail-static behaviour allow
-// (docs/design/0001-the-loop.md). It knows Kubernetes and Ray through the small interfaces of ports.go and never touches a
-// client itself.
+// Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
+// planner makes every scaling decision; this package carries it out as far as the safety rules allow
+// (docs/design/0001-the-loop.md). Packages below it observe, guard and report. It uses Kubernetes and Ray only through
+// small interfaces (ports.go, package head) and must not import their clients.
 package controller
 
 import (
@@ -29,7 +29,7 @@ type Controller struct {
 
 	readings readSlots
 
-	mu      sync.Mutex // guards records, and moving of each; a cycle takes it while it holds its record, so nobody waits for a record under it
+	mu      sync.Mutex // guards records, and moving of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
 }
 
@@ -44,8 +44,8 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	}, nil
 }
 
-// Cycle makes one decision for one RayCluster and returns the pause until the next is due; 0 means: when something
-// happens. It is safe to repeat: with nothing new to see, it changes nothing.
+// Cycle makes one decision for one RayCluster and returns the pause until the next cycle; 0 means that only an event
+// starts it. It is idempotent: if nothing has changed, it changes nothing.
 func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 	r := c.record(key)
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	defer func() { r.restUntil = c.config.Now().Add(r.heavyTook) }()
 	v, err := c.observe(ctx, r, key, now)
 	if ctx.Err() != nil {
-		return 0 // what an end that was asked for broke off is not decided on
+		return 0 // the process ends, and the observation may be incomplete
 	}
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
@@ -85,7 +85,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	return next
 }
 
-// observe reads both sides. That the GCS does not answer is part of the view, not an error.
+// observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
 func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time) (observation.View, error) {
 	v := observation.View{Now: now}
 	var err error
@@ -115,10 +115,10 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 	return v, nil
 }
 
-// errOff says that a cluster is not looked at because its mode is off.
+// errOff means that Ray is not read because the mode is off.
 var errOff = errors.New("mode is off")
 
-// observeFailed keeps the last decision and tells that this cycle could not even look.
+// observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
 func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
 	d := decision.Decision{Cluster: key, At: c.config.Now()}
@@ -153,7 +153,7 @@ func (c *Controller) all() []*record {
 	return slices.Collect(maps.Values(c.records))
 }
 
-// forget drops a cluster that is gone, its line included. Of one that never was nobody was told.
+// forget drops a cluster that is gone, and its connection. Forgotten is not called for one that never had a decision.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.gcs.Close()
 	c.mu.Lock()
@@ -164,7 +164,8 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	}
 }
 
-// Close drops all lines to Ray. It waits for the cycles that run, so their context must have ended; none may begin any more.
+// Close closes all connections to Ray. It waits for running cycles, so end their context first; no cycle may begin
+// later.
 func (c *Controller) Close() {
 	for _, r := range c.all() {
 		r.mu.Lock()

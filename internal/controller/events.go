@@ -19,7 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes of mode.go are
+// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes of package mode are
 // Event reasons too, when they keep a cluster from being managed.
 const (
 	EventScaledUp         = "ScaledUp"
@@ -41,7 +41,7 @@ const (
 	EventWaitingInShadow  = "WaitingInShadow"
 )
 
-// emitConditions tells the states that last, each once when it begins.
+// emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	v := o.view
 	if v.Mode == nodepool.Off {
@@ -49,7 +49,7 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	}
 	c.emitMode(ctx, r, v)
 	if r.gcs.Failures > 3 && v.Cluster.Head.Ready {
-		c.emitOnce(ctx, r, v, true, EventGCSUnavailable, "no scaling while Ray's GCS is not read: "+head.Summary(r.gcs.LastErr, v.Cluster.Head))
+		c.emitOnce(ctx, r, v, true, EventGCSUnavailable, "no scaling while Ray's GCS cannot be read: "+head.Summary(r.gcs.LastErr, v.Cluster.Head))
 	}
 	if v.Mode != nodepool.Managed {
 		return
@@ -58,15 +58,15 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 		c.emitOnce(ctx, r, v, true, EventReductionsPaused, o.paused)
 	}
 	for _, entry := range r.drains.Resumed() {
-		c.emitOnce(ctx, r, v, false, EventDraining, fmt.Sprintf("%s: its node drains already, and its group is above its maximum: it has until %s",
+		c.emitOnce(ctx, r, v, false, EventDraining, fmt.Sprintf("%s: its node is already draining, and its group is above its maximum; the deadline is %s",
 			entry.Pod, entry.Deadline.UTC().Format(time.TimeOnly)))
 	}
 	if r.freshReads.failures > 0 {
-		c.emitOnce(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.freshErr))
+		c.emitOnce(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", r.freshErr))
 	}
 	c.emitUnmet(ctx, r, v, o.intent.plan)
 	for _, group := range slices.Sorted(maps.Keys(o.intent.held)) {
-		c.emitOnce(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
+		c.emitOnce(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods are waiting for earlier ones to join (maxInFlight)", group, o.intent.held[group]))
 	}
 	for _, g := range v.Cluster.Groups {
 		if r.breakers.Open(g.Name, v.Now) {
@@ -76,14 +76,14 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	}
 }
 
-// modeUnknownGrace is how long what the mode depends on may be unread before an Event says so: a new namespace or owner is,
-// for a moment.
+// modeUnknownGrace is how long the mode may be unknown before an Event reports it: that of a new namespace or owner is
+// unknown for a moment.
 const modeUnknownGrace = 5 * time.Second
 
-// modeUnknown reports whether a code says that something has not been read that the mode depends on.
+// modeUnknown reports whether a code means that an object which the mode depends on has not been read.
 func modeUnknown(code string) bool { return code == mode.NamespaceUnknown || code == mode.QueueUnknown }
 
-// emitMode reports why a cluster is not managed, where that is not what somebody asked for or did not ask for.
+// emitMode reports why a cluster is not managed, unless somebody chose that or nobody asked for it.
 func (c *Controller) emitMode(ctx context.Context, r *record, v observation.View) {
 	switch code := v.Why.Code; {
 	case v.Mode != nodepool.Shadow || code == mode.AsAsked || code == mode.NotAsked || code == mode.ReadOnly:
@@ -93,10 +93,11 @@ func (c *Controller) emitMode(ctx context.Context, r *record, v observation.View
 	}
 }
 
-// maxUnmetEvents bounds the demands that are told one by one: each is an Event and a line, and there may be as many as there are shapes.
+// maxUnmetEvents bounds the unmet demands that get an Event and a log line each: there may be as many as there are
+// shapes.
 const maxUnmetEvents = 20
 
-// emitUnmet tells the first demands that are not served, and how many more there are.
+// emitUnmet reports the first unmet demands, and how many more there are.
 func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.View, plan planner.Plan) {
 	told, further := 0, map[string]int{}
 	tell := func(what string, reason planner.Reason) {
@@ -105,8 +106,8 @@ func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.Vie
 		case planner.Impossible:
 			event, warning = EventImpossible, true
 		case planner.CoolingDown:
-			// The sentence counts seconds down and would be news every minute; GroupFailing tells of the group.
-			reason.Message = "a group that could serve it failed lately and takes no launches for a while"
+			// The message counts seconds down and would change every minute; GroupFailing reports the group.
+			reason.Message = "a group that could serve it failed recently and gets no launches for a while"
 		}
 		if told++; told > maxUnmetEvents {
 			further[event]++
@@ -128,12 +129,12 @@ func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.Vie
 		tell(what, u.Reason)
 	}
 	for _, event := range slices.Sorted(maps.Keys(further)) {
-		c.emitOnce(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` says why of each", further[event]))
+		c.emitOnce(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` lists the reasons", further[event]))
 	}
 }
 
-// emitOnce emits a lasting state's Event when it is news. The key is the reason with the message's subject, so that two
-// groups do not hide each other.
+// emitOnce emits the Event of a lasting condition when it begins. The key is the reason with the subject of the
+// message, so that two groups do not hide each other.
 func (c *Controller) emitOnce(ctx context.Context, r *record, v observation.View, warning bool, reason, message string) {
 	subject, _, _ := strings.Cut(message, ":")
 	if !r.conditions.raise(v.Now, reason+"/"+subject, message) {
@@ -164,7 +165,7 @@ func (c *Controller) recordPatch(ctx context.Context, o *outcome, targets []node
 		case t.Replicas < t.From:
 			event = EventScaledDown
 		case t.Replicas == t.From:
-			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group) // for the log, not worth an Event
+			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group) // logged, not worth an Event
 		}
 		o.actions = append(o.actions, decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
 			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})

@@ -374,7 +374,7 @@ func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
 	if w.kube.freshReads > 8 {
 		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
 	}
-	if w.kube.told(EventReductionsPaused) != 1 || d.Paused != "the second look failed: the server is overloaded" {
+	if w.kube.told(EventReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
 		t.Errorf("events %v and pause %q, want the failure told once", w.kube.events, d.Paused)
 	}
 	w.kube.freshErr = nil

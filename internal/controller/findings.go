@@ -13,10 +13,10 @@ import (
 
 // Codes of the loop's own findings.
 const (
-	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too, where it is not Heliostat that lowers
-	// replicas and names the pods (docs/reference/facts.md#operator-surplus).
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, even a busy one, unless
+	// it is Heliostat that lowers replicas and names the pods (docs/reference/facts.md#operator-surplus).
 	FindingRandomDeletes = "surplus-deleted-at-random"
-	// FindingOrphanNode: a living Ray node is found in no pod, neither by instance id nor by address.
+	// FindingOrphanNode: no pod matches a living Ray node by instance id or address.
 	FindingOrphanNode = "ray-node-without-pod"
 	// FindingTruncated: a raylet may have cut its report at 100 shapes.
 	FindingTruncated = "demand-truncated"
@@ -26,15 +26,15 @@ const (
 	FindingGated = "pods-gated"
 )
 
-// findings gathers what all sides found.
+// findings collects the findings of all sources.
 func findings(r *record, o outcome) []raydemand.Finding {
 	v := o.view
 	object := "RayCluster " + v.Cluster.Key.String()
 	all := slices.Concat(v.Cluster.Findings, v.State.Findings, o.findings, o.intent.plan.Findings, r.shapes.Findings(v.Cluster))
 	if v.State.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
 		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
-			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
-			Fix: "round memory and custom resources of tasks to few different shapes"})
+			Why: "a raylet reports at most 100 different shapes, so more demand may be waiting than Heliostat sees",
+			Fix: "round the memory and custom resources of tasks so that there are fewer different shapes"})
 	}
 	all = append(all, gatedFindings(v)...)
 	if v.Live() {
@@ -42,20 +42,20 @@ func findings(r *record, o outcome) []raydemand.Finding {
 	}
 	if v.Live() && v.Head == nil {
 		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
-			Why: "the list of Ray nodes is not complete, so nothing is taken away",
-			Fix: "wait for the head's raylet, or look at its log"})
+			Why: "the list of Ray nodes is incomplete, so no worker is removed",
+			Fix: "wait for the head's raylet, or check its log"})
 	}
 	if v.Mode != nodepool.Managed && !v.Cluster.InTreeAutoscaling && !v.Cluster.Unreadable {
 		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
 			Field: "spec.enableInTreeAutoscaling", Seen: "false",
-			Why: "whenever there are more pods than replicas the operator deletes any of them, busy ones too, and Heliostat, which names pods, does not scale here",
-			Fix: "let nobody lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
+			Why: "when there are more pods than replicas, the operator deletes any of them, even busy ones; only a RayCluster that Heliostat manages gets the pods named",
+			Fix: "do not lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
 	}
 	return all
 }
 
-// gatedFindings tells of groups whose pods wait behind scheduling gates. They count as on their way, and their group is
-// not broken off however long that takes.
+// gatedFindings lists the groups whose pods wait behind scheduling gates. Such pods count as on their way, and their
+// group does not fail however long they wait.
 func gatedFindings(v observation.View) []raydemand.Finding {
 	gated := map[string]int{}
 	for _, m := range v.Members {
@@ -68,7 +68,7 @@ func gatedFindings(v observation.View) []raydemand.Finding {
 		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
 			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key), Field: "spec.schedulingGates",
 			Seen: fmt.Sprintf("%d pods", gated[group]),
-			Why:  "a scheduling gate holds them back, as Kueue does until there is quota; demand that counts on them waits",
+			Why:  "a scheduling gate holds them back, as Kueue does until quota is available; the demand they are for keeps waiting",
 			Fix:  "free quota, or lower the group's maxReplicas to what the quota allows"})
 	}
 	return all
@@ -79,8 +79,8 @@ func orphanFindings(v observation.View) []raydemand.Finding {
 	for _, n := range membership.Orphans(v.Cluster, v.State.Nodes) {
 		all = append(all, raydemand.Finding{Code: FindingOrphanNode, Severity: raydemand.Warning,
 			Object: "RayCluster " + v.Cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
-			Why: "a living Ray node is found in no pod by instance id or address, so no pod that seems not to have joined is taken away",
-			Fix: "leave RAY_CLOUD_INSTANCE_ID in the pod template to KubeRay; a node started outside Kubernetes keeps this finding"})
+			Why: "no pod matches this living Ray node by instance id or address, so pods that seem not to have joined are kept",
+			Fix: "do not set RAY_CLOUD_INSTANCE_ID in the pod template; KubeRay sets it. A node started outside Kubernetes keeps this finding"})
 	}
 	return all
 }

@@ -123,7 +123,7 @@ func TestOnlyPodsBeyondTheNodeClaimsAreServedByTheNextGroup(t *testing.T) {
 		t.Errorf("the second group has %d replicas, want 3: five pods of the first have a node coming", got)
 	}
 	d, _ := w.c.Decision(key)
-	if got := d.Snapshot.Groups[0].Closed; !strings.Contains(got, "3 pods such as") {
+	if got := d.Snapshot.Groups[0].Closed; !strings.Contains(got, "3 pods, for example") {
 		t.Errorf("closed = %q, want three pods named", got)
 	}
 }

@@ -332,12 +332,12 @@ func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
 	w.kube.deposed = true
 	w.after(2 * time.Minute)
-	w.nothingWritten("another process leads")
+	w.nothingWritten("another process is the leader")
 	w.want(9, gpu(1))
 	if d := w.after(time.Second); d.Err != "" || d.Next < 50*time.Millisecond {
 		t.Errorf("error %q, next %v; want no error and no hurry", d.Err, d.Next)
 	}
-	w.nothingWritten("another process leads")
+	w.nothingWritten("another process is the leader")
 }
 
 // Where Heliostat manages it names the pods that go, so nobody needs the warning.

@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// refusalLasts is how long a refusal that was read from managedFields is believed: they change without a trace in what is watched.
+	// refusalLasts is how long a refusal that was read from managedFields counts: nothing that is watched shows when
+	// they change.
 	refusalLasts = time.Minute
-	// revertWindow and mostRewrites: what was written so often within that time and is gone again is somebody else's to decide.
+	// revertWindow and mostRewrites: a number that was written this often within that time and is gone again is
+	// another writer's to set.
 	revertWindow = 10 * time.Minute
 	mostRewrites = 2
 )
 
-// numGPUsWrites remembers the writes of num-gpus by group. Losing it costs a write that is refused or undone again.
+// numGPUsWrites remembers the writes of num-gpus by group. If it is lost, one more write is refused or reverted.
 type numGPUsWrites struct {
 	writes  map[string][]written
 	refused map[string]refused
@@ -40,9 +42,9 @@ type refused struct {
 	until   time.Time
 }
 
-// syncNumGPUs lays the numbers of GPUs of all groups side by side, tells where they differ, and writes what may be written, all
-// groups in one patch. It never writes in a cycle that changes the scale: each patch is then computed from a spec that nobody changed
-// in between.
+// syncNumGPUs compares the numbers of GPUs of all groups, reports differences, and writes what may be written, all
+// groups in one patch. It never writes in a cycle that changes replicas: each patch is computed from a spec that
+// nothing changed in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	o.numGPUs = map[string]decision.GroupNumGPUs{}
 	cluster, ray := &o.view.Cluster, rayGPUs(o.view)
@@ -69,7 +71,7 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	c.emitNumGPUs(ctx, r, *o)
 }
 
-// rayGPUs is what the living Ray nodes announce, by group.
+// rayGPUs returns the GPUs that living Ray nodes announce, by group.
 func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
 	newest := map[string]membership.Member{}
 	for _, m := range v.Members {
@@ -98,7 +100,8 @@ func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
 
 func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
 
-// syncRefusal says why a group's number is not to be written now, or nil: it is to be, or there is nothing to write.
+// syncRefusal returns why a group's number must not be written now; nil if it must be, or if there is nothing to
+// write.
 func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
 	v := o.view
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
@@ -110,16 +113,16 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 	}
 	switch {
 	case !g.NumGPUsSync.Writes():
-		return because(nodepool.SyncReportOnly, "annotate heliostat.dev/num-gpus-sync: when-empty or enforce to have it written")
+		return because(nodepool.SyncReportOnly, "annotate heliostat.dev/num-gpus-sync: when-empty or enforce to write it")
 	case v.Mode != nodepool.Managed:
 		return because(nodepool.SyncNotManaged, v.Why.Message)
 	case !c.kube.Leading():
-		return because(nodepool.SyncNotLeading, "another process leads")
+		return because(nodepool.SyncNotLeading, "another process is the leader")
 	}
 	return c.syncObstacle(r, o, g, n)
 }
 
-// syncObstacle says why a number that may be written is not to be written now, or nil.
+// syncObstacle returns why a number that may be written is not written now, or nil.
 func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
 	v := o.view
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
@@ -130,10 +133,10 @@ func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup,
 		return refusal
 	}
 	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
-		return because(nodepool.SyncNotEmpty, "the group has pods, or shall have some")
+		return because(nodepool.SyncNotEmpty, "the group has pods or is about to get some")
 	}
 	if busy := slices.ContainsFunc(o.actions, func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld || o.err != nil {
-		return because(nodepool.SyncLater, "another patch went first")
+		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
 	if r.syncs.backoff.resting(v.Now) {
 		return because(nodepool.SyncLater, "the last write failed")
@@ -141,7 +144,7 @@ func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup,
 	return nil
 }
 
-// refuses says what was learned of a group lately that forbids to write this number, or nil.
+// refuses returns the refusal that was recently learned for this group and number, or nil.
 func (s *numGPUsWrites) refuses(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
 	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
 		return known.refusal
@@ -162,7 +165,7 @@ func (s *numGPUsWrites) refuses(group string, gpus raydemand.Amount, now time.Ti
 		return nil
 	}
 	return &nodepool.SyncRefusal{Code: nodepool.SyncReverted,
-		Why: fmt.Sprintf("%s was written %d times within %s and is gone again: set the number where it comes from", gpus, same, revertWindow)}
+		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source", gpus, same, revertWindow)}
 }
 
 // writeNumGPUs writes all numbers that are due, or none.
@@ -228,12 +231,12 @@ func (s *numGPUsWrites) refuse(group string, refusal *nodepool.SyncRefusal, now 
 	s.refused[group] = refused{refusal, now.Add(refusalLasts)}
 }
 
-// quietRefusals are the refusals that need nobody's attention: they are as asked for, or pass by themselves.
+// quietRefusals need nobody's attention: they are intended, or end by themselves.
 var quietRefusals = []string{
 	"", nodepool.SyncReportOnly, nodepool.SyncNotReported, nodepool.SyncNotEmpty, nodepool.SyncNotManaged, nodepool.SyncNotLeading, nodepool.SyncLater,
 }
 
-// emitNumGPUs raises an Event for each group whose number should be written and must not be.
+// emitNumGPUs emits an Event for each group whose number should be written and must not be.
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
 		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {

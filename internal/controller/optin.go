@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// optIn is nil for a RayCluster that is scaled, or is being deleted.
+// optIn returns what opting in would do; nil for a RayCluster that is managed or is being deleted.
 func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	v := &o.view
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
@@ -24,12 +24,12 @@ func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	return answer
 }
 
-// shadowGrace is how long demand must have waited before an Event says so. Whoever else scales the RayCluster has acted
-// by then: Ray's own autoscaler looks every 5 s.
+// shadowGrace is how long demand must have waited before an Event reports it. Another autoscaler has acted by then:
+// Ray's own polls every 5 s.
 const shadowGrace = 10 * time.Second
 
-// emitWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another
-// Heliostat scales the RayCluster, or this one only looks on, there is nothing to allow.
+// emitWaiting emits one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
+// Heliostat manages it, or this one is read-only, there is nothing to opt in to.
 func (c *Controller) emitWaiting(ctx context.Context, r *record, v observation.View, optIn *decision.OptIn) {
 	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.Why.Code) {
 		return

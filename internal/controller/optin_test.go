@@ -36,7 +36,7 @@ func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
 	if len(stops) != 1 || stops[0].Count != "8" || len(stops[0].Pods) != 8 {
 		t.Errorf("would stop %+v, want all eight idle workers", stops)
 	}
-	if len(shrinks) != 1 || !strings.Contains(shrinks[0].Reason, "idle for 60s leave, down to minReplicas: 0 of 8 pods") {
+	if len(shrinks) != 1 || !strings.Contains(shrinks[0].Reason, "idle for 60s are removed, down to minReplicas: 0 of 8 pods") {
 		t.Errorf("would shrink %+v, want a warning of the minimum of 0", shrinks)
 	}
 	w.kube.cluster.Mode = nodepool.Managed
@@ -56,7 +56,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 	}{
 		"nobody asked":            {func(*nodepool.Cluster) {}, 1, "to let Heliostat scale it: `autoscaler manage ml/llm`, or annotate it, or Namespace ml, with heliostat.dev/mode: managed"},
 		"shadow was asked for":    {func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow }, 1, "`autoscaler manage ml/llm`"},
-		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, 1, "`autoscaler unfreeze ml/llm` lets it be scaled again"},
+		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, 1, "`autoscaler unfreeze ml/llm` resumes scaling"},
 		"Ray's own scales it":     {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, 1, "`autoscaler manage ml/llm` is not enough: Ray's own autoscaler runs"},
 		"our sidecar scales it":   {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, 0, "manages it"},
 		"its namespace is hidden": {hiddenNamespace, 1, "grant get, list and watch on namespaces"},
@@ -66,7 +66,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			c.change(&w.kube.cluster)
 			w.want(2, gpu(1))
 			d := w.cycle()
-			if d.OptIn == nil || d.OptIn.Waiting != "demand waits for which Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
+			if d.OptIn == nil || d.OptIn.Waiting != "demand is waiting, and Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
 				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
 			}
 			if w.kube.told(EventWaitingInShadow) != 0 {

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// settleTime is how long a cluster counts as moving after its last change: an unschedulable pod or demand that no
-	// group can serve does not keep the loop fast for ever.
+	// settleTime is how long a cluster counts as moving after its last change, so that an unschedulable pod or demand
+	// that no group can serve does not keep the loop fast for ever.
 	settleTime = 30 * time.Second
-	// headlessPause is the pause while there is no head to ask; its pod's events start cycles in between.
+	// headlessPause is the pause while there is no head; events of its pod start cycles in between.
 	headlessPause = 2 * time.Second
-	// offPause is the pause of a cluster that is off; an edit of its annotation starts a cycle at once.
+	// offPause is the pause of a cluster in mode off; an edit of its annotation starts a cycle at once.
 	offPause = 30 * time.Second
-	// conflictPause follows a conflict. It doubles up to longestConflict with each further one in a row.
+	// conflictPause follows a conflict. It doubles up to longestConflictPause with each further conflict in a row.
 	conflictPause        = 10 * time.Millisecond
 	longestConflictPause = time.Second
 )
 
-// pace says when to look again. A reading costs 1 to 1.5 ms, so a cluster that moves is read every FastPoll and one at
-// rest every RestPoll. Raylets report once a second, so more would show nothing sooner. For many clusters half of
-// ReadsPerSecond is shared by the moving and half by the resting ones:
+// pace returns the pause until the next cycle. A reading costs 1 to 1.5 ms, so a moving cluster is read every FastPoll
+// and a resting one every RestPoll. With many clusters, the moving and the resting ones share half of ReadsPerSecond
+// each:
 //
 //	pause = max(FastPoll, moving / (ReadsPerSecond/2))   or   max(RestPoll, resting / (ReadsPerSecond/2))
 //
-// With 200 reads a second, ten moving clusters are read every 100 ms and 1000 resting ones every 10 s; all of it
-// costs about a third of a core.
+// With 200 reads a second, ten moving clusters are read every 100 ms and 1000 resting ones every 10 s; all of it costs
+// about a third of a core.
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
@@ -58,8 +58,8 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 // burst is how far the readings of a moment may run ahead of ReadsPerSecond.
 const burst = time.Second
 
-// readSlots hands out turns to read a head, so that cycles which events start keep to ReadsPerSecond too, however many
-// pods come and go. A cycle whose turn has not come ends at once; its turn is kept.
+// readSlots hands out slots for reading a head, so that cycles started by events keep to ReadsPerSecond too, however
+// many pods come and go. A cycle before its slot ends at once and keeps the slot.
 type readSlots struct {
 	mu   sync.Mutex // guards next
 	next time.Time
@@ -76,7 +76,7 @@ func (t *readSlots) take(now time.Time, perSecond float64) time.Time {
 	return turn
 }
 
-// untilSlot is how long the cluster has to wait for its turn; 0 takes it.
+// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up.
 func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
 	if r.slotAt.IsZero() {
 		r.slotAt = c.readings.take(now, c.config.ReadsPerSecond)
@@ -102,7 +102,7 @@ func (r *record) unsettled(o outcome) bool {
 		slices.ContainsFunc(o.view.Members, func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
-// count keeps the numbers of moving and resting clusters.
+// count returns the numbers of moving and resting clusters.
 func (c *Controller) count(r *record, moving bool) (movers, resters int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func perSecond(clusters int, reads float64) time.Duration {
 	return time.Duration(float64(clusters) / reads * float64(time.Second))
 }
 
-// jittered spreads a pause by a fifth either way, so that clusters do not march in step.
+// jittered varies a pause by a fifth either way, so that clusters do not move in step.
 func (c *Controller) jittered(pause time.Duration) time.Duration {
 	return time.Duration(float64(pause) * (0.8 + 0.4*c.config.Jitter()))
 }

@@ -6,22 +6,23 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Kube is all the controller needs from Kubernetes.
+// Kube is everything that the controller needs from Kubernetes.
 type Kube interface {
-	// Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone when there is none.
+	// Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone if it does not exist.
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
-	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
+	// Fresh reads the same from the API server. The controller calls it before it takes anything away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
-	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not
-	// known, empty where it is.
+	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
+	// empty if it is known.
 	NamespaceMode(namespace string) (mode nodepool.Mode, unknown string)
-	// Leading reports whether this process may write now. It is asked right before every drain, which no API server guards.
+	// Leading reports whether this process may write now. The controller calls it right before every drain, because no
+	// API server guards drains.
 	Leading() bool
-	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict and
-	// nodepool.ErrReadOnly mean: look again; nodepool.ErrNotLeading: another process decides now.
+	// Apply writes one guarded patch and returns the cluster's new generation. After nodepool.ErrConflict and
+	// nodepool.ErrReadOnly, observe again; after nodepool.ErrNotLeading, another process decides.
 	Apply(ctx context.Context, change nodepool.Change) (generation int64, err error)
-	// SyncNumGPUs writes numbers of GPUs into the spec, guarded in the same way. A *nodepool.SyncRefusal says that they must not be
-	// written, the other errors are Apply's.
+	// SyncNumGPUs writes numbers of GPUs into the spec, guarded in the same way. A *nodepool.SyncRefusal says that
+	// they must not be written; other errors are those of Apply.
 	SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (generation int64, err error)
 	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
 	Event(cluster nodepool.Cluster, warning bool, reason, message string)

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/head"
 )
 
-// publish makes the cycle's decision readable for everybody else.
+// publish makes the cycle's decision readable for others.
 func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
 	d := &decision.Decision{
 		Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
@@ -33,7 +33,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	if r.unwritten != nil {
 		d.Unwritten = r.unwritten.Error()
 	}
-	if o.err != nil && ctx.Err() == nil { // an end that was asked for is no error
+	if o.err != nil && ctx.Err() == nil { // an error because the process ends is none
 		d.Err = o.err.Error()
 		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
 	}

@@ -17,23 +17,23 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// record is what the process keeps of one RayCluster between cycles. All of it is an optimisation or a safety delay: the
-// goal is computed from what is seen, and what must survive is in the Kubernetes API.
+// record is what the process remembers of one RayCluster between cycles. All of it is an optimization or a delay for
+// safety: the goal is computed from what is observed, and what must survive a restart is in the Kubernetes API.
 type record struct {
-	mu sync.Mutex // one cycle at a time; guards memory and turnAt
+	mu sync.Mutex // one cycle at a time; guards memory, slotAt, heavyTook and restUntil
 	memory
 
 	moving bool // guarded by Controller.mu
-	// slotAt is when this cluster may be read next while too many want to be; else zero.
+	// slotAt is when this cluster may be read next while the limit on readings delays it; zero otherwise.
 	slotAt time.Time
-	// heavyTook is how long the heavy plans of this cycle took; restUntil is until when the next cycle waits for them.
+	// heavyTook is how long the heavy plans of this cycle took; the next cycle starts no earlier than restUntil.
 	heavyTook time.Duration
 	restUntil time.Time
 
 	decision atomic.Pointer[decision.Decision]
 }
 
-// memory is what is known of one RayCluster, and of none that had its name before.
+// memory is what is known of one RayCluster, and not of an earlier one with the same name.
 type memory struct {
 	uid string
 	gcs head.Connection
@@ -52,7 +52,7 @@ type memory struct {
 	guard       reduction.DropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
 	shapes observation.Shapes
-	// lastNodes is what Ray last said of its nodes in this session.
+	// lastNodes are the nodes that Ray last reported in this session.
 	lastNodes []raydemand.Node
 
 	conditions conditions
@@ -60,19 +60,19 @@ type memory struct {
 	configs    clusterConfigs
 	recent     []decision.Action
 
-	// generation is that of our last patch; zero when there was none.
+	// generation is that of the last patch of this process; zero if there was none.
 	generation int64
 	patches    backoff
-	// unwritten is why the last patch failed; nil once one succeeded or nothing is to be written.
+	// unwritten is why the last patch failed; nil after one succeeds or when there is nothing to write.
 	unwritten error
 	syncs     numGPUsWrites
-	named     reduction.NamedPods // pods that we named while no living node was in them
-	// freshReads slows the second look down after one that failed; lookErr is why it did.
+	named     reduction.NamedPods // pods that were named while no living node was in them
+	// freshReads backs off after a fresh read that failed; freshErr is its error.
 	freshReads backoff
 	freshErr   error
-	// wantedAt is when the growth that is not patched yet was first wanted.
+	// wantedAt is since when growth is wanted that is not patched yet.
 	wantedAt time.Time
-	// seen and movedAt tell when the cluster last changed, for the pace.
+	// seen and movedAt say when the cluster last changed, for pace.
 	seen    fingerprint
 	movedAt time.Time
 }
@@ -83,7 +83,7 @@ func newMemory(uid string) memory {
 	return memory{uid: uid, drains: reduction.Drains{}, breakers: breaker.Groups{}, shapes: observation.Shapes{}}
 }
 
-// recreated voids everything when the RayCluster was deleted and created anew under the same name.
+// recreated clears the memory when the RayCluster was deleted and created again under the same name.
 func (r *record) recreated(uid string) {
 	if r.uid != "" && r.uid != uid {
 		r.gcs.Close()
@@ -92,7 +92,8 @@ func (r *record) recreated(uid string) {
 	r.uid = uid
 }
 
-// voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
+// voidRay forgets what was observed of a Ray session that is over. The drop guard stays: it must notice that the nodes
+// are gone.
 func (r *record) voidRay() {
 	r.idle, r.joined, r.lag, r.gangs, r.clocks, r.shortage = observation.IdleClock{}, observation.RecentlyJoined{}, observation.PlacementLag{}, observation.Gangs{}, observation.Clocks{}, breaker.Shortages{}
 	r.unplaceable = observation.Unplaceable{}
@@ -100,7 +101,7 @@ func (r *record) voidRay() {
 	r.reports, r.configs, r.lastNodes = reports{}, clusterConfigs{}, nil
 }
 
-// remember takes a view in, before anything is decided from it.
+// remember adds a view to the memory, before anything is decided from it.
 func (r *record) remember(v *observation.View, config Config) {
 	if !v.Live() {
 		r.drains.KeepDeadlines(*v, config.DrainDeadline)
@@ -128,7 +129,7 @@ func (r *record) remember(v *observation.View, config Config) {
 	r.noteChange(v)
 }
 
-// snapshotInput gathers what the snapshot of v is made of.
+// snapshotInput collects what the planner's snapshot of v is made of.
 func (r *record) snapshotInput(v observation.View, config Config) observation.SnapshotInput {
 	s := observation.SnapshotInput{
 		Now: v.Now, Cluster: v.Cluster, Members: v.Members, Head: v.Head, Demand: v.Demand,
@@ -160,7 +161,7 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 	return s
 }
 
-// fingerprint is what counts as a change for the pace.
+// fingerprint is what counts as a change for pace.
 type fingerprint struct {
 	Demand raydemand.Demand
 	Pods   map[string]string
@@ -183,7 +184,7 @@ func (r *record) noteChange(v *observation.View) {
 	}
 }
 
-// keepRecent keeps the latest actions for the page; reports to Ray scale nothing, and would push the others out.
+// keepRecent keeps the latest actions for the web page; reports to Ray scale nothing and would displace the others.
 func (r *record) keepRecent(actions []decision.Action) {
 	const kept = 30
 	for _, a := range actions {
@@ -196,16 +197,16 @@ func (r *record) keepRecent(actions []decision.Action) {
 	}
 }
 
-// operatorBehind says why the operator has not carried out yet what stands in the RayCluster, or "". Then no further
-// node is drained: one that the operator never deletes would stand drained for ever.
+// operatorBehind returns why the operator has not yet carried out what the RayCluster says, or "". Until then no
+// further node is drained: if the operator never deletes its pod, the node stays drained for ever.
 //
 // The operator writes observedGeneration only together with another change of the status (v1.6.2, consistency.go), so
-// a generation it has not reached counts only while pods are really missing.
+// a generation that it has not observed counts only while pods are missing.
 func (r *record) operatorBehind(v observation.View) string {
 	counted := 0
 	for _, m := range v.Members {
 		if m.Named && !m.Terminating && !m.Failed {
-			return "the operator has not deleted " + m.Pod + " yet, which workersToDelete names"
+			return "the operator has not yet deleted " + m.Pod + ", which workersToDelete names"
 		}
 		if m.Counted() {
 			counted++
@@ -216,13 +217,12 @@ func (r *record) operatorBehind(v observation.View) string {
 		goal += membership.GoalPods(g)
 	}
 	if v.Cluster.ObservedGeneration < r.generation && counted < goal {
-		return "the operator has not seen the last patch yet"
+		return "the operator has not observed the last patch yet"
 	}
 	return ""
 }
 
-// backoff slows the loop down after a patch that failed for another reason than a conflict, and counts conflicts in
-// a row, after which the next look is not quite at once.
+// backoff slows the loop down after a patch that failed, and counts conflicts in a row, which slow it down a little.
 type backoff struct {
 	failures, conflicts int
 	retryAt             time.Time
@@ -235,14 +235,14 @@ func (p *backoff) fail(now time.Time) {
 
 func (p *backoff) resting(now time.Time) bool { return now.Before(p.retryAt) }
 
-// unknownDemand says why there is no state of Ray, for the groups' reasons.
+// unknownDemand returns why Ray's demand is unknown, for the reasons of the groups.
 func unknownDemand(err error) string {
 	why := "Ray does not answer"
 	switch {
 	case errors.Is(err, errOff):
 		why = "the mode is off"
 	case errors.Is(err, head.ErrNoAddress):
-		why = "there is no head to ask"
+		why = "there is no head"
 	}
-	return why + ", so nothing is known of what waits, and nothing is launched"
+	return why + ", so its demand is unknown, and nothing is launched"
 }

@@ -10,19 +10,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// minReportInterval is the shortest pause between two reports: Ray's own autoscaler reports every 5 s, and its handler is better
-// not called often (docs/reference/facts.md#autoscaler-report).
+// minReportInterval is the shortest pause between two reports: Ray's own autoscaler reports every 5 s, and its handler
+// should not be called often (docs/reference/facts.md#autoscaler-report).
 const minReportInterval = time.Second
 
-// reports remembers what Ray was told, so that it is told again on change, or after ReportEvery.
+// reports remembers the last report to Ray: it is sent again when it changes, or after ReportEvery.
 type reports struct {
 	last   raydemand.Report
 	sentAt time.Time
 	since  map[string]time.Time // group → since when it has pods that do not exist yet
 }
 
-// report tells the GCS what is on its way, so that `ray status` shows the truth. A report that fails is sent again when
-// the next is due; scaling does not depend on it.
+// report sends the GCS what is on its way, so that `ray status` is correct. A report that fails is sent again when the
+// next one is due; scaling does not depend on it.
 func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	v := o.view
 	if !v.Live() || r.gcs.Ray == nil || v.Now.Sub(r.reports.sentAt) < minReportInterval || !c.kube.Leading() {

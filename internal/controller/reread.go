@@ -9,11 +9,12 @@ import (
 	"heliostat.dev/heliostat/internal/controller/reduction"
 )
 
-// errDifferentSession says that the second reading comes from another Ray session, or from a GCS that does not list its head.
+// errDifferentSession means that the second reading comes from another Ray session, or from a GCS that does not list
+// its head.
 var errDifferentSession = errors.New("the GCS was restarted or lists no head")
 
-// rereadRay reads Ray once more after the fresh list, which may have taken seconds: meanwhile a pod may have joined, and
-// an idle node may have got work. It keeps what still holds.
+// rereadRay reads Ray again after the fresh list, which may have taken seconds: a pod may have joined, or an idle node
+// may have work. It keeps the reductions that still hold.
 func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 	if !o.intent.Any() {
 		return
@@ -26,7 +27,7 @@ func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 		err = errDifferentSession
 	}
 	if err != nil {
-		o.paused = fmt.Sprintf("the second look at Ray failed: %v", err)
+		o.paused = fmt.Sprintf("reading Ray again before a reduction failed: %v", err)
 		o.intent = o.intent.withoutReductions()
 		return
 	}

@@ -86,7 +86,7 @@ func TestACoolingGroupIsToldWithItsSecondsAndKeepsItsPods(t *testing.T) {
 	d := w.after(10 * time.Second)
 	row := d.Plan.Groups[0]
 	if reason := row.Reasons[0]; reason.Code != planner.CodeCoolingDown ||
-		reason.Message != "cooling down for 4m50s: no node can be had for 2 pods such as llm-a-first-1: max node group size reached" {
+		reason.Message != "cooling down for 4m50s: no node is available for 2 pods, for example llm-a-first-1: max node group size reached" {
 		t.Errorf("reason = %+v, want cooling down with the time left and what the node autoscaler said", reason)
 	}
 	if got := d.Snapshot.Groups[0].CoolingSeconds; got < 280 || got > 295 {

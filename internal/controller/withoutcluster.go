@@ -8,12 +8,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// recheckPause is when what was told of requests for a RayCluster that is not there is looked at again: it may not have been written.
+// recheckPause is the pause before requests for a missing RayCluster are checked again: a status may not have been
+// written.
 const recheckPause = 5 * time.Second
 
-// updateRequestsWithoutCluster tells owners of requests for a RayCluster that is not there, and lets those go whose lease has long been over. It returns the pause
-// until there is more to tell; 0 is: when something happens. Where neither --mode nor the namespace says that clusters
-// are managed, it says nothing: somebody else may look after that one once it comes.
+// updateRequestsWithoutCluster updates the ResourceRequests for a RayCluster that does not exist, and deletes those
+// whose lease ended long ago. It returns the pause until a lease ends; 0 means that only an event starts the next
+// cycle. It writes only if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that
+// cluster once it exists.
 func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
 	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != mode.Fleet || !c.asked(key) {
 		return 0
@@ -37,7 +39,7 @@ func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now t
 	return next
 }
 
-// asked reports whether a RayCluster of that name would be managed, were it there, without an annotation of its own.
+// asked reports whether a RayCluster of that name would be managed without an annotation of its own.
 func (c *Controller) asked(key nodepool.ClusterKey) bool {
 	mode, unknown := c.kube.NamespaceMode(key.Namespace)
 	asked, _ := c.config.modes().Asked(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})

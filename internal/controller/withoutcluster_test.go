@@ -31,7 +31,7 @@ func TestARequestForAClusterThatIsNotThereIsToldSo(t *testing.T) {
 	w.look()
 	got := w.request("held").Status
 	want := nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
-		Message: "there is no RayCluster ml/llm among those that Heliostat looks after", ObservedGeneration: 1, ObservedRequest: w.request("held").Fingerprint(),
+		Message: "Heliostat does not watch a RayCluster ml/llm, or it does not exist", ObservedGeneration: 1, ObservedRequest: w.request("held").Fingerprint(),
 		Since: w.now, SatisfiedSince: w.now, ExpiredSince: w.now}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got): %s", diff)

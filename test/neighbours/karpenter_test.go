@@ -343,10 +343,10 @@ func (r *rayTeam) neverClosed(group string) func(apiv1.Cluster) {
 	}
 }
 
-// outOfStock reports whether a group is closed because no node can be had. Before its head answers it is closed for
+// outOfStock reports whether a group is closed because no node is available. Before its head answers it is closed for
 // another reason.
 func outOfStock(g apiv1.Group) bool {
-	return strings.Contains(g.Closed, "no node can be had") || strings.Contains(g.Closed, "no pod joined")
+	return strings.Contains(g.Closed, "no node is available") || strings.Contains(g.Closed, "no pod joined")
 }
 
 // reasonsIn are the sentences about a group, without times, which change in each cycle.

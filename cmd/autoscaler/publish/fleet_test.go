@@ -23,7 +23,7 @@ func decided() *decision.Decision {
 			InfeasibleRequests:     []planner.UnmetRequest{{Request: raydemand.Request{Count: 5}, Reason: planner.Reason{Code: planner.Capped}}},
 			InfeasibleGangRequests: []planner.UnmetGang{{Reason: planner.Reason{Code: planner.Capped}}},
 		},
-		Paused: "Ray's state could not be read",
+		Paused: "Ray's state cannot be read",
 		Recent: []decision.Action{
 			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
 			{At: at, Kind: decision.ActionDrain, Result: decision.ResultRefused, Group: "gpu", Pods: []string{"a"}},

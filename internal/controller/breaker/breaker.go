@@ -16,57 +16,58 @@ import (
 // longestCooldown bounds the doubling pause of a failing group.
 const longestCooldown = time.Hour
 
-// Settings are what the breakers and shortages of a RayCluster go by.
+// Settings are the settings of breakers and shortages.
 type Settings struct {
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing.
 	AllocationTimeout time.Duration
 	// Cooldown is how long a failing group takes no launches at first.
 	Cooldown time.Duration
-	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler announcing one, before that proves
-	// that its group is out of stock.
+	// UnschedulableGrace is how long a pod may have no node, without a node autoscaler announcing one, before that
+	// proves that its group is out of stock.
 	UnschedulableGrace time.Duration
 }
 
-// Breaker breaks a group off for a while when its pods do not join Ray: out of stock, refused by the API server, or
-// crashing. While it is open the group takes no launches and those of its waiting pods that nothing can be expected of
-// count for nothing, so that the next group serves the demand. It is an optimisation: lost with the process, it opens
-// again as soon as the proof is seen again.
+// Breaker keeps launches away from a group whose pods do not join Ray: out of stock, refused by the API server, or
+// crashing. While it is open the group gets no launches, and those of its waiting pods that are not expected to join
+// count for nothing, so that the next group serves the demand. It is an optimization: after a restart it opens again
+// as soon as the proof is seen again.
 //
-// What opens it is proof (shortages) or, without any, AllocationTimeout without a pod that joined. Each pause is twice
-// the one before; the memory of that halves with every BreakerCooldown that passes without a failure. A pod that joins
-// while nothing proves a shortage closes it, and the group is as good as any again.
+// It opens on proof (Shortages) or, without proof, after AllocationTimeout without a pod that joined. Each pause is
+// twice the one before; the pause halves again with every Cooldown without a failure. A pod that joins while nothing
+// proves a shortage closes the breaker, and the group is as good as any other again.
 type Breaker struct {
-	// stalledSince is since when pods are waited for and none has joined; zero while none is waited for.
+	// stalledSince is since when pods are expected and none has joined; zero while none is expected.
 	stalledSince time.Time
-	// joined are the pods that have joined Ray and are there still, by UID.
+	// joined are the pods that have joined Ray and still exist, by UID.
 	joined    map[string]bool
 	OpenUntil time.Time
 	Cooldown  time.Duration
 	Reason    string
-	// shortage: it was opened by proof that no node comes, so pods that have a node still count.
+	// shortage: it opened on proof that no node comes, so pods that have a node still count.
 	shortage bool
-	// launched is how many machines on their way have been counted at least since then; more are a sign of stock.
+	// launched is the smallest number of machines on their way since the breaker opened; more are a sign of stock.
 	launched int
-	// failedAt is when it was last opened; zero once a pod has joined since.
+	// failedAt is when it last opened; zero after a pod has joined since.
 	failedAt time.Time
 	// failures are the pods that failed before they joined, since the last one that joined.
 	failures map[string]bool
 }
 
-// podCounts is what one reading tells of a group.
+// podCounts is what one reading shows of a group.
 type podCounts struct {
-	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are waited for.
+	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are expected to
+	// join.
 	joined, there map[string]bool
 	waiting       int
-	// launched counts those of them that a machine on its way has room for.
+	// launched counts the waiting pods that a machine on its way has room for.
 	launched int
-	// why says what the waiting ones seem to wait for; proof, that no node will come for them, or is empty.
+	// why says what the waiting pods seem to wait for; proof says that no node will come for them, or is empty.
 	why, proof string
-	// failed are the pods that failed without having joined, by UID, with what Kubernetes says of them.
+	// failed are the pods that failed before they joined, by UID, with the reason that Kubernetes gives.
 	failed map[string]string
 }
 
-// observe takes one reading in.
+// observe adds one reading.
 func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 	progress := b.noteJoined(s)
 	if progress {
@@ -104,7 +105,8 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 	}
 }
 
-// noteJoined reports whether a pod has joined that had not before: one whose Ray node died and came back proves nothing.
+// noteJoined reports whether a pod has joined for the first time: one whose Ray node died and came back proves
+// nothing.
 func (b *Breaker) noteJoined(s podCounts) (progress bool) {
 	joined := map[string]bool{}
 	for uid := range b.joined {
@@ -120,10 +122,10 @@ func (b *Breaker) noteJoined(s podCounts) (progress bool) {
 	return progress
 }
 
-// failuresForProof is how many pods in a row must fail before they join: one may meet a bad node, or be evicted.
+// failuresForProof is how many pods in a row must fail before they join: a single one may be on a bad node or evicted.
 const failuresForProof = 3
 
-// tooManyFailures notes failed pods, and says so when they are too many.
+// tooManyFailures notes failed pods and returns a message when they are too many.
 func (b *Breaker) tooManyFailures(failed map[string]string) string {
 	last := ""
 	for _, uid := range slices.Sorted(maps.Keys(failed)) {
@@ -139,21 +141,21 @@ func (b *Breaker) tooManyFailures(failed map[string]string) string {
 	return fmt.Sprintf("%d pods failed before they joined Ray: %s", len(b.failures), last)
 }
 
-// trip opens the breaker: for twice as long as last time, less what has been forgiven since.
+// trip opens the breaker for twice as long as last time, less one halving for each quiet Cooldown since.
 func (b *Breaker) trip(now time.Time, settings Settings, reason string) {
 	if quiet := now.Sub(b.OpenUntil); !b.OpenUntil.IsZero() && quiet > 0 {
 		b.Cooldown >>= min(int(quiet/settings.Cooldown), 62)
 	}
 	b.Cooldown = min(max(2*b.Cooldown, settings.Cooldown), longestCooldown)
 	b.OpenUntil, b.failedAt = now.Add(b.Cooldown), now
-	b.stalledSince = b.OpenUntil // the next chance starts when this pause ends
+	b.stalledSince = b.OpenUntil // the next chance starts after this pause
 	b.failures, b.shortage = nil, false
 	b.Reason = reason
 }
 
 func (b *Breaker) Open(now time.Time) bool { return now.Before(b.OpenUntil) }
 
-// earlierOf is the earlier of two moments; a zero one stays.
+// earlierOf returns the earlier of two times; a zero a stays zero.
 func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -168,7 +170,7 @@ func (b Groups) Observe(now time.Time, cluster nodepool.Cluster, members []membe
 	seen := countPods(cluster, members)
 	for _, g := range cluster.Groups {
 		if !membership.Reconciled(cluster, g.Name) {
-			delete(b, g.Name) // its pods are nobody's to wait for, and afterwards it starts anew
+			delete(b, g.Name) // nothing waits for its pods; the breaker starts anew later
 			continue
 		}
 		s := seen[g.Name]
@@ -228,7 +230,7 @@ func failureOf(m membership.Member) string {
 	return m.Pod + ": its Ray container ended; see its log"
 }
 
-// Pause restarts the clocks of waiting groups: while the GCS does not answer, nobody can be seen to join.
+// Pause restarts the clocks of waiting groups: while the GCS does not answer, no join can be observed.
 func (b Groups) Pause(now time.Time) {
 	for _, entry := range b {
 		if !entry.stalledSince.IsZero() && !entry.Open(now) {
@@ -242,7 +244,7 @@ func whyStalled(unschedulable string, missing int) string {
 	case unschedulable != "":
 		return unschedulable
 	case missing > 0:
-		return fmt.Sprintf("%d pods were asked for and do not exist (refused by the API server, or an earlier group blocks the operator)", missing)
+		return fmt.Sprintf("%d requested pods do not exist (the API server refused them, or an earlier group blocks the operator)", missing)
 	}
 	return "the pods run but do not reach Ray; see their logs"
 }
@@ -252,8 +254,8 @@ func (b Groups) Open(group string, now time.Time) bool {
 	return entry != nil && entry.Open(now)
 }
 
-// NothingExpected reports whether nothing is expected of a pod that has not joined, or of one that is asked for and not seen yet:
-// its group is broken off, and it is not one that has a node already while only nodes are short.
+// NothingExpected reports whether a pod that has not joined, or does not exist yet, is not expected to join: the
+// breaker of its group is open, unless the pod has a node and only nodes are short.
 func (b Groups) NothingExpected(group string, placed bool, now time.Time) bool {
 	return b.Open(group, now) && !(placed && b[group].shortage)
 }

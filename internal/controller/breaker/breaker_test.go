@@ -49,7 +49,7 @@ func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) 
 	settings := Settings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
-	refused := podCounts{waiting: 1, proof: "no node can be had"}
+	refused := podCounts{waiting: 1, proof: "no node is available"}
 	for i, c := range []struct {
 		quiet time.Duration // after the last pause ended
 		want  time.Duration
@@ -70,8 +70,8 @@ func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T
 	settings := Settings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
-	b.observe(now, podCounts{waiting: 2, proof: "no node can be had"}, settings)
-	b.observe(now.Add(time.Second), podCounts{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node can be had"}, settings)
+	b.observe(now, podCounts{waiting: 2, proof: "no node is available"}, settings)
+	b.observe(now.Add(time.Second), podCounts{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node is available"}, settings)
 	if !b.Open(now.Add(time.Second)) || b.Cooldown != 5*time.Minute {
 		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.OpenUntil, b.Cooldown)
 	}

@@ -12,50 +12,51 @@ import (
 
 // How long a node autoscaler's refusal must stand before it is proof (docs/reference/facts.md#karpenter-rounds).
 const (
-	// refusalSettles is for the Cluster Autoscaler and its like, which look every 10 s and say so each time.
+	// refusalSettles is for the Cluster Autoscaler and similar ones, which check every 10 s and report each time.
 	refusalSettles = 5 * time.Second
-	// karpenterRound is the longest time until Karpenter has looked at its pods again: every 10 s, and then it gathers
-	// pods for up to 10 s. What it refuses or cannot launch now it may launch then, of another NodePool or of the same.
+	// karpenterRound is the longest time until Karpenter has checked its pods again: every 10 s, and then it collects
+	// pods for up to 10 s. What it refuses or cannot launch in one round it may launch in the next, from another
+	// NodePool or the same.
 	karpenterRound = 21 * time.Second
-	// karpenterLooksAgain is the time until it has looked again where it has nothing to gather: 10 s and 1 s, and time
+	// karpenterLooksAgain is the time until it has checked again if it has nothing to collect: 10 s and 1 s, and time
 	// to see the NodeClaims that follow.
 	karpenterLooksAgain = 13 * time.Second
-	// unseenSettles is for Karpenter where its NodeClaims may not be read. It says nothing new of a pod for 2 min.
+	// unseenSettles is for Karpenter if its NodeClaims cannot be read. It repeats itself about a pod only after 2 min.
 	unseenSettles = 2*time.Minute + karpenterRound
 )
 
-// Shortages finds proof that no node comes for a group's pods. All clocks are this process's own, from when it first saw
-// the state:
+// Shortages finds proof that no node comes for a group's pods. All times are measured by this process, from when it
+// first saw the state:
 //
-//	what is seen of a pod without a node            proof
+//	state of a pod without a node                   proof
 //	a NodeClaim on its way has room for it          never; AllocationTimeout decides
 //	a node autoscaler refuses it                    after settles
 //	a node autoscaler promises one                  never; AllocationTimeout decides
-//	nothing is heard, and would be                  after UnschedulableGrace
-//	nothing is heard, and might not be              never; AllocationTimeout decides
+//	no report, and there would be one               after UnschedulableGrace
+//	no report, and there may be none                never; AllocationTimeout decides
 //
-// A promise takes minutes to come true, and taking it for silence would launch everything twice. So would taking the
-// silence of a node autoscaler that is not recognised for its word: it would be heard only once one has spoken before
-// (Cluster.ProvisionersSeen).
+// A promise takes minutes to be kept. If it counted as silence, everything would be launched twice. The same holds for
+// the silence of a node autoscaler that Heliostat does not recognize, so silence counts only after one has reported
+// before (Cluster.ProvisionersSeen).
 //
-// Karpenter's words about a pod are no fate of that pod: it drops most of its Events when there are many, and whichever
-// pod comes first gets a node. So what its NodeClaims hold is counted, and as many pods are taken to have a node
-// coming, whatever was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they
-// may not be read silence is no proof.
+// Karpenter's Events about a pod do not decide about that pod: it drops most of its Events when there are many, and
+// whichever pod is first gets a node. So the room in its NodeClaims is counted, and as many pods count as having a
+// node on its way, whatever the Events say. If NodeClaims can be read, a promise without a claim counts as silence. If
+// they cannot be read, silence is no proof.
 type Shortages struct {
-	// refused and silent are since when a pod is so while no NodeClaim has room for it.
+	// refused and silent are since when a pod is in that state while no NodeClaim has room for it.
 	refused, silent map[string]time.Time
-	// Coming are the pods that have a node coming.
+	// Coming are the pods that have a node on its way.
 	Coming map[string]bool
 }
 
-// shortage is the proof about one group: the pods it is about, and what was said.
+// shortage is the proof about one group: the pods concerned, and the message.
 type shortage struct {
 	pods []string
 	why  string
 }
 
-// Observe takes one reading in and returns the proof by group, where there is one. members are sorted by pod.
+// Observe adds one reading and returns the proof by group. members are sorted by pod.
 func (s *Shortages) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, settings Settings) map[string]string {
 	next := Shortages{refused: map[string]time.Time{}, silent: map[string]time.Time{}, Coming: s.podsComing(cluster, members)}
 	short := map[string]*shortage{}
@@ -76,13 +77,12 @@ func (s *Shortages) Observe(now time.Time, cluster nodepool.Cluster, members []m
 	*s = next
 	proofs := make(map[string]string, len(short))
 	for group, of := range short {
-		proofs[group] = fmt.Sprintf("no node can be had for %s: %s", podsSuch(of.pods), of.why)
+		proofs[group] = fmt.Sprintf("no node is available for %s: %s", podsSuch(of.pods), of.why)
 	}
 	return proofs
 }
 
-// judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is
-// proven.
+// judge runs the clock of one pod without a node on its way, and returns why no node comes for it once that is proven.
 func (s *Shortages) judge(next *Shortages, now time.Time, cluster nodepool.Cluster, m membership.Member, settings Settings) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
 	switch {
@@ -99,7 +99,7 @@ func (s *Shortages) judge(next *Shortages, now time.Time, cluster nodepool.Clust
 		}
 		next.silent[m.Pod] = s.firstSeen(s.silent, m.Pod, now)
 		if now.Sub(next.silent[m.Pod]) >= grace {
-			return "no node autoscaler adds one; " + m.Unschedulable
+			return "no node autoscaler adds a node; " + m.Unschedulable
 		}
 	}
 	return ""
@@ -113,8 +113,8 @@ func (s *Shortages) firstSeen(state map[string]time.Time, pod string, now time.T
 	return now
 }
 
-// settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the
-// word of a later round.
+// settles returns how long a refusal must stand. If Karpenter requested a machine for a pod before it refused the pod,
+// the refusal is from a later round.
 func settles(m membership.Member, seen bool) time.Duration {
 	switch {
 	case !m.ByKarpenter:
@@ -127,8 +127,8 @@ func settles(m membership.Member, seen bool) time.Duration {
 	return karpenterRound
 }
 
-// podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last
-// those that have been refused for longest.
+// podsComing chooses as many pods of each group as NodeClaims have room for: those with a promised node first, those
+// refused for longest last.
 func (s *Shortages) podsComing(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
 	waiting := map[string][]membership.Member{}
 	for _, m := range members {
@@ -149,7 +149,7 @@ func (s *Shortages) podsComing(cluster nodepool.Cluster, members []membership.Me
 	return coming
 }
 
-// clock is since when something has been counted against a pod; zero where nothing is.
+// clock is since when something counts against a pod; zero if nothing does.
 func (s *Shortages) clock(pod string) time.Time {
 	if since, refused := s.refused[pod]; refused {
 		return since
@@ -157,8 +157,8 @@ func (s *Shortages) clock(pod string) time.Time {
 	return s.silent[pod]
 }
 
-// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that
-// nothing is on its way for go on.
+// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods
+// without a node on its way continue.
 func (s *Shortages) byClock(a, b membership.Member) int {
 	left, right := s.clock(a.Pod), s.clock(b.Pod)
 	if left.IsZero() || right.IsZero() {
@@ -167,7 +167,7 @@ func (s *Shortages) byClock(a, b membership.Member) int {
 	return right.Compare(left)
 }
 
-// rank orders pods by what was said of them last.
+// rank orders pods by the latest report about them.
 func rank(m membership.Member) int {
 	switch {
 	case m.NodePromised:
@@ -182,14 +182,14 @@ func podsSuch(pods []string) string {
 	if len(pods) == 1 {
 		return pods[0]
 	}
-	return fmt.Sprintf("%d pods such as %s", len(pods), pods[0])
+	return fmt.Sprintf("%d pods, for example %s", len(pods), pods[0])
 }
 
-// recoveryWindow is how long a group that failed stands behind its equals
-// (Ray: RAY_AUTOSCALER_AVAILABILITY_RECOVERY_S, autoscaler/v2/scheduler.py of 2.60).
+// recoveryWindow is how long a group that failed ranks below its equals (Ray: RAY_AUTOSCALER_AVAILABILITY_RECOVERY_S,
+// autoscaler/v2/scheduler.py of 2.60).
 const recoveryWindow = 600 * time.Second
 
-// recoverableScore is Ray's standing of a group by the age of its last failure: 0 while younger than 10 s or a tenth of
+// recoverableScore is Ray's score of a group by the age of its last failure: 0 while younger than 10 s or a tenth of
 // the window, then the share of the window that has passed, at most 1.
 func recoverableScore(age time.Duration) float64 {
 	if age < min(10*time.Second, recoveryWindow/10) {
@@ -198,13 +198,13 @@ func recoverableScore(age time.Duration) float64 {
 	return min(age.Seconds()/recoveryWindow.Seconds(), 1)
 }
 
-// Availability is what the plan needs to know of a group that failed lately.
+// Availability is what the plan needs to know of a group that failed recently.
 type Availability struct {
-	// Cooldown is for how long it takes no launches, reason why.
+	// Cooldown is for how long it gets no launches, Reason why.
 	Cooldown time.Duration
 	Reason   string
-	// RecoverableScore is its recoverableScore; stock tells the groups that failed apart, the longest ago before the latest, by Ray's
-	// cloud availability, 1 - stamp/newest stamp. Both are nil where they are 1.
+	// RecoverableScore is the score of recoverableScore; CloudAvailability ranks the groups that failed, the longest
+	// ago first, by Ray's formula, 1 - stamp/newest stamp. Both are nil if they are 1.
 	RecoverableScore, CloudAvailability *float64
 }
 

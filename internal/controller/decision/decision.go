@@ -10,55 +10,56 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Decision is one cycle's result, published for REST, the page and metrics. Nobody changes it after that.
+// Decision is the result of one cycle, published for REST, the web page and metrics. It does not change afterwards.
 type Decision struct {
 	Cluster nodepool.ClusterKey
 	UID     string
 	// At is when the cycle began, Took how long it lasted, calls included.
 	At   time.Time
 	Took time.Duration
-	// Observed and Planned are the parts of Took that reading both sides and the first plan took; the rest was spent carrying it out.
+	// Observed and Planned are how long the reading and the first plan took, as parts of Took; the rest was spent on
+	// actions.
 	Observed, Planned time.Duration
-	// ObserveFailed: not even the RayCluster could be read, so all but Err and Next is the decision before.
+	// ObserveFailed: the RayCluster could not be read, so everything but Err and Next is from the decision before.
 	ObserveFailed bool
-	// Mode is what Heliostat may do with the cluster now, Why says so in words.
+	// Mode is what Heliostat may do with the cluster now, Why is the reason.
 	Mode nodepool.Mode
 	Why  planner.Reason
 	// Session is Ray's session, empty while Ray does not answer.
 	Session string
 
-	// Kube is the RayCluster and its pods as this decision saw them.
+	// Kube is the RayCluster and its pods as of this decision.
 	Kube     nodepool.Cluster
 	Snapshot planner.Snapshot
 	Plan     planner.Plan
 	Findings []raydemand.Finding
 
-	// ReadAt is when the GCS last answered, zero if it never did; RayErr says why it did not in this cycle.
+	// ReadAt is when the GCS last answered, zero if it never did; RayErr is why it did not answer in this cycle.
 	ReadAt time.Time
 	RayErr string
-	// Paused says why nothing is taken away at present, or is empty.
+	// Paused is why nothing is taken away at present, or empty.
 	Paused string
-	// Unwritten says why the last patch failed, until one succeeds or nothing is to be written; empty otherwise.
+	// Unwritten is why the last patch failed; empty after one succeeds or when there is nothing to write.
 	Unwritten string
-	// Err is what went wrong while observing or applying.
+	// Err is the error of observing or applying.
 	Err string
 
-	// Actions are this cycle's, Recent the latest of all, oldest first.
+	// Actions are those of this cycle, Recent the latest of all cycles, oldest first.
 	Actions []Action
 	Recent  []Action
-	// SeenToPatched is how long growth took from first wanted to patched, when this cycle patched it.
+	// SeenToPatched is the time from growth first wanted to patched, in the cycle that patched it.
 	SeenToPatched time.Duration
-	// GrowthWanted is since when the growth has been wanted that this cycle wants, patched or not; zero where it wants none.
+	// GrowthWanted is since when this cycle's growth is wanted, patched or not; zero if it wants none.
 	GrowthWanted time.Time
 	// Next is the pause until the next reading.
 	Next time.Duration
-	// NumGPUs is how many GPUs a worker has, by group.
+	// NumGPUs is the number of GPUs of a worker, by group.
 	NumGPUs map[string]GroupNumGPUs
-	// OptIn is what Heliostat would do were it allowed to; nil for a RayCluster that is managed.
+	// OptIn is what Heliostat would do if it managed the RayCluster; nil if it does.
 	OptIn *OptIn
 }
 
-// Age is how old the Ray data is at now; negative when there never was any.
+// Age returns how old the Ray data is at now; negative if there is none.
 func (d *Decision) Age(now time.Time) time.Duration {
 	if d.ReadAt.IsZero() {
 		return -1
@@ -71,7 +72,7 @@ const (
 	ActionPatch  = "patch"
 	ActionDrain  = "drain"
 	ActionReport = "report"
-	// ActionSync writes how many GPUs the pods of a group announce; From and To are GPUs.
+	// ActionSync writes the number of GPUs that the pods of a group announce; From and To are GPUs.
 	ActionSync = "sync"
 	// ActionClusterConfig reports to Ray which nodes the cluster could have.
 	ActionClusterConfig = "config"
@@ -85,7 +86,7 @@ const (
 	ResultError    = "error"
 )
 
-// Action is one thing that was done, or tried.
+// Action is one thing that was done or tried.
 type Action struct {
 	At     time.Time
 	Kind   string
@@ -93,21 +94,22 @@ type Action struct {
 	Group  string
 	// From and To are replicas for a patch.
 	From, To int
-	// Pods leave: they are drained, or named in workersToDelete.
+	// Pods are the pods that leave: drained, or named in workersToDelete.
 	Pods    []string
 	Message string
 	Took    time.Duration
 }
 
-// ReportsOnly says whether the action only tells Ray something, and scales nothing.
+// ReportsOnly reports whether the action only sends a report to Ray, and scales nothing.
 func (a Action) ReportsOnly() bool { return a.Kind == ActionReport || a.Kind == ActionClusterConfig }
 
-// GroupNumGPUs is how many GPUs a worker of one group has, by all who say so, and what becomes of a difference.
+// GroupNumGPUs is the number of GPUs of a worker of one group according to each source, and the result of a
+// difference.
 type GroupNumGPUs struct {
 	nodepool.NumGPUs
-	// Mode is when the reported number may be written into the spec.
+	// Mode says when the reported number may be written into the spec.
 	Mode nodepool.SyncMode
-	// Code and Why say why it is not written; both are empty when there is nothing to write or it was written.
+	// Code and Why say why it is not written; both are empty if there is nothing to write or it was written.
 	Code, Why string
 	// IfManaged: it would be written if the RayCluster were managed.
 	IfManaged bool

@@ -12,16 +12,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// OptIn says what Heliostat would do with a RayCluster that it does not scale, and how to let it.
+// OptIn says what Heliostat would do with a RayCluster that it does not manage, and how to let it.
 type OptIn struct {
-	// Waiting is what it would launch for demand that waits, in a sentence; empty where none waits that it could serve.
+	// Waiting is a sentence about the launches for waiting demand; empty if none waits that Heliostat could serve.
 	Waiting string
-	// Allow says how to let it.
+	// Allow says how to let Heliostat manage the RayCluster.
 	Allow string
-	// Obstacle is what would still keep it from scaling the RayCluster if that were annotated heliostat.dev/mode:
-	// managed. Its code is empty where nothing would.
+	// Obstacle is what would still prevent that after annotating the RayCluster with heliostat.dev/mode: managed. Its
+	// code is empty if nothing would.
 	Obstacle planner.Reason
-	// Changes are what it would do at once, and what it would do later to groups above their minimum.
+	// Changes are what Heliostat would do at once, and later to groups above their minimum.
 	Changes []WouldChange
 }
 
@@ -29,7 +29,7 @@ type OptIn struct {
 type WouldChange struct {
 	// Action is one of the constants below.
 	Action, Group string
-	// Count is how many pods the action is about, or how many GPUs it writes; Pods are their names where they are known.
+	// Count is the number of pods, or of GPUs that it writes; Pods are their names if known.
 	Count  string
 	Pods   []string
 	Reason string
@@ -40,11 +40,11 @@ const (
 	WouldLaunch  = "launch"
 	WouldStop    = "stop"
 	WouldNumGPUs = "numGpus"
-	// WouldShrink: idle workers leave once they have been idle for the group's idle timeout.
+	// WouldShrink: idle workers leave after the group's idle timeout.
 	WouldShrink = "shrink"
 )
 
-// NewOptIn returns how to let Heliostat scale a RayCluster that it does not scale because of why.
+// NewOptIn returns how to let Heliostat manage a RayCluster that it does not manage because of why.
 func NewOptIn(key nodepool.ClusterKey, why, obstacle planner.Reason) *OptIn {
 	return &OptIn{Obstacle: obstacle, Allow: allow(key, why, obstacle)}
 }
@@ -55,7 +55,7 @@ func (o *OptIn) Suppose(snapshot planner.Snapshot, plan planner.Plan, numGPUs ma
 	o.Changes = slices.Concat(wouldLaunch(plan), wouldStop(plan), wouldWrite(numGPUs), wouldShrink(snapshot, plan))
 }
 
-// allow says how to let Heliostat scale the RayCluster. What stands in the way says so itself.
+// allow returns how to let Heliostat scale the RayCluster. An obstacle says itself how to remove it.
 func allow(key nodepool.ClusterKey, why, obstacle planner.Reason) string {
 	switch code := why.Code; {
 	case code != mode.AsAsked && code != mode.NotAsked:
@@ -69,7 +69,7 @@ func allow(key nodepool.ClusterKey, why, obstacle planner.Reason) string {
 // mostWaitingGroups bounds the groups that the sentence names.
 const mostWaitingGroups = 3
 
-// waitingSentence says what would be launched for demand that waits.
+// waitingSentence returns what would be launched for waiting demand.
 func waitingSentence(plan planner.Plan) string {
 	if !slices.ContainsFunc(plan.Summary, func(d planner.DemandSummary) bool { return d.Launching > 0 }) {
 		return ""
@@ -81,7 +81,7 @@ func waitingSentence(plan planner.Plan) string {
 	if more := len(parts) - mostWaitingGroups; more > 0 {
 		parts = append(parts[:mostWaitingGroups], fmt.Sprintf("pods of %d more groups", more))
 	}
-	return "demand waits for which Heliostat would launch " + strings.Join(parts, ", ")
+	return "demand is waiting, and Heliostat would launch " + strings.Join(parts, ", ")
 }
 
 func wouldLaunch(plan planner.Plan) []WouldChange {
@@ -98,7 +98,7 @@ func wouldLaunch(plan planner.Plan) []WouldChange {
 	return changes
 }
 
-// wouldStop gathers the pods of a group that would go for the same reason.
+// wouldStop groups the pods of a group that would be stopped for the same reason.
 func wouldStop(plan planner.Plan) []WouldChange {
 	var changes []WouldChange
 	at := map[[2]string]int{}
@@ -126,7 +126,7 @@ func wouldWrite(numGPUs map[string]GroupNumGPUs) []WouldChange {
 	return changes
 }
 
-// wouldShrink warns of groups that have more workers than their minimum: KubeRay's minimum is 0 where none is set.
+// wouldShrink lists groups that have more workers than their minimum; KubeRay's minimum is 0 if none is set.
 func wouldShrink(snapshot planner.Snapshot, plan planner.Plan) []WouldChange {
 	timeouts := map[string]*float64{}
 	for _, g := range snapshot.Groups {
@@ -136,7 +136,7 @@ func wouldShrink(snapshot planner.Snapshot, plan planner.Plan) []WouldChange {
 	for _, g := range plan.Groups {
 		if timeout := timeouts[g.Name]; timeout != nil && g.Current > g.Min {
 			changes = append(changes, WouldChange{Action: WouldShrink, Group: g.Name, Count: fmt.Sprint(g.Current - g.Min),
-				Reason: fmt.Sprintf("workers that stay idle for %s leave, down to minReplicas: %d of %d pods", planner.Span(*timeout), g.Min, g.Current)})
+				Reason: fmt.Sprintf("workers that are idle for %s are removed, down to minReplicas: %d of %d pods", planner.Span(*timeout), g.Min, g.Current)})
 		}
 	}
 	return changes

@@ -12,29 +12,29 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ErrNoAddress says that the head has no address yet, which is no failure.
+// ErrNoAddress means that the head has no address yet, which is no failure.
 var ErrNoAddress = errors.New("the head pod has no address yet")
 
-// errBackingOff says that a head which did not answer is left alone for a while.
-var errBackingOff = errors.New("waiting before the next try")
+// errBackingOff means that the head did not answer and the next call is not due yet.
+var errBackingOff = errors.New("waiting before the next call")
 
-// firstBackoff is the pause after the first failed reading; it doubles up to Config.GCSBackoff.
+// firstBackoff is the pause after the first failed reading; it doubles up to Timeouts.LongestBackoff.
 const firstBackoff = 250 * time.Millisecond
 
 // Timeouts bound calls to a head.
 type Timeouts struct {
 	// Call bounds one call.
 	Call time.Duration
-	// LongestBackoff is the longest pause between two tries of a head that does not answer.
+	// LongestBackoff is the longest pause between two calls to a head that does not answer.
 	LongestBackoff time.Duration
 }
 
-// Connection is one cluster's line to its GCS. Any failure closes it, so that the next try reads address, token and
-// certificates anew; only this cluster waits.
+// Connection is the connection to the GCS of one cluster. Any failure closes it, so that the next call uses the
+// current address, token and certificates; only this cluster waits.
 type Connection struct {
 	Ray      Ray
 	identity string
-	// seen holds session and version of the last reading that was taken in; since is when this GCS first answered.
+	// seen has the session and version of the last reading; Since is when this GCS process first answered.
 	seen     raydemand.State
 	Since    time.Time
 	Failures int
@@ -42,7 +42,7 @@ type Connection struct {
 	RetryAt  time.Time
 }
 
-// State reads the cluster's state; a new head, known by its pod, restarts or address, gets a new connection.
+// State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection.
 func (c *Connection) State(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.Close()
@@ -59,7 +59,7 @@ func (c *Connection) State(ctx context.Context, dial Dialer, cluster nodepool.Cl
 	defer cancel()
 	state, err := c.read(limited, dial, cluster)
 	if ctx.Err() != nil {
-		return raydemand.State{}, ctx.Err() // an end that was asked for says nothing of the head
+		return raydemand.State{}, ctx.Err() // the process ends, which says nothing about the head
 	}
 	if err != nil {
 		c.fail(now, err, limits.LongestBackoff)
@@ -94,8 +94,8 @@ func (c *Connection) fail(now time.Time, err error, longest time.Duration) {
 	c.Close()
 }
 
-// Summary is why Ray is not read, in a sentence for people. What a failure of a head that is not ready is likely to mean is not told: it is most
-// often just starting.
+// Summary returns why Ray is not read, in a sentence for users. While the head is not ready it leaves out likely
+// causes: most often the head is just starting.
 func Summary(err error, head nodepool.Head) string {
 	var failure *raydemand.Failure
 	switch {
@@ -107,7 +107,7 @@ func Summary(err error, head nodepool.Head) string {
 	return "the head does not answer: " + failure.Error()
 }
 
-// Detail is why Ray is not read with all that the transport said, for the log.
+// Detail returns why Ray is not read with everything that the transport reported, for the log.
 func Detail(err error) string {
 	var failure *raydemand.Failure
 	if errors.As(err, &failure) {
@@ -116,24 +116,24 @@ func Detail(err error) string {
 	return err.Error()
 }
 
-// Close drops the line; the identity and the back-off stay.
+// Close closes the connection; the identity and the backoff stay.
 func (c *Connection) Close() {
 	if c.Ray != nil {
-		_ = c.Ray.Close() // nothing can be done about a line that does not close
+		_ = c.Ray.Close() // there is nothing to do about a connection that does not close
 		c.Ray = nil
 	}
 }
 
-// Renewed reports whether the state comes from another GCS process than the one before, of a new Ray session or, with fault
-// tolerance, of the same: what was remembered is void.
+// Renewed reports whether the state comes from another GCS process than the one before, of a new Ray session or, with
+// fault tolerance, of the same one. Then what was remembered is void.
 func (c *Connection) Renewed(state raydemand.State) bool {
 	before := c.seen
 	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
 	return before.Session != "" && !state.SameGCS(before)
 }
 
-// identityOf names one head at one address with one way to authenticate. A head that becomes ready counts as new: tries
-// that failed while it was starting must not delay the first reading.
+// identityOf names one head at one address with one way to authenticate. A head that becomes ready counts as new, so
+// that calls that failed while it was starting do not delay the first reading.
 func identityOf(cluster nodepool.Cluster) string {
 	h, a := cluster.Head, cluster.Auth
 	return fmt.Sprint(cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, h.Ready, a)

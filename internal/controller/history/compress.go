@@ -8,30 +8,30 @@ import (
 	"sync"
 )
 
-// packers are reused: each holds most of a MiB.
-var packers = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is a right one
+// compressors are reused: each holds most of a MiB.
+var compressors = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
 	return w
 }}
 
-// compress is a value as JSON, compressed.
+// compress returns a value as JSON, compressed.
 func compress(value any) ([]byte, error) {
-	var packed bytes.Buffer
-	writer := packers.Get().(*gzip.Writer)
-	defer packers.Put(writer)
-	writer.Reset(&packed)
+	var out bytes.Buffer
+	writer := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(writer)
+	writer.Reset(&out)
 	if err := json.NewEncoder(writer).Encode(value); err != nil {
 		return nil, err
 	}
 	if err := writer.Close(); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(packed.Bytes()), nil
+	return bytes.Clone(out.Bytes()), nil
 }
 
-// decompress reads what pack wrote.
-func decompress(packed []byte, into any) error {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
+// decompress reads what compress returned.
+func decompress(out []byte, into any) error {
+	reader, err := gzip.NewReader(bytes.NewReader(out))
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// goal is what makes a decision another one: equal for decisions that want the same. Pods that come up as they were meant to are
-// nothing new.
+// goal is a hash of what a decision wants: equal for decisions that want the same. Pods that start as planned change
+// nothing.
 type goal [sha256.Size]byte
 
 func goalOf(d *decision.Decision) goal {

@@ -16,15 +16,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Bounds of a History that says nothing else: the 200 latest of each RayCluster, and 64 MiB for all of them together. A decision
+// Default bounds of a History: the 200 latest decisions about each RayCluster, and 64 MiB for all together. A decision
 // about a hundred nodes takes about 6 KiB.
 const (
 	defaultHistoryEntries = 200
 	defaultHistoryBytes   = 64 << 20
 )
 
-// History remembers the last decisions about each RayCluster that were not the same as the one before, each with the snapshot it
-// was made from, so that it can be planned again. It is empty after a restart. Its methods may be called at any time.
+// History keeps the latest decisions about each RayCluster that differ from the one before, each with its snapshot, so
+// that it can be planned again. It is empty after a restart. Its methods are safe for concurrent use.
 type History struct {
 	entries, bytes int
 
@@ -35,44 +35,45 @@ type History struct {
 
 // clusterEntries holds the decisions about one RayCluster, oldest first.
 type clusterEntries struct {
-	kept  []stored
-	bytes int
-	// last is what the latest one wants.
+	entries []stored
+	bytes   int
+	// last is the goal of the latest decision.
 	last goal
-	// lastID is the id given last.
+	// lastID is the latest id.
 	lastID int64
 }
 
-// stored is a decision as it is remembered: packed, so that the bound of a History is one of memory.
+// stored is a decision in compressed form, so that the bound of a History is one of memory.
 type stored struct {
 	id int64
-	// past is a Past, document a Document, both JSON and gzip.
+	// past is an Entry, document a Source, both as compressed JSON.
 	past, document []byte
 }
 
-// keptOverhead is what a kept takes beside its bytes, with the room that a growing slice has to spare.
-const keptOverhead = 2 * 64
+// storedOverhead is what a stored decision takes beside its bytes, with the spare room of a growing slice.
+const storedOverhead = 2 * 64
 
-// size is the memory that a kept takes. The allocator rounds up by an eighth at most.
-func (k stored) size() int { return keptOverhead + (len(k.past)+len(k.document))*9/8 }
+// size is the memory that it takes. The allocator rounds up by an eighth at most.
+func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.document))*9/8 }
 
-// Entry is a decision of the past. Nobody changes it.
+// Entry is one decision of the history. It does not change.
 type Entry struct {
-	// ID is a number in decimal that grows from one decision about a RayCluster to the next, restarts included: milliseconds since 1970.
+	// ID is a decimal number that grows from one decision about a RayCluster to the next, even across restarts:
+	// milliseconds since 1970.
 	ID   string        `json:"-"`
 	At   time.Time     `json:"at"`
 	Mode nodepool.Mode `json:"mode"`
-	// Actions are what was carried out, reports to Ray aside; none where nothing was, for whatever reason.
+	// Actions are what was carried out, without reports to Ray.
 	Actions []decision.Action `json:"actions"`
 	Groups  []EntryGroup      `json:"groups"`
-	// Unmet counts the entries of demand that were not served.
+	// Unmet counts the entries of unmet demand.
 	Unmet int    `json:"unmet"`
 	Err   string `json:"err"`
-	// document is the snapshot and the plan, packed.
+	// document is the compressed snapshot and plan.
 	document []byte
 }
 
-// EntryGroup is what a decision of the past says of one worker group.
+// EntryGroup is one worker group in an Entry.
 type EntryGroup struct {
 	Name    string           `json:"name"`
 	Current int              `json:"current"`
@@ -80,14 +81,14 @@ type EntryGroup struct {
 	Reasons []planner.Reason `json:"reasons"`
 }
 
-// Source is what a Past was made from, and what it came to.
+// Source is the snapshot of a decision, and the plan made from it.
 type Source struct {
 	Snapshot json.RawMessage `json:"snapshot"`
 	Plan     json.RawMessage `json:"plan"`
 }
 
-// NewHistory returns an empty History of at most that many decisions about each RayCluster and that many bytes of memory in
-// all; 0 takes the default. The latest decision about each is kept whatever its size.
+// NewHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
+// memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
 func NewHistory(entries, bytes int) *History {
 	if entries <= 0 {
 		entries = defaultHistoryEntries
@@ -98,13 +99,13 @@ func NewHistory(entries, bytes int) *History {
 	return &History{entries: entries, bytes: bytes, rings: map[nodepool.ClusterKey]*clusterEntries{}}
 }
 
-// Observe remembers a decision that did something, or wants something else than the one before.
+// Observe keeps a decision that did something, or wants something else than the one before.
 func (h *History) Observe(d *decision.Decision) error {
 	if d.ObserveFailed {
 		return nil
 	}
 	now := goalOf(d)
-	past := Entry{At: d.At, Mode: d.Mode, Actions: withoutReports(d.Actions), Groups: pastGroups(d.Plan.Groups), Unmet: unmetEntries(&d.Plan), Err: d.Err}
+	past := Entry{At: d.At, Mode: d.Mode, Actions: withoutReports(d.Actions), Groups: entryGroups(d.Plan.Groups), Unmet: unmetEntries(&d.Plan), Err: d.Err}
 	if !h.differs(d.Cluster, past, now) {
 		return nil
 	}
@@ -117,7 +118,7 @@ func (h *History) Observe(d *decision.Decision) error {
 		}{d.Snapshot, d.Plan})
 	}
 	if err != nil {
-		return fmt.Errorf("remembering a decision about %s: %w", d.Cluster, err)
+		return fmt.Errorf("storing a decision about %s in the history: %w", d.Cluster, err)
 	}
 	h.add(d.Cluster, d.At, entry, now)
 	return nil
@@ -127,7 +128,7 @@ func (h *History) differs(key nodepool.ClusterKey, past Entry, now goal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rings[key]
-	return r == nil || len(r.kept) == 0 || len(past.Actions) > 0 || r.last != now
+	return r == nil || len(r.entries) == 0 || len(past.Actions) > 0 || r.last != now
 }
 
 func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now goal) {
@@ -140,10 +141,10 @@ func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now g
 	}
 	r.lastID = max(at.UnixMilli(), r.lastID+1)
 	entry.id = r.lastID
-	r.kept, r.last = append(r.kept, entry), now
+	r.entries, r.last = append(r.entries, entry), now
 	r.bytes += entry.size()
 	h.used += entry.size()
-	if len(r.kept) > h.entries {
+	if len(r.entries) > h.entries {
 		h.dropOldest(r)
 	}
 	for h.used > h.bytes {
@@ -155,11 +156,11 @@ func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now g
 	}
 }
 
-// largest is the ring that takes the most room of those that have more than their latest decision.
+// largest returns the entries that take the most memory, of RayClusters with more than one.
 func (h *History) largest() *clusterEntries {
 	var most *clusterEntries
 	for _, r := range h.rings {
-		if len(r.kept) > 1 && (most == nil || r.bytes > most.bytes) {
+		if len(r.entries) > 1 && (most == nil || r.bytes > most.bytes) {
 			most = r
 		}
 	}
@@ -167,13 +168,13 @@ func (h *History) largest() *clusterEntries {
 }
 
 func (h *History) dropOldest(r *clusterEntries) {
-	size := r.kept[0].size()
-	r.kept = slices.Delete(r.kept, 0, 1)
+	size := r.entries[0].size()
+	r.entries = slices.Delete(r.entries, 0, 1)
 	r.bytes -= size
 	h.used -= size
 }
 
-// Forget drops what is remembered of a RayCluster that is gone.
+// Forget drops the history of a RayCluster that is gone.
 func (h *History) Forget(key nodepool.ClusterKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,9 +184,9 @@ func (h *History) Forget(key nodepool.ClusterKey) {
 	}
 }
 
-// Entries returns what is remembered of a RayCluster, newest first.
+// Entries returns the history of a RayCluster, newest first.
 func (h *History) Entries(key nodepool.ClusterKey) []Entry {
-	entries := h.keptOf(key)
+	entries := h.storedOf(key)
 	pasts := make([]Entry, len(entries))
 	for i, entry := range entries {
 		pasts[len(entries)-1-i] = entry.entry()
@@ -193,18 +194,18 @@ func (h *History) Entries(key nodepool.ClusterKey) []Entry {
 	return pasts
 }
 
-func (h *History) keptOf(key nodepool.ClusterKey) []stored {
+func (h *History) storedOf(key nodepool.ClusterKey) []stored {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rings[key]; r != nil {
-		return slices.Clone(r.kept)
+		return slices.Clone(r.entries)
 	}
 	return nil
 }
 
 // Entry returns one decision by its ID.
 func (h *History) Entry(key nodepool.ClusterKey, id string) (Entry, bool) {
-	for _, entry := range h.keptOf(key) {
+	for _, entry := range h.storedOf(key) {
 		if strconv.FormatInt(entry.id, 10) == id {
 			return entry.entry(), true
 		}
@@ -212,7 +213,7 @@ func (h *History) Entry(key nodepool.ClusterKey, id string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// entry is the Past. One that cannot be read says so where an error of the decision would stand.
+// entry returns the Entry. If it cannot be read, its Err says so.
 func (k stored) entry() Entry {
 	var past Entry
 	if err := decompress(k.past, &past); err != nil {
@@ -222,16 +223,17 @@ func (k stored) entry() Entry {
 	return past
 }
 
-// Source unpacks what a decision was made from: planning Snapshot by its own policy makes Plan again, byte for byte.
+// Source decompresses the snapshot and plan of a decision: planning Snapshot with its own policy returns Plan again,
+// byte for byte.
 func (p Entry) Source() (Source, error) {
 	var document Source
 	if err := decompress(p.document, &document); err != nil {
-		return document, fmt.Errorf("unpacking decision %s: %w", p.ID, err)
+		return document, fmt.Errorf("decompressing decision %s: %w", p.ID, err)
 	}
 	return document, nil
 }
 
-func pastGroups(groups []planner.GroupPlan) []EntryGroup {
+func entryGroups(groups []planner.GroupPlan) []EntryGroup {
 	past := make([]EntryGroup, len(groups))
 	for i, g := range groups {
 		past[i] = EntryGroup{g.Name, g.Current, g.Desired, g.Reasons}

@@ -157,7 +157,7 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 			if len(pasts) > 3 {
 				t.Fatalf("%d decisions about one cluster, want at most 3", len(pasts))
 			}
-			for _, entry := range h.keptOf(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)}) {
+			for _, entry := range h.storedOf(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)}) {
 				kept += entry.size()
 			}
 		}
@@ -193,7 +193,7 @@ func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	} {
 		d := decided(t, waitingFor(1), historyStart)
 		spoil(d)
-		if err := h.Observe(d); err == nil || !strings.Contains(err.Error(), "remembering a decision about ml/llm") {
+		if err := h.Observe(d); err == nil || !strings.Contains(err.Error(), "storing a decision about ml/llm") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -11,38 +11,39 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// shadowFollow is how long somebody else may take to do what Heliostat had wanted, and no longer shows, for it to count as
-// the same wish. Ray's own autoscaler drains a worker, and lowers replicas in a later round
-// (docs/reference/facts.md#ray-lowers-replicas-late); between the two ours goes back.
+// shadowFollow is how long the other autoscaler may take to do what Heliostat wanted before, and wants no longer, for
+// it to count as the same change. Ray's own autoscaler drains a worker and lowers replicas in a later round
+// (docs/reference/facts.md#ray-lowers-replicas-late); in between, Heliostat's goal goes back.
 const shadowFollow = 30 * time.Second
 
-// shadowDifferences bounds the differences that are remembered of one RayCluster.
+// shadowDifferences bounds the differences kept for one RayCluster.
 const shadowDifferences = 100
 
-// Shadow compares, for every RayCluster that is only looked at, what Heliostat would have with what somebody else writes.
-// It knows nothing of before its start. Its methods may be called at any time.
+// Shadow compares, for every RayCluster in shadow mode, what Heliostat would want with what another autoscaler writes.
+// It starts empty. Its methods are safe for concurrent use.
 type Shadow struct {
 	mu       sync.Mutex // guards clusters and all in it
 	clusters map[nodepool.ClusterKey]*comparison
 }
 
-// NewShadow returns a Shadow that has compared nothing yet.
+// NewShadow returns an empty Shadow.
 func NewShadow() *Shadow { return &Shadow{clusters: map[nodepool.ClusterKey]*comparison{}} }
 
-// Comparison is how ours and theirs went for one RayCluster. All counts are pods.
+// Comparison compares ours, Heliostat's goals, with theirs, the other autoscaler's, for one RayCluster. All counts are
+// pods.
 type Comparison struct {
-	// Since is when comparing began; Compared is how long both sides were known after that, Agreed how much of it all groups
-	// were the same.
+	// Since is when comparing began; Compared is for how long both sides were known since then, Agreed for how long of
+	// that all groups were equal.
 	Since            time.Time
 	Compared, Agreed time.Duration
-	// Writer is who last wrote the worker groups, by the field manager's name; empty where that is not known.
+	// Writer is the field manager that last wrote the worker groups; empty if unknown.
 	Writer string
 	Groups []ComparedGroup
-	// Differences are the latest, newest first.
+	// Differences are the latest ones, newest first.
 	Differences []Difference
 }
 
-// ComparedGroup is one worker group as both sides want it now.
+// ComparedGroup is what both sides want of one worker group now.
 type ComparedGroup struct {
 	Name         string
 	Ours, Theirs int
@@ -54,15 +55,16 @@ type ComparedGroup struct {
 type Outcome string
 
 const (
-	// StillDiffers: it has not ended.
+	// StillDiffers: the difference has not ended.
 	StillDiffers Outcome = "differs"
 	// OursFirst and TheirsFirst: one side wanted first what the other wanted later.
 	OursFirst   Outcome = "ours_first"
 	TheirsFirst Outcome = "theirs_first"
-	// OursWithdrawn and TheirsWithdrawn: one side went back to what both had wanted before.
+	// OursWithdrawn and TheirsWithdrawn: one side went back to what both wanted before.
 	OursWithdrawn   Outcome = "ours_withdrawn"
 	TheirsWithdrawn Outcome = "theirs_withdrawn"
-	// Settled: both agree, and who was first was not seen, because they differed when comparing began; or the group is gone.
+	// Settled: both agree, and it is unknown who was first, because they differed when comparing began; or the group
+	// is gone.
 	Settled Outcome = "settled"
 )
 
@@ -71,43 +73,43 @@ type Difference struct {
 	Group string
 	// At is when it began; Until is when it ended, zero while it lasts.
 	At, Until time.Time
-	// Ours and Theirs are what each side wanted last before both agreed.
+	// Ours and Theirs are what each side last wanted before both agreed.
 	Ours, Theirs int
 	Outcome      Outcome
-	// Lead is how much earlier than the other side Heliostat wanted what both came to; negative when it was later. It counts with
-	// OursFirst and TheirsFirst alone.
+	// Lead is how much earlier than the other side Heliostat wanted the final number; negative if it was later. It is
+	// set with OursFirst and TheirsFirst alone.
 	Lead time.Duration
-	// Reason is ours, Writer theirs, both as last seen while they differed.
+	// Reason is ours, Writer theirs, both as of the last time they differed.
 	Reason planner.Reason
 	Writer string
 }
 
-// comparison is what is kept of one RayCluster.
+// comparison is the state of one RayCluster.
 type comparison struct {
 	uid    string
 	report Comparison
 	sides  map[string]*sides
-	last   time.Time // of the last decision that could be compared; zero after one that could not
-	agreed bool      // whether that one agreed
+	last   time.Time // time of the last decision that was compared; zero after one that was not
+	agreed bool      // whether that decision agreed
 }
 
-// sides are what both want of one group, since when, and the difference that lasts.
+// sides are what both sides want of one group, since when, and the current difference.
 type sides struct {
 	ours, theirs side
-	// base is what both wanted when they last agreed; negative before they ever did.
+	// base is what both sides wanted when they last agreed; negative before that.
 	base int
 	open *Difference
-	// wish is what ours wanted last in open.
-	wish side
-	// back is the difference that ended last by ours going back, with what was wanted in it.
-	back     *Difference
-	backWish side
+	// openGoal is our last goal in open.
+	openGoal side
+	// withdrawn is the latest difference that ended because our goal went back, with the goal we had in it.
+	withdrawn     *Difference
+	withdrawnGoal side
 }
 
-// side is what one of the two wants.
+// side is what one side wants.
 type side struct {
 	pods int
-	// since is when it began to want that; seen says that the change was seen.
+	// since is when it began to want that; seen says that the change was observed.
 	since time.Time
 	seen  bool
 }
@@ -118,8 +120,8 @@ func (s *side) want(pods int, now time.Time, first bool) {
 	}
 }
 
-// Observe takes one decision in. One about a RayCluster that Heliostat writes to, or leaves alone, ends its comparison; one
-// without Ray's state says nothing of what would be decided, so that its time does not count.
+// Observe adds one decision. A decision about a RayCluster that is managed or off ends its comparison. One without
+// Ray's state does not show what would be decided, so its time does not count.
 func (s *Shadow) Observe(d *decision.Decision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +150,7 @@ func (s *Shadow) Forget(key nodepool.ClusterKey) {
 	delete(s.clusters, key)
 }
 
-// Comparison returns what was compared; false where nothing is.
+// Comparison returns the comparison of a RayCluster; false if there is none.
 func (s *Shadow) Comparison(key nodepool.ClusterKey) (Comparison, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +203,7 @@ func (c *comparison) observe(d *decision.Decision) {
 	}
 }
 
-// compare takes in what both sides want of one group now.
+// compare adds what both sides want of one group now.
 func (c *comparison) compare(row ComparedGroup, now time.Time) {
 	s := c.sides[row.Name]
 	first := s == nil
@@ -218,15 +220,15 @@ func (c *comparison) compare(row ComparedGroup, now time.Time) {
 		c.follow(s, now)
 		return
 	}
-	s.wish = s.ours
+	s.openGoal = s.ours
 	if s.open == nil {
-		s.back = nil
+		s.withdrawn = nil
 		s.open = &Difference{Group: row.Name, At: now, Outcome: StillDiffers}
 	}
 	s.open.Ours, s.open.Theirs, s.open.Reason, s.open.Writer = row.Ours, row.Theirs, row.Reason, c.report.Writer
 }
 
-// outcome says how two sides came to agree; oursMoved tells whose change it was that ended the difference.
+// outcome returns how the two sides came to agree; oursMoved says that our change ended the difference.
 func (s *sides) outcome(oursMoved bool) Outcome {
 	switch {
 	case s.ours.pods == s.base && oursMoved:
@@ -243,25 +245,25 @@ func (s *sides) outcome(oursMoved bool) Outcome {
 	return Settled
 }
 
-// follow makes of a wish that ours took back one that theirs followed, once theirs did.
+// follow turns a goal that we withdrew into one that the other side followed, once it does.
 func (c *comparison) follow(s *sides, now time.Time) {
-	if s.back == nil || !s.theirs.since.Equal(now) || !s.backWish.seen {
+	if s.withdrawn == nil || !s.theirs.since.Equal(now) || !s.withdrawnGoal.seen {
 		return
 	}
-	back, wish := *s.back, s.backWish
-	s.back = nil
-	if s.theirs.pods != wish.pods || now.Sub(back.Until) > shadowFollow {
+	withdrawn, goal := *s.withdrawn, s.withdrawnGoal
+	s.withdrawn = nil
+	if s.theirs.pods != goal.pods || now.Sub(withdrawn.Until) > shadowFollow {
 		return
 	}
 	for i := range slices.Backward(c.report.Differences) {
-		if d := &c.report.Differences[i]; d.Group == back.Group && d.At.Equal(back.At) {
-			d.Until, d.Outcome, d.Lead = now, OursFirst, now.Sub(wish.since)
+		if d := &c.report.Differences[i]; d.Group == withdrawn.Group && d.At.Equal(withdrawn.At) {
+			d.Until, d.Outcome, d.Lead = now, OursFirst, now.Sub(goal.since)
 			return
 		}
 	}
 }
 
-// end closes the difference that lasts, if one does.
+// end closes the current difference, if there is one.
 func (c *comparison) end(s *sides, now time.Time, outcome Outcome) {
 	if s.open == nil {
 		return
@@ -274,7 +276,7 @@ func (c *comparison) end(s *sides, now time.Time, outcome Outcome) {
 	}
 	c.report.Differences = append(c.report.Differences, ended)
 	if outcome == OursWithdrawn {
-		s.back, s.backWish = &ended, s.wish
+		s.withdrawn, s.withdrawnGoal = &ended, s.openGoal
 	}
 	if over := len(c.report.Differences) - shadowDifferences; over > 0 {
 		c.report.Differences = slices.Delete(c.report.Differences, 0, over)

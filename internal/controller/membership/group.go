@@ -6,20 +6,20 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// GoalPods is how many pods the operator keeps for the group: replicas within its bounds, times hosts.
+// GoalPods returns how many pods the operator keeps for the group: replicas within its bounds, times hosts.
 func GoalPods(group nodepool.WorkerGroup) int {
 	return group.Goal() * max(1, group.NumOfHosts)
 }
 
-// Deletable reports whether the pod's name in workersToDelete would be written and carried out. A node is not drained
-// either where its pod could not be deleted afterwards. In a multi-host group the operator ignores a pod that says no
-// replica, such as one from before numOfHosts was raised.
+// Deletable reports whether the operator would delete the pod if workersToDelete named it. If not, its node is not
+// drained either. In a multi-host group the operator ignores a pod without a replica label, such as one from before
+// numOfHosts was raised.
 func Deletable(cluster nodepool.Cluster, w nodepool.Worker) bool {
 	g, known := cluster.Group(w.Group)
 	return known && Reconciled(cluster, w.Group) && (g.NumOfHosts <= 1 || w.Replica != "")
 }
 
-// Reconciled reports whether the operator carries out what is written to the group: makes its missing pods, deletes its named ones.
+// Reconciled reports whether the operator reconciles the group: creates its missing pods, deletes its named ones.
 func Reconciled(cluster nodepool.Cluster, group string) bool {
 	g, known := cluster.Group(group)
 	return known && !g.Broken && !g.Suspended && !cluster.Refused

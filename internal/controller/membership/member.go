@@ -11,26 +11,27 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Member is one worker pod together with what Ray says of it.
+// Member is one worker pod together with its Ray node.
 type Member struct {
 	nodepool.Worker
-	// Node is the pod's Ray node: the living one, else a dead one, else nil when Ray never saw it.
+	// Node is the pod's Ray node: the living one, else a dead one, else nil if Ray never saw it.
 	Node *raydemand.Node
-	// Named: the pod stands in workersToDelete, so it is the operator's to delete.
+	// Named: workersToDelete names the pod, so the operator deletes it.
 	Named bool
 }
 
 // Joined reports whether a living Ray node runs in the pod.
 func (m Member) Joined() bool { return m.Node != nil && m.Node.Status != raydemand.Dead }
 
-// Dead reports whether the pod's Ray node has died and none has come up since.
+// Dead reports whether the pod's Ray node has died and no other has come up since.
 func (m Member) Dead() bool { return m.Node != nil && m.Node.Status == raydemand.Dead }
 
-// Counted reports whether replicas still counts the pod: a named or terminating one was taken out or will be replaced.
+// Counted reports whether replicas still counts the pod: the operator replaces a failed or terminating one, and
+// replicas no longer counts a named one.
 func (m Member) Counted() bool { return !m.Named && !m.Terminating && !m.Failed }
 
-// Join joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods without
-// a group are left out: nothing may be decided about them.
+// Join joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods
+// without a group are left out: nothing may be decided about them.
 func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 	byPod, _ := nodesByPod(cluster.Workers, nodes)
 	members := make([]Member, 0, len(cluster.Workers))
@@ -49,9 +50,9 @@ func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 	return members
 }
 
-// nodesByPod finds each pod's node by instance id, which KubeRay sets to the pod's name, and prefers the living node where
-// a container restart left a dead one under the same name. A template may set another id: such a node is found by its
-// address while it lives; never once dead, since addresses are used again. Strangers are living nodes found in no pod.
+// nodesByPod finds each pod's node by instance id, which KubeRay sets to the pod's name. It prefers the living node if
+// a container restart left a dead one with the same name. A template may set another id: such a node is found by its
+// address while it lives, but not once it is dead, since addresses are reused. Orphans are living nodes without a pod.
 func nodesByPod(workers []nodepool.Worker, nodes []raydemand.Node) (byPod map[string]*raydemand.Node, strangers []*raydemand.Node) {
 	pods, podAt := podsByIP(workers)
 	byPod = make(map[string]*raydemand.Node, len(nodes))
@@ -79,15 +80,15 @@ func nodesByPod(workers []nodepool.Worker, nodes []raydemand.Node) (byPod map[st
 	return byPod, strangers
 }
 
-// podsByIP returns the names of all pods, and the pod at each address; pods on the host's network can share theirs, and
-// then it tells nothing.
+// podsByIP returns the names of all pods, and the pod at each address. Pods on the host's network may share an
+// address, which then identifies none.
 func podsByIP(workers []nodepool.Worker) (pods map[string]bool, at map[string]string) {
 	pods, at = make(map[string]bool, len(workers)), make(map[string]string, len(workers))
 	shared := map[string]bool{"": true}
 	for _, w := range workers {
 		pods[w.Pod] = true
 		if w.Failed {
-			continue // its address may be another's by now
+			continue // another pod may have its address by now
 		}
 		_, taken := at[w.IP]
 		shared[w.IP] = shared[w.IP] || taken
@@ -101,13 +102,13 @@ func podsByIP(workers []nodepool.Worker) (pods map[string]bool, at map[string]st
 	return pods, at
 }
 
-// Orphans are the living worker nodes that no pod is known to hold. Any pod without a node may hold one of them.
+// Orphans returns the living worker nodes that match no pod. Any pod without a node may hold one of them.
 func Orphans(cluster nodepool.Cluster, nodes []raydemand.Node) []*raydemand.Node {
 	_, found := nodesByPod(cluster.Workers, nodes)
 	return found
 }
 
-// Unplaced reports whether the scheduler finds no node for a pod that is waited for.
+// Unplaced reports whether the scheduler finds no node for a pod that replicas counts.
 func Unplaced(m Member) bool {
 	return m.Counted() && m.Node == nil && m.Unschedulable != "" && !Placed(m)
 }
@@ -115,7 +116,7 @@ func Unplaced(m Member) bool {
 // Placed reports whether a pod has a node.
 func Placed(m Member) bool { return m.Worker.Node != "" || !m.ScheduledAt.IsZero() }
 
-// LivingHead is the head's Ray node, nil when the state has none: then the state is not complete.
+// LivingHead returns the head's Ray node; nil if the state has none, because then the state is not complete.
 func LivingHead(nodes []raydemand.Node) *raydemand.Node {
 	for i := range nodes {
 		if nodes[i].Head && nodes[i].Status != raydemand.Dead {

@@ -7,15 +7,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Clocks remembers since when things are as they are. All of it only delays reductions, so losing it is safe.
+// Clocks remembers since when pods and demand are in their present state. It only delays reductions, so losing it is
+// safe.
 type Clocks struct {
 	unjoined map[string]time.Time // pod → first seen without a Ray node
 	dead     map[string]time.Time // pod → first seen with a dead Ray node
-	// quiet is since when nothing at all has been asked for; zero while something is.
+	// quiet is since when nothing is requested; zero while something is.
 	quiet time.Time
 }
 
-// Observe takes one complete reading in. kept says whether anything is requested over REST.
+// Observe adds one complete reading. kept says whether anything is requested over REST.
 func (w *Clocks) Observe(now time.Time, members []membership.Member, demand raydemand.Demand, kept bool) {
 	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
 	for _, m := range members {
@@ -35,7 +36,7 @@ func (w *Clocks) Observe(now time.Time, members []membership.Member, demand rayd
 	}
 }
 
-// Pause restarts the clocks that a missing reading would let run on unseen.
+// Pause restarts all clocks after a missing reading, during which nothing was observed.
 func (w *Clocks) Pause() { *w = Clocks{} }
 
 func (w *Clocks) UnjoinedFor(pod string, now time.Time) time.Duration {

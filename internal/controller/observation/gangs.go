@@ -9,19 +9,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// longestHold bounds how long placements, one after the other, may put off idle drains.
+// longestHold bounds how long a series of placements may delay idle drains.
 const longestHold = 5 * time.Second
 
-// Gangs bridges the two ages in one state: the list of placement groups is the GCS's own and at most milliseconds old,
-// while what nodes have free is up to a second old. So a gang that has just come may fit on workers that still look
-// busy, and one that has just gone from the list may sit on workers that still look idle.
+// Gangs reconciles two ages in one state: the list of placement groups comes from the GCS itself and is at most
+// milliseconds old, while the free resources of nodes are up to a second old. So a gang that has just arrived may fit
+// on workers that still look busy, and one that has just left the list may be on workers that still look idle.
 type Gangs struct {
 	firstSeen map[string]time.Time
 	// heldUntil is until when a gang's placement may not show yet; heldSince is when that state began.
 	heldUntil, heldSince time.Time
 }
 
-// Observe takes one reading's gangs in.
+// Observe adds the gangs of one reading.
 func (g *Gangs) Observe(now time.Time, pending []raydemand.Gang) {
 	firstSeen := make(map[string]time.Time, len(pending))
 	for _, gang := range pending {
@@ -57,13 +57,13 @@ func gangID(gang raydemand.Gang) string {
 	return fmt.Sprint(gang.Strategy, gang.Bundles)
 }
 
-// Launches is what the plan launches, less what a young gang may not need because workers that look busy have become
-// free. What it needs in any case is launched at once, and the rest when the reports have caught up. The gang in an
-// empty cluster waits for nothing.
+// Launches returns the plan's launches, less those that a young gang may not need because workers that look busy have
+// become free. What it needs in any case is launched at once, and the rest once the reports are newer than the gang. A
+// gang in an empty cluster waits for nothing.
 //
-//	launch = min(what is needed as things look, max(what the rest of the demand needs, what is needed as they may be))
+//	launch = min(need as reported, max(need of the other demand, need if the busy workers are free))
 //
-// It is never more than the plan launches of any group, so what holds for the plan's limits holds for it.
+// It never exceeds the plan's launches of any group, so it keeps the plan's limits.
 func (g *Gangs) Launches(now time.Time, plan planner.Plan, snapshot planner.Snapshot, compute func(planner.Snapshot) planner.Plan) map[string]int {
 	isYoung := func(gang raydemand.Gang) bool { return g.young(now, gang) }
 	if len(plan.Launch) == 0 || !slices.ContainsFunc(snapshot.Gangs, isYoung) || !slices.ContainsFunc(snapshot.Nodes, busy) {

@@ -7,26 +7,26 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// sameInstant is how far apart the idle clocks of two nodes may have started to count as started by one event. The
-// clocks of one job's end were recorded 1 to 3 ms apart (docs/reference/facts.md#idle-time-and-jobs).
+// sameInstant is how far apart the idle times of two nodes may have started to count as started by one event. At the
+// end of one job they were recorded 1 to 3 ms apart (docs/reference/facts.md#idle-time-and-jobs).
 const sameInstant = 250 * time.Millisecond
 
-// unseenGap is the longest pause between two readings over which our clock may run on.
+// unseenGap is the longest pause between two readings after which the clock continues.
 const unseenGap = 5 * time.Second
 
-// IdleClock is our own account of how long a node has had no use. Ray's figure comes first; ours only bridges one
-// defect: Ray 2.52 restarts the idle time of *all* nodes, the head's too, whenever any job ends, so that with short
-// jobs no node would ever be idle for long. A restart that the head shares is therefore not a use; anything else is.
-// DrainNode still has the last word. Other versions restart a node's idle time for a use only, and there the head may have
-// worked at the same moment: Ray's figure alone counts.
+// IdleClock measures how long a node has had no use, beside Ray. Ray's own figure counts, except for one defect: Ray
+// 2.52 restarts the idle time of all nodes, including the head, whenever any job ends, so that with short jobs no node
+// is ever idle for long. So a restart that the head shares is no use of the node; any other is. DrainNode still has
+// the last word. Other versions restart a node's idle time only when it is used, and the head may have worked at the
+// same moment: there Ray's figure alone counts.
 type IdleClock struct {
 	readAt time.Time
-	since  map[raydemand.NodeID]time.Time // first reading of the present unused time
+	since  map[raydemand.NodeID]time.Time // first reading of the current unused time
 	starts map[raydemand.NodeID]time.Time // when Ray's own idle time began, as of the last reading
 }
 
-// JobsRestartIdleTimes reports whether a Ray of that version is known to have the defect. Seen on 2.52 and gone in 2.60
-// (docs/reference/facts.md#idle-time-and-jobs); a version that is not told counts as without it.
+// JobsRestartIdleTimes reports whether that version of Ray is known to have the defect. It is in 2.52 and not in 2.60
+// (docs/reference/facts.md#idle-time-and-jobs); an unknown version counts as without it.
 func JobsRestartIdleTimes(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -35,7 +35,7 @@ func JobsRestartIdleTimes(version string) bool {
 	return major == 2 && minor < 60
 }
 
-// Observe takes one reading in. Without the defect our account is Ray's.
+// Observe adds one reading. Without the defect the clock is Ray's.
 func (c *IdleClock) Observe(now time.Time, nodes []raydemand.Node, defect bool) {
 	if !defect || now.Sub(c.readAt) > unseenGap {
 		c.since = nil
@@ -58,7 +58,7 @@ func (c *IdleClock) Observe(now time.Time, nodes []raydemand.Node, defect bool) 
 	c.readAt, c.since, c.starts = now, since, starts
 }
 
-// Idle is how long the node has been without use by our account; zero for a node that is not idle.
+// Idle returns how long the node has been unused; zero for a node that is not idle.
 func (c *IdleClock) Idle(id raydemand.NodeID) time.Duration {
 	since, ok := c.since[id]
 	if !ok {

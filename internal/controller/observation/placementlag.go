@@ -8,20 +8,22 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// lagWindow is how long a placement may still show as pending elsewhere: the GCS asks each raylet once a second, so
-// the reports of two nodes can be that far apart, plus the calls themselves (docs/reference/facts.md#load-report-lag).
+// lagWindow is how long a task that was placed may still be reported as pending elsewhere: the GCS polls each raylet
+// once a second, so the reports of two nodes can be that far apart, plus the calls themselves
+// (docs/reference/facts.md#load-report-lag).
 const lagWindow = 1500 * time.Millisecond
 
-// PlacementLag corrects the one way in which a state over-counts: a task that runs on B already while A's older report still
-// lists it as pending. What nodes have newly taken is a credit against equal pending shapes; the credit ends when the
-// pending count falls by as much (A has reported) or when the window is over. Where nothing was placed lately the
-// demand passes unchanged, so growing demand is acted on at once. Under-counting is harmless: the next report repairs it.
+// PlacementLag corrects the one way in which a state over-counts demand: a task already runs on B while A's older
+// report still lists it as pending. Resources newly used on nodes are a credit against equal pending shapes. The
+// credit ends when the pending count falls by as much (A has reported) or when the window is over. Without recent
+// placements the demand passes unchanged, so growing demand is served at once. Under-counting is harmless: the next
+// report corrects it.
 type PlacementLag struct {
 	available map[raydemand.NodeID]raydemand.Bundle
-	placed    map[raydemand.NodeID]int // number of gangs with a bundle there
+	placed    map[raydemand.NodeID]int // number of bundles of gangs on the node
 	pending   map[string]int64
 	credits   []credit
-	// heldSince is when the present run of credits began; zero while there are none.
+	// heldSince is when the present series of credits began; zero while there are none.
 	heldSince time.Time
 }
 
@@ -31,7 +33,7 @@ type credit struct {
 	until time.Time
 }
 
-// Correct takes one reading in and returns its requests less what was placed within the window.
+// Correct adds one reading and returns its requests less what was placed within the window.
 func (l *PlacementLag) Correct(now time.Time, state raydemand.State) []raydemand.Request {
 	pending := make(map[string]int64, len(state.Demand.Requests))
 	for _, r := range state.Demand.Requests {
@@ -57,17 +59,17 @@ func (l *PlacementLag) Correct(now time.Time, state raydemand.State) []raydemand
 	return l.subtract(state.Demand.Requests)
 }
 
-// Active reports whether demand is being held back, so that the next reading should come soon.
+// Active reports whether demand is held back, so that the next reading should come soon.
 func (l *PlacementLag) Active() bool { return len(l.credits) > 0 }
 
-// MayHidePlacement reports whether a task may have been placed on a worker that still looks idle. Under steady work something is
-// placed at every moment; then Ray's refusal alone has to protect such a worker.
+// MayHidePlacement reports whether a task may have been placed on a worker that still looks idle. Under constant load
+// something is always being placed; then only Ray's refusal protects such a worker.
 func (l *PlacementLag) MayHidePlacement(now time.Time) bool {
 	return l.Active() && now.Sub(l.heldSince) < longestHold
 }
 
-// expire drops old credits and those whose shape has fallen since: oldest first. What remains of fell pays for the
-// placements of this same reading.
+// expire drops old credits and those whose shape has fallen since, oldest first. What remains of fell pays for the
+// placements of this reading.
 func (l *PlacementLag) expire(now time.Time, fell map[string]int64) {
 	l.credits = slices.DeleteFunc(l.credits, func(c credit) bool { return !now.Before(c.until) })
 	for i := range l.credits {
@@ -79,10 +81,10 @@ func (l *PlacementLag) expire(now time.Time, fell map[string]int64) {
 	l.credits = slices.DeleteFunc(l.credits, func(c credit) bool { return c.count == 0 })
 }
 
-// taken counts per pending shape how often it fits into what the nodes have newly taken, large shapes first.
+// taken counts per pending shape how often it fits into the resources newly used on nodes, large shapes first.
 func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
 	if l.available == nil {
-		return nil // the first reading has nothing to compare with
+		return nil // there is no earlier reading to compare with
 	}
 	bySize := slices.Clone(state.Demand.Requests)
 	slices.SortStableFunc(bySize, largerFirst)
@@ -90,7 +92,7 @@ func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
 		if n.Status == raydemand.Dead || len(n.PlacedLabels) > l.placed[n.ID] {
-			continue // a new gang's bundle took it, not a pending request
+			continue // used by a bundle of a new gang, not by a pending request
 		}
 		grown := l.grownUse(n)
 		for _, r := range bySize {
@@ -106,7 +108,8 @@ func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
 	return counts
 }
 
-// grownUse is what n has less available than at the last reading; a node that just joined had all of it.
+// grownUse returns what n has less available than at the last reading; a node that just joined had everything
+// available.
 func (l *PlacementLag) grownUse(n *raydemand.Node) raydemand.Bundle {
 	before, known := l.available[n.ID]
 	if !known {
@@ -156,7 +159,7 @@ func (l *PlacementLag) subtract(requests []raydemand.Request) []raydemand.Reques
 	return rest
 }
 
-// shapeOf is a request's identity: bundle and selectors, without the count.
+// shapeOf identifies a request by bundle and selectors, without the count.
 func shapeOf(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteString(r.Bundle.String())

@@ -6,16 +6,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RecentlyJoined remembers when nodes joined that the reading before did not show. Ray counts a node's idle time from the start of
-// its raylet, which on a busy machine is long before the node can take work: a worker would be drained as idle in the moment
-// in which its work is being placed. For a newcomer the idle time counts from its first sight. The nodes of a first
-// reading are no newcomers, so our own restart keeps nothing alive.
+// RecentlyJoined remembers when nodes joined that were not in the reading before. Ray counts a node's idle time from
+// the start of its raylet, which on a busy machine is long before the node can take work: a worker would be drained as
+// idle while its work is being placed. So the idle time of a recently joined node counts from when it was first seen.
+// Nodes of the first reading are not recently joined, so a restart of Heliostat keeps nothing alive.
 type RecentlyJoined struct {
 	seen   map[raydemand.NodeID]bool
 	joined map[raydemand.NodeID]time.Time
 }
 
-// Observe takes one reading in.
+// Observe adds one reading.
 func (n *RecentlyJoined) Observe(now time.Time, nodes []raydemand.Node) {
 	seen := make(map[raydemand.NodeID]bool, len(nodes))
 	joined := map[raydemand.NodeID]time.Time{}
@@ -34,7 +34,7 @@ func (n *RecentlyJoined) Observe(now time.Time, nodes []raydemand.Node) {
 	n.seen, n.joined = seen, joined
 }
 
-// Bound cuts a node's idle time to the time since a newcomer's first sight.
+// Bound limits a node's idle time to the time since it joined, if that was recently.
 func (n *RecentlyJoined) Bound(now time.Time, id raydemand.NodeID, idle time.Duration) time.Duration {
 	if at, known := n.joined[id]; known {
 		return min(idle, now.Sub(at))

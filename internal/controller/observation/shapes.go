@@ -10,21 +10,22 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Shapes knows what a new pod of each group will announce. The spec says it, except for what it leaves to Ray ("auto"),
-// and except where it is wrong: then planning with it would launch pod after pod of which none serves. So what the
-// youngest node shows counts, as far as it was made after the spec was first seen as it is now.
+// Shapes knows the Ray resources that a new pod of each group will have. They follow from the spec, unless it leaves
+// them to Ray ("auto") or is wrong: planning with a wrong spec would launch pod after pod, none of which serves. So
+// the resources of the youngest node count, if its pod was created after the spec was first seen as it is now.
 type Shapes map[string]*shape
 
 type shape struct {
 	declared raydemand.Bundle
 	// older are the pods that existed when the spec was first seen as it is now.
 	older map[string]bool
-	// shown is what the youngest node of a newer pod announces; hinted what any node does, for names the spec leaves open.
+	// shown are the resources of the youngest node of a newer pod; hinted are those of any node, for names that the
+	// spec does not set.
 	shown, hinted raydemand.Bundle
 	shownBy       time.Time
 }
 
-// Observe takes one complete reading in.
+// Observe adds one complete reading.
 func (s Shapes) Observe(cluster nodepool.Cluster, members []membership.Member) {
 	for _, g := range cluster.Groups {
 		known := s[g.Name]
@@ -59,7 +60,7 @@ func podsOfGroup(members []membership.Member, group string) map[string]bool {
 	return pods
 }
 
-// Of is what a new pod of the group will announce.
+// Of returns the Ray resources of a new pod of the group.
 func (s Shapes) Of(g nodepool.WorkerGroup) raydemand.Bundle {
 	known := s[g.Name]
 	switch {
@@ -73,7 +74,7 @@ func (s Shapes) Of(g nodepool.WorkerGroup) raydemand.Bundle {
 	resources := known.hinted.Clone()
 	for name := range resources {
 		if _, declared := g.Resources[name]; !declared && name == raydemand.GPU {
-			delete(resources, name) // an older pod's GPUs are no promise of a spec that names none
+			delete(resources, name) // the GPUs of an older pod say nothing about a spec that names none
 		}
 	}
 	for name, amount := range g.Resources {
@@ -82,7 +83,8 @@ func (s Shapes) Of(g nodepool.WorkerGroup) raydemand.Bundle {
 	return resources
 }
 
-// withSliceHead adds what only the first host of a TPU slice announces: the newest node may be another one.
+// withSliceHead adds the resource that only the first host of a TPU slice has, because the newest node may be another
+// host.
 func withSliceHead(shown, declared raydemand.Bundle) raydemand.Bundle {
 	for name, amount := range declared {
 		if _, has := shown[name]; !has && sliceHead(name) {
@@ -93,13 +95,13 @@ func withSliceHead(shown, declared raydemand.Bundle) raydemand.Bundle {
 	return shown
 }
 
-// sliceHead reports whether a resource is the one by which a TPU slice is taken hold of, TPU-v6e-16-head.
+// sliceHead reports whether the resource marks the first host of a TPU slice, as TPU-v6e-16-head does.
 func sliceHead(name string) bool {
 	return strings.HasPrefix(name, "TPU-") && strings.HasSuffix(name, "-head")
 }
 
-// MayHold reports whether a new pod of the group could hold want, as far as is known: what neither the spec nor any node
-// tells may be any amount, since Ray detects it on the machine.
+// MayHold reports whether a new pod of the group could hold want, as far as is known: a resource that neither the spec
+// nor a node shows may have any amount, since Ray detects it on the machine.
 func (s Shapes) MayHold(g nodepool.WorkerGroup, want raydemand.Bundle) bool {
 	if known := s[g.Name]; known != nil && (known.shown != nil || known.hinted != nil) {
 		return s.Of(g).Fits(want)
@@ -115,7 +117,7 @@ func (s Shapes) MayHold(g nodepool.WorkerGroup, want raydemand.Bundle) bool {
 	return true
 }
 
-// detected reports whether Ray finds a resource on the machine when no flag counts it.
+// detected reports whether Ray finds a resource on the machine if no flag sets it.
 func detected(name string) bool {
 	switch name {
 	case raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory", "TPU", "HPU", "NPU", "neuron_cores":
@@ -124,10 +126,10 @@ func detected(name string) bool {
 	return strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "TPU-")
 }
 
-// FindingShape is the code of the finding that a group's nodes announce something else than the spec says.
+// FindingShape is the code of the finding that the nodes of a group have other resources than its spec says.
 const FindingShape = "announced-differs-from-spec"
 
-// Findings tells where nodes contradict the spec.
+// Findings lists where nodes contradict the spec.
 func (s Shapes) Findings(cluster nodepool.Cluster) []raydemand.Finding {
 	var all []raydemand.Finding
 	for _, g := range cluster.Groups {
@@ -140,7 +142,7 @@ func (s Shapes) Findings(cluster nodepool.Cluster) []raydemand.Finding {
 				all = append(all, raydemand.Finding{Code: FindingShape, Severity: raydemand.Warning,
 					Object: "RayCluster " + cluster.Key.String(), Field: fmt.Sprintf("spec.workerGroupSpecs[%d]", g.Index),
 					Seen: fmt.Sprintf("%s %v, announced %v", name, g.Resources[name], shown),
-					Why:  "the newest node of group " + g.Name + " announces another amount than its spec says; it is planned as announced",
+					Why:  "the newest node of group " + g.Name + " has another amount than its spec says; Heliostat plans with the amount of the node",
 					Fix:  "make rayStartParams, resources and the container's limits agree"})
 			}
 		}
@@ -148,7 +150,7 @@ func (s Shapes) Findings(cluster nodepool.Cluster) []raydemand.Finding {
 	return all
 }
 
-// OwnResources drops what belongs to one node (node:<ip>) or to placement groups (<resource>_group_<id>).
+// OwnResources leaves out the resources of one node (node:<ip>) and of placement groups (<resource>_group_<id>).
 func OwnResources(total raydemand.Bundle) raydemand.Bundle {
 	own := raydemand.Bundle{}
 	for name, amount := range total {

@@ -15,43 +15,43 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// SnapshotInput is all that a snapshot is made of. assemble keeps nothing and asks nobody, so a snapshot can be tested like
-// arithmetic.
+// SnapshotInput is everything that a snapshot is made of. Assemble remembers and calls nothing, so snapshots can be
+// tested like arithmetic.
 type SnapshotInput struct {
 	Now     time.Time
 	Cluster nodepool.Cluster
 	Members []membership.Member
 	Head    *raydemand.Node
 	Demand  raydemand.Demand
-	// PlainRequests is the REST request_resources; nil, like the demand, while Ray does not answer.
+	// PlainRequests are the REST request_resources; nil, like the demand, while Ray does not answer.
 	PlainRequests []raydemand.Request
-	// OwnedRequests are the requests of owners that hold; nil while Ray does not answer.
+	// OwnedRequests are the ResourceRequests that count; nil while Ray does not answer.
 	OwnedRequests []raydemand.Owned
-	// Idle is how long a node has had no use.
+	// Idle is how long each node has been unused.
 	Idle map[raydemand.NodeID]time.Duration
-	// Leaving holds nodes that were asked to go and may not show it yet.
+	// Leaving are the nodes that were asked to drain and may not show it yet.
 	Leaving map[raydemand.NodeID]bool
-	// Unplaceable holds what has waited beside a node although as much is free there in sum.
+	// Unplaceable is what has waited on a node although as much is free there in total.
 	Unplaceable map[raydemand.NodeID]raydemand.Bundle
-	// Crashed holds pods whose Ray node died and whose grace is over.
+	// Crashed are the pods whose Ray node died and whose grace period is over.
 	Crashed  map[string]bool
 	Breakers breaker.Groups
-	// NodeComing holds pods for which a node is on its way.
+	// NodeComing are the pods for which a node is on its way.
 	NodeComing map[string]bool
-	// Since is since when a group has pods that were asked for and do not exist yet.
+	// Since is since when a group has requested pods that do not exist yet.
 	Since  map[string]time.Time
 	Shapes Shapes
-	// DemandUnknown says why nothing is known of what waits, or is empty; members are then as Ray last said.
+	// DemandUnknown says why the demand is unknown, or is empty; Members are then as of Ray's last answer.
 	DemandUnknown string
 }
 
-// maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
-// planner counts the rest as missing by what replicas says (its settleCurrent), so no demand is served twice.
+// maxExpected bounds the expected nodes in the snapshot of one RayCluster, since users may write any replicas. The
+// planner counts the rest as missing pods, so no demand is served twice.
 const maxExpected = 4096
 
-// Assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
-// not seen yet stands in it as an expected node, so no demand is served twice while pods come up. What is decided on is what
-// can be exported, so that any decision can be replayed.
+// Assemble returns the snapshot. Capacity on its way counts as expected: every pod that replicas asks for and that
+// does not exist yet is in it as an expected node, so no demand is served twice while pods start. A decision uses
+// nothing else, so it can be exported and replayed.
 func Assemble(s SnapshotInput) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.Cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.Now, headNode(s), s.Demand
@@ -95,7 +95,7 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.NodesComing = s.nodesComing(g)
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.Cluster.Refused {
-		group.Closed = "the operator refuses the RayCluster's spec; see findings"
+		group.Closed = "the operator rejects the RayCluster's spec; see findings"
 	}
 	standing := s.Breakers.AvailabilityOf(g.Name, s.Now)
 	group.RecoverableScore, group.CloudAvailability = standing.RecoverableScore, standing.CloudAvailability
@@ -107,7 +107,7 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	}
 }
 
-// nodesComing is how many of the group's pods without a node wait for one that Karpenter has launched.
+// nodesComing returns how many of the group's pods without a node wait for one that Karpenter has launched.
 func (s SnapshotInput) nodesComing(g nodepool.WorkerGroup) int {
 	waiting := 0
 	for _, m := range s.Members {
@@ -118,7 +118,7 @@ func (s SnapshotInput) nodesComing(g nodepool.WorkerGroup) int {
 	return min(waiting, g.Incoming.Launched)
 }
 
-// nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
+// nodes returns the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
 func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
 	var nodes []planner.Node
 	for _, m := range s.Members {
@@ -143,14 +143,14 @@ func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []pla
 	return nodes
 }
 
-// state translates a pod and its Ray node into what the planner may count on.
+// state returns what the planner may expect of a pod.
 func (s SnapshotInput) state(m membership.Member) planner.NodeState {
 	switch {
 	case m.Terminating || m.Named || m.NodeGone:
 		return planner.Leaving
 	case m.Joined() && (m.Node.Status == raydemand.Draining || s.Leaving[m.Node.ID]):
 		return planner.Leaving
-	case s.DemandUnknown != "" && (m.Joined() || m.Ready): // idle or not is as unknown as what waits
+	case s.DemandUnknown != "" && (m.Joined() || m.Ready): // whether it is idle is as unknown as the demand
 		return planner.Running
 	case m.Joined() && m.Node.Status == raydemand.Idle:
 		return planner.Idle
@@ -161,11 +161,11 @@ func (s SnapshotInput) state(m membership.Member) planner.NodeState {
 	case s.Breakers.NothingExpected(m.Group, membership.Placed(m) || s.NodeComing[m.Pod], s.Now):
 		return planner.AllocationTimeout
 	}
-	// Within its grace a dead node's container may come back, or the operator replaces the pod.
+	// Within the grace period the container may restart, or the operator replaces the pod.
 	return planner.Pending
 }
 
-// expected are the pods that the group's goal asks for beyond those that count already, at most room of them.
+// expected returns the pods that the group's goal asks for beyond those that exist, at most room of them.
 func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
 	missing := membership.GoalPods(g)
 	hosts := map[string]int{}
@@ -198,7 +198,7 @@ func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, ro
 	return nodes
 }
 
-// replicaNames says to which multi-host replica each missing pod belongs: incomplete ones are filled first.
+// replicaNames returns the multi-host replica of each missing pod: incomplete replicas are filled first.
 func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []string {
 	names := make([]string, missing)
 	if g.NumOfHosts <= 1 {

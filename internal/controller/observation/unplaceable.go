@@ -7,31 +7,32 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// placementGrace is how long demand has to wait beside a node on which nothing changes before the sum of what is free there is held against it.
-// Ray places what fits at once, and shows it within lagWindow; workers that start have their place already.
+// placementGrace is how long demand has to wait next to a node on which nothing changes before the node's free total
+// stops counting for it. Ray places what fits at once, and shows it within lagWindow; workers that start have their
+// place already.
 const placementGrace = 10 * time.Second
 
-// Unplaceable remembers since when nodes have had the same cards free, and since when which demand for cards has waited. Ray
-// reports the sum over a node's cards alone (docs/reference/facts.md#parts-of-cards), so that a sum is no place shows in time only. Losing it makes demand
-// wait for refusalPatience once more.
+// Unplaceable remembers since when nodes have had the same cards free, and since when which demand for cards has
+// waited. Ray reports only the total over a node's cards (docs/reference/facts.md#parts-of-cards), so only time shows
+// that a total does not fit on one card. If it is lost, demand waits for placementGrace once more.
 type Unplaceable struct {
 	free  map[raydemand.NodeID]freeCards
 	asked map[string]waitingShape
 }
 
-// freeCards is what a node has had free of cards, and since when.
+// freeCards is what a node has free of cards, and since when.
 type freeCards struct {
 	cards raydemand.Bundle
 	since time.Time
 }
 
-// waitingShape is one shape that waits, and since when it has been there in every reading.
+// waitingShape is one shape that waits, and since when every reading has shown it.
 type waitingShape struct {
 	raydemand.Request
 	since time.Time
 }
 
-// Observe takes one complete reading in.
+// Observe adds one complete reading.
 func (r *Unplaceable) Observe(now time.Time, nodes []raydemand.Node, demand raydemand.Demand) {
 	free := make(map[raydemand.NodeID]freeCards)
 	for i := range nodes {
@@ -73,7 +74,8 @@ func (r *Unplaceable) Observe(now time.Time, nodes []raydemand.Node, demand rayd
 	r.free, r.asked = free, asked
 }
 
-// Of lists the least of each card resource that has waited beside a node although as much is free there; nil where there is none.
+// Of returns the smallest amount of each card resource that has waited although as much is free on the node; nil if
+// there is none.
 func (r *Unplaceable) Of(n *raydemand.Node, now time.Time) raydemand.Bundle {
 	steady, known := r.free[n.ID]
 	if !known || now.Sub(steady.since) < placementGrace {
@@ -97,13 +99,13 @@ func (r *Unplaceable) Of(n *raydemand.Node, now time.Time) raydemand.Bundle {
 	return refused
 }
 
-// suits reports whether a request could be placed on a node as far as sums and labels tell.
+// suits reports whether a request could be placed on a node as far as totals and labels show.
 func suits(n *raydemand.Node, r raydemand.Request) bool {
 	labels := len(r.Selectors) == 0 || slices.ContainsFunc(r.Selectors, func(s raydemand.Selector) bool { return s.Matches(n.Labels) })
 	return labels && n.Available.Fits(r.Bundle)
 }
 
-// cardsOf is what of a bundle Ray gives out by the card.
+// cardsOf returns the resources of a bundle that Ray assigns by the card.
 func cardsOf(b raydemand.Bundle) raydemand.Bundle {
 	cards := raydemand.Bundle{}
 	for name, amount := range b {
@@ -114,7 +116,7 @@ func cardsOf(b raydemand.Bundle) raydemand.Bundle {
 	return cards
 }
 
-// severalCards reports whether a node has more than one card of some resource: the sum over one says all.
+// severalCards reports whether a node has more than one card of some resource: the total of one card is exact.
 func severalCards(total raydemand.Bundle) bool {
 	for name, amount := range total {
 		if amount > raydemand.One && raydemand.IsUnitInstance(name) {

@@ -12,17 +12,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// View is one observation of one cluster.
+// View is what one cycle observed of one cluster.
 type View struct {
 	Now time.Time
-	// ObserveTook is how long both sides took to read, planned how long the first decision took.
+	// ObserveTook is how long reading both sides took, PlanTook how long the first plan took.
 	ObserveTook, PlanTook time.Duration
 
 	Cluster nodepool.Cluster
 	Members []membership.Member
 	Mode    nodepool.Mode
 	Why     planner.Reason
-	// State is valid when stateErr is nil; demand is its demand less what was just placed.
+	// State is valid if StateErr is nil; Demand is its demand less what was just placed.
 	State    raydemand.State
 	StateErr error
 	ReadAt   time.Time
@@ -30,5 +30,5 @@ type View struct {
 	Demand   raydemand.Demand
 }
 
-// Live reports whether the GCS answered in this cycle, with a state that knows its own head.
+// Live reports whether the GCS answered in this cycle.
 func (v View) Live() bool { return v.StateErr == nil }

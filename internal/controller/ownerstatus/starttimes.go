@@ -9,17 +9,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// mostStarts is how many starts of pods are remembered for each group.
+// mostStarts is how many start times are kept for each group.
 const mostStarts = 20
 
-// StartTimes remembers how long pods took from their creation until they had joined Ray, the latest of each group last.
+// StartTimes remembers how long pods took from their creation until they joined Ray, the latest of each group last.
 type StartTimes struct {
 	took map[string][]time.Duration
-	// waits are the pods that have not joined yet, by UID, and joined those that have: in a new session of Ray they join anew.
+	// waits are the pods that have not joined yet, by UID, and joined those that have: in a new session of Ray they
+	// join again.
 	waits, joined map[string]bool
 }
 
-// Observe takes one complete reading in.
+// Observe adds one complete reading.
 func (s *StartTimes) Observe(now time.Time, members []membership.Member) {
 	waits, joined := map[string]bool{}, map[string]bool{}
 	for _, m := range members {
@@ -38,8 +39,9 @@ func (s *StartTimes) Observe(now time.Time, members []membership.Member) {
 	s.waits, s.joined = waits, joined
 }
 
-// expected is when the last pod that a request waits for may have joined: as long after it was asked for as half of the group's last pods took, or, if
-// that is over, as the slowest of them took. Zero where that is not known, or over too.
+// expected returns when the last pod that a request waits for may have joined: after the median start time of its
+// group, counted from when the pod was requested, or, if that is over, after the longest one. Zero if it is unknown,
+// or over too.
 func (s *StartTimes) expected(plan *planner.RequestPlan, now time.Time) (at time.Time) {
 	if plan.State != raydemand.RequestWaiting {
 		return time.Time{}

@@ -12,21 +12,21 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// statusPause separates two writes of one request's status that differ in counts and sentences alone.
+// statusPause separates two writes of one request's status that differ only in counts and messages.
 const statusPause = 5 * time.Second
 
-// Reported remembers what was told of requests, by UID. It saves writes and repeated Events, and is ahead of what the objects say: a status is written
-// after the cycle, and watches lag.
+// Reported remembers the status last reported for each request, by UID. It saves writes and repeated Events. It is
+// ahead of the objects: a status is written after the cycle, and watches lag.
 type Reported map[string]reportedStatus
 
 type reportedStatus struct {
-	// status is what was found last, at is when a status was last told; expired: an Event was recorded.
+	// status is what was last found, at is when a status was last reported; expired: an Event was recorded.
 	status  nodepool.OwnedStatus
 	at      time.Time
 	expired bool
 }
 
-// of is a request with the status that was found of it last, the object's own where this process has found none.
+// of returns a request with the status last found of it, or the object's own if this process has found none.
 func (n Reported) of(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	known := *r
 	if status := n[r.UID].status; status.State != "" {
@@ -35,7 +35,7 @@ func (n Reported) of(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return known
 }
 
-// Counted are the requests of owners that hold now.
+// Counted returns the requests that count now.
 func Counted(cluster *nodepool.Cluster, news Reported, now time.Time) []raydemand.Owned {
 	var owned []raydemand.Owned
 	for i := range cluster.Owned {
@@ -48,8 +48,8 @@ func Counted(cluster *nodepool.Cluster, news Reported, now time.Time) []raydeman
 	return owned
 }
 
-// Updates returns what is to be written to requests, what has now been reported of each, and the requests whose
-// lease was first seen to be over. known is what was reported before.
+// Updates returns what to write to requests, what is now reported of each, and the requests whose lease was first seen
+// to be over. known is what was reported before.
 func Updates(v *observation.View, plan planner.Plan, known Reported, starts *StartTimes) (
 	updates []nodepool.OwnedUpdate, news Reported, expired []*nodepool.OwnedRequest,
 ) {
@@ -79,7 +79,7 @@ func Updates(v *observation.View, plan planner.Plan, known Reported, starts *Sta
 	return updates, news, expired
 }
 
-// update is what is to be written to one request, if anything is.
+// update returns what to write to one request, if anything.
 func update(
 	known nodepool.OwnedRequest, told *reportedStatus, v *observation.View, request *nodepool.OwnedRequest, plan *planner.RequestPlan, starts *StartTimes,
 ) (nodepool.OwnedUpdate, bool) {
@@ -87,7 +87,7 @@ func update(
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
-	told.expired = told.expired && request.Expired(v.Now) // a renewed one may expire once more
+	told.expired = told.expired && request.Expired(v.Now) // a renewed request may expire once more
 	var status nodepool.OwnedStatus
 	switch {
 	case request.Unreadable != "":
@@ -110,7 +110,7 @@ func update(
 	}
 	complete(&status, &known, v.Now)
 	told.status = status
-	// What was found before may wait to be written still.
+	// An earlier status may not be written yet.
 	again := !known.Status.SameOutcome(status)
 	if again || !request.Status.SameOutcome(status) || !request.Status.Equal(status) && v.Now.Sub(told.at) >= statusPause {
 		told.at = v.Now
@@ -119,7 +119,7 @@ func update(
 	return u, u.Adopt != nil || u.Status != nil
 }
 
-// notScaled is what a plan that is not carried out says of a request, nil where there is none: nothing is on its way.
+// notScaled returns the status of a request in a plan that is not carried out; plan may be nil. Nothing is on its way.
 func notScaled(plan *planner.RequestPlan, v *observation.View) nodepool.OwnedStatus {
 	if plan != nil && plan.State != raydemand.RequestWaiting {
 		return statusOf(plan, time.Time{})
@@ -134,13 +134,14 @@ func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
 
 func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
 	return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeLeaseOver,
-		Message: fmt.Sprintf("its lease of %s was over at %s; it does not count until it is renewed", planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339))}
+		Message: fmt.Sprintf("its lease of %s ended at %s; it does not count until it is renewed", planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339))}
 }
 
-// complete adds what a status says of the request that it is about, and since when: since before where the request's own said the same.
+// complete adds the request that a status is about, and since when the status holds: since before if the request's own
+// says the same.
 func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.Time) {
 	before := &request.Status
-	now = now.UTC().Truncate(time.Second) // the precision that the API server keeps
+	now = now.UTC().Truncate(time.Second) // the precision that the API server stores
 	s.ObservedRequest, s.ObservedGeneration = request.Fingerprint(), request.Generation
 	since := func(known time.Time, same bool) time.Time {
 		if same && !known.IsZero() {
@@ -148,7 +149,7 @@ func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.
 		}
 		return now
 	}
-	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired() // it may have been renewed between two looks
+	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired() // it may have been renewed between two observations
 	s.Since = since(before.Since, before.State == s.State && before.ObservedRequest == s.ObservedRequest && !anew)
 	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
 	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))
@@ -156,11 +157,11 @@ func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.
 	s.ExpectedAt = s.ExpectedAt.UTC().Truncate(time.Second)
 }
 
-// statusOf is what a plan says of a request.
+// statusOf returns the status that follows from a plan.
 func statusOf(plan *planner.RequestPlan, expected time.Time) nodepool.OwnedStatus {
 	s := nodepool.OwnedStatus{State: plan.State, Code: plan.Reason.Code, Message: plan.Reason.Message, Pods: plan.Pods, ExpectedAt: expected}
 	for _, g := range plan.Groups {
-		if g.Name != "" { // the head is no group's
+		if g.Name != "" { // the head belongs to no group
 			s.Groups = append(s.Groups, nodepool.OwnedGroup{Name: g.Name, Pods: int32(g.Pods)})
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// WithoutCluster is what is to be written to one request, nil for nothing, and how long that stays true; 0 is for good.
+// WithoutCluster returns what to write to one request whose RayCluster does not exist, nil for nothing, and how long
+// that stays valid; 0 means for good.
 func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedUpdate, until time.Duration) {
 	u = &nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
 	var status nodepool.OwnedStatus
@@ -30,7 +31,7 @@ func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.
 		}
 	default:
 		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
-			Message: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", request.Cluster)}
+			Message: fmt.Sprintf("Heliostat does not watch a RayCluster %s, or it does not exist", request.Cluster)}
 		if request.LeaseSeconds > 0 {
 			until = request.ExpiresAt().Sub(now)
 		}

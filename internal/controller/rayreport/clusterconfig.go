@@ -8,12 +8,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ClusterConfig is what the cluster could have by its spec: the head, and each worker group within its bounds. Whether
-// nodes can be had at present is left out: a group that fails now may not in a minute.
+// ClusterConfig returns what the cluster could have by its spec: the head, and each worker group within its bounds. It
+// does not consider whether nodes are available at present: a group that fails now may not fail in a minute.
 //
-// Ray Train refuses to start workers that need more than the config adds up to. So half a config would be worse than
-// none: while it is not known how many CPUs a node of some group has, the config is empty, which Ray's libraries
-// ignore.
+// Ray Train refuses to start workers that need more than the config adds up to, so an incomplete config would be worse
+// than none. While the CPUs of a node of some group are unknown, the config is empty, and Ray's libraries ignore it.
 func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observation.Shapes) raydemand.ClusterConfig {
 	config := raydemand.ClusterConfig{}
 	if head != nil {
@@ -49,7 +48,7 @@ func WithAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) 
 	return config
 }
 
-// nodesOf is how many Ray nodes the replicas of a group have.
+// nodesOf returns how many Ray nodes the replicas of a group have.
 func nodesOf(g nodepool.WorkerGroup, replicas int) int {
 	if replicas >= nodepool.NoMaximum {
 		return raydemand.Unlimited

@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Compose returns what is on its way, what fails and what is impossible, and since when each group has pods that
-// do not exist yet; before is what it returned last.
+// Compose returns what is on its way, what fails and what is impossible, and since when each group has pods that do
+// not exist yet; before is what it returned last.
 func Compose(
 	v observation.View, snapshot planner.Snapshot, plan planner.Plan, b breaker.Groups, s observation.Shapes, before map[string]time.Time,
 ) (report raydemand.Report, since map[string]time.Time) {
@@ -48,8 +48,8 @@ func Compose(
 	return report, since
 }
 
-// addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal shapes,
-// and compares no selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
+// addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal
+// shapes, and does not compare selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
 func addImpossible(report *raydemand.Report, plan planner.Plan, h possible) {
 	for _, u := range plan.InfeasibleRequests {
 		if u.Reason.Code == planner.Impossible && !h.fits(u.Bundle) {
@@ -68,7 +68,7 @@ func addImpossible(report *raydemand.Report, plan planner.Plan, h possible) {
 	}
 }
 
-// possible tells what may be held one day by a node that lives or one that a group could start, by amounts alone.
+// possible says what a living node, or one that a group could start, may hold, by amounts alone.
 type possible struct {
 	view   observation.View
 	shapes observation.Shapes

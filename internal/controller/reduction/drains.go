@@ -11,37 +11,37 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// answerWait is how long a drain whose answer got lost counts as accepted. DRAINING shows within a second.
+// answerWait is how long a drain whose answer was lost counts as accepted. DRAINING shows within a second.
 const answerWait = 5 * time.Second
 
-// firstRetry and lastRetry bound the pause after a refused drain of a node that goes on looking idle. It doubles, because
+// firstRetry and lastRetry bound the pause after a refused drain of a node that still looks idle. It doubles, because
 // even a refused drain marks the node's actors as preempted (docs/reference/facts.md#drain-refusal).
 const (
 	firstRetry = 30 * time.Second
 	lastRetry  = 10 * time.Minute
 )
 
-// drainState is one drain that was asked of a node, or that was found under way.
+// drainState is one drain that was requested, or found under way.
 type drainState struct {
 	Pod      string
 	askedAt  time.Time
 	accepted bool
-	// answered is false while the call's outcome is unknown: it may have been accepted.
+	// answered is false while the result of the call is unknown: it may have been accepted.
 	answered bool
-	// Deadline is when a busy node above a lowered maximum goes by name; zero while it has none, see keepDeadlines. Ray
-	// never enforces it (docs/reference/facts.md#drain-deadline).
+	// Deadline is when a busy node above a lowered maximum is deleted by name; zero if it has none, see KeepDeadlines.
+	// Ray never enforces it (docs/reference/facts.md#drain-deadline).
 	Deadline time.Time
-	// idle: no work was on the node when the drain was asked. resumed: the deadline began after the drain did.
+	// idle: the node had no work when the drain was requested. resumed: the deadline began after the drain did.
 	idle, resumed bool
 	refusals      int
 	retryAt       time.Time
 }
 
-// Drains are a safety memory: which nodes were asked to leave, so that they serve no demand before the GCS says
-// DRAINING, and which refused lately. Losing it is safe: a DRAINING or DEAD node is recognised by its status.
+// Drains remembers, for safety, which nodes were asked to leave, so that they serve no demand before the GCS reports
+// DRAINING, and which refused recently. Losing it is safe: a DRAINING or DEAD node is recognized by its status.
 type Drains map[raydemand.NodeID]*drainState
 
-// Observe adopts drains found under way, and forgets those whose node is gone or lives on.
+// Observe adds drains found under way, and forgets those whose node is gone or stays.
 func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Duration) {
 	seen := make(map[raydemand.NodeID]bool, len(nodes))
 	for i := range nodes {
@@ -61,7 +61,7 @@ func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Dura
 			case known.failed(now, timeout):
 				known.Refuse(now)
 			case known.refused() && workedSince(n, known.askedAt, now):
-				delete(d, n.ID) // Ray was right to refuse; the idle timeout starts anew by itself
+				delete(d, n.ID) // Ray was right to refuse; the idle timeout restarts by itself
 			}
 		}
 	}
@@ -72,9 +72,10 @@ func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Dura
 	}
 }
 
-// KeepDeadlines lets work on a draining node go on for wait while its group is above its maximum. In a group within its
-// maximum, and while nothing may be written, a drain has no deadline: whoever lowers the maximum again, unfreezes the
-// cluster or starts this process anew gives the whole time anew, since nobody told the work of the old deadline any more.
+// KeepDeadlines lets work on a draining node continue for wait while its group is above its maximum. In a group within
+// its maximum, and while nothing may be written, a drain has no deadline. After the maximum is lowered again, the
+// cluster is unfrozen or this process restarts, the whole time starts again, because the work no longer knows the old
+// deadline.
 func (d Drains) KeepDeadlines(v observation.View, wait time.Duration) {
 	if len(d) == 0 {
 		return
@@ -90,7 +91,7 @@ func (d Drains) KeepDeadlines(v observation.View, wait time.Duration) {
 	}
 }
 
-// Resumed lists the drains whose deadline began after them, by pod.
+// Resumed returns the drains whose deadline began after them, by pod.
 func (d Drains) Resumed() []*drainState {
 	var all []*drainState
 	for _, entry := range d {
@@ -102,7 +103,7 @@ func (d Drains) Resumed() []*drainState {
 	return all
 }
 
-// podsAboveMaximum names the pods of groups that have more pods than their maximum allows.
+// podsAboveMaximum returns the pods of groups that have more pods than their maximum allows.
 func podsAboveMaximum(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
 	groups := map[string]bool{}
 	for _, g := range cluster.Groups {
@@ -130,7 +131,7 @@ func (d Drains) Prune(members []membership.Member) {
 	}
 }
 
-// failed reports whether a drain believed to be under way cannot be: the node has lived on for too long.
+// failed reports whether a drain that seemed under way cannot be: the node has stayed for too long.
 func (d *drainState) failed(now time.Time, timeout time.Duration) bool {
 	if d.accepted {
 		return now.Sub(d.askedAt) > timeout
@@ -140,7 +141,7 @@ func (d *drainState) failed(now time.Time, timeout time.Duration) bool {
 
 func (d *drainState) refused() bool { return d.answered && !d.accepted }
 
-// workedSince reports whether the node has had work since then, by Ray's account.
+// workedSince reports whether the node has had work since then, according to Ray.
 func workedSince(n *raydemand.Node, then, now time.Time) bool {
 	return n.Status == raydemand.Running || now.Add(-n.Idle).After(then)
 }
@@ -156,7 +157,7 @@ func (d *drainState) Refuse(now time.Time) {
 	d.retryAt = now.Add(min(pause, lastRetry))
 }
 
-// Begin notes that a drain is about to be asked, before the call: its answer may never come.
+// Begin notes a drain right before the call, because its answer may never come.
 func (d Drains) Begin(id raydemand.NodeID, pod string, now, deadline time.Time) *drainState {
 	entry := d[id]
 	if entry == nil {
@@ -169,13 +170,14 @@ func (d Drains) Begin(id raydemand.NodeID, pod string, now, deadline time.Time) 
 	return entry
 }
 
-// Leaving reports whether the node was asked to go and did not refuse.
+// Leaving reports whether the node was asked to drain and did not refuse.
 func (d Drains) Leaving(id raydemand.NodeID) bool {
 	entry := d[id]
 	return entry != nil && (entry.accepted || !entry.answered)
 }
 
-// acceptedPod reports whether Ray agreed to let the pod's node go. The GCS forgets dead nodes one day; we do not.
+// acceptedPod reports whether Ray accepted the drain of the pod's node. The GCS forgets dead nodes some day; Drains
+// does not.
 func (d Drains) acceptedPod(pod string) bool {
 	for _, entry := range d {
 		if entry.Pod == pod && entry.accepted {
@@ -185,7 +187,7 @@ func (d Drains) acceptedPod(pod string) bool {
 	return false
 }
 
-// mayAsk reports whether a drain may be asked of the node now.
+// mayAsk reports whether the node may be asked to drain now.
 func (d Drains) mayAsk(id raydemand.NodeID, now time.Time) bool {
 	return !d.Leaving(id) && (d[id] == nil || !now.Before(d[id].retryAt))
 }

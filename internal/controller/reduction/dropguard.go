@@ -10,24 +10,25 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// looksNeeded is how many equal fresh lists end the doubt about a sudden drop; lookPause keeps them apart by more than the
-// second in which the GCS renews its data.
+// freshListsNeeded is how many equal fresh lists end the doubt about a sudden drop; freshListPause keeps them apart by
+// more than the second in which the GCS renews its data.
 const (
 	freshListsNeeded = 2
 	freshListPause   = 1100 * time.Millisecond
 )
 
-// DropGuard doubts a sudden drop in what is seen: a list cut short, a cache that starts over, a GCS that lost its nodes.
-// When two or more, and more than half, of the pods or of the Ray nodes vanish between two readings without our doing,
-// reductions stop until the lower number was seen twice in lists read afresh (docs/design/0001-the-loop.md).
+// DropGuard doubts a sudden drop in what is observed: a truncated list, a cache that starts over, a GCS that lost its
+// nodes. When two or more, and more than half, of the pods or of the Ray nodes vanish between two readings and
+// Heliostat did not remove them, reductions stop until two fresh lists confirm the lower number
+// (docs/design/0001-the-loop.md).
 type DropGuard struct {
-	pods  map[string]bool             // those that the last reading showed and replicas counts
+	pods  map[string]bool             // the pods of the last reading that replicas counts
 	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods
-	// ending are those of nodes that were named, drained or are in pods that end. Ray notices it seconds after the pod is
-	// gone, and then nothing else tells of it any more.
+	// ending are the nodes that were named, drained or are in pods that terminate. Ray notices seconds after the pod
+	// is gone, and then nothing else shows that the node was ending.
 	ending map[raydemand.NodeID]bool
 
-	// What is missed while in doubt, how often its absence was confirmed, and when the next look counts.
+	// What is missing while in doubt, how many fresh lists confirmed it, and when the next list counts.
 	missedPods  []string
 	missedNodes []raydemand.NodeID
 	freshLists  int
@@ -35,7 +36,7 @@ type DropGuard struct {
 	Message     string
 }
 
-// Observe takes one reading in. What was named, drained or is terminating may vanish.
+// Observe adds one reading. Whatever was named, drained or is terminating may vanish.
 func (g *DropGuard) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
 	pods, going := map[string]bool{}, map[string]bool{}
 	for _, group := range cluster.Groups {
@@ -64,7 +65,7 @@ func (g *DropGuard) Observe(now time.Time, cluster nodepool.Cluster, members []m
 	switch {
 	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
 		g.missedPods, g.missedNodes, g.freshLists, g.nextListAt = lostPods, lostNodes, 0, now.Add(freshListPause)
-		g.Message = fmt.Sprintf("%d of %d worker pods and %d of %d Ray nodes vanished at once; nothing is taken away until fresh lists confirm it twice",
+		g.Message = fmt.Sprintf("%d of %d worker pods and %d of %d Ray nodes vanished at once; no worker is removed until two fresh lists confirm it",
 			len(lostPods), len(g.pods), len(lostNodes), len(g.nodes))
 	case g.Doubts() && g.allBack(pods, alive):
 		g.clear()

@@ -9,10 +9,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NamedPods are the pods that this process named while no living node was in them.
+// NamedPods are the pods that this process named in workersToDelete while no living node was in them.
 type NamedPods map[string]bool
 
-// Note remembers the pods that went by name because no living node was in them.
+// Note remembers the pods that were named because no living node was in them.
 func (n *NamedPods) Note(removals []Removal) {
 	for _, gone := range removals {
 		if gone.reason != removedOverdue {
@@ -24,10 +24,11 @@ func (n *NamedPods) Note(removals []Removal) {
 	}
 }
 
-// WithReturned marks the named pods that live again: an operator held up by an earlier group deletes them late, and
-// meanwhile a restarted container, or a pod that joined at last, gets work. A living pod that somebody else named is
-// left to go: only one that we named without a node, or that shows a dead node beside the living one, has returned. One that we
-// named before its container ran has returned as soon as that runs, seconds before Ray can give it work.
+// WithReturned marks the named pods that live again. An operator that is delayed by an earlier group deletes them
+// late; meanwhile a restarted container, or a pod that joined at last, may get work. A living pod that somebody else
+// named is deleted as asked. Only a pod that this process named without a node, or that has a dead node beside the
+// living one, has returned. One that was named before its container ran has returned as soon as it runs, seconds
+// before Ray can give it work.
 func (n NamedPods) WithReturned(v observation.View, drains Drains, allocationTimeout time.Duration) nodepool.Cluster {
 	cluster := v.Cluster
 	returned := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Why a pod goes by name: stable codes of log lines and Events.
+// Why a pod is deleted by name: stable codes of log lines and Events.
 const (
 	removedDrained  = "drained"
 	removedDead     = "dead"
@@ -28,19 +28,19 @@ type Rules struct {
 	Drains   Drains
 	Breakers breaker.Groups
 	Waits    *observation.Clocks
-	// AllocationTimeout, deadGrace and drainDeadline are those of Config.
+	// AllocationTimeout, DeadGrace and DrainDeadline are those of controller.Config.
 	AllocationTimeout, DeadGrace, DrainDeadline time.Duration
 }
 
-// Removal is one pod that goes by name now.
+// Removal is one pod to name in workersToDelete now.
 type Removal struct {
 	pod, group, reason string
-	// always: the pod goes even where replicas are at the minimum. A dead one is then replaced by the operator.
+	// always: remove the pod even if replicas are at the minimum. The operator then replaces it.
 	always bool
 }
 
-// Removals lists the pods that may go by name now: none of them has work. A drained node is dead, and a dead one has lost
-// its work already; a pod that never joined had none; one above a lowered maximum has had its deadline.
+// Removals returns the pods that may be named now: none of them has work. A drained node is dead, and a dead node has
+// already lost its work; a pod that never joined had none; the deadline of one above a lowered maximum is over.
 func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
 	overMax := map[string]bool{}
 	for _, t := range plan.Terminate {
@@ -54,7 +54,7 @@ func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
 		}
 		reason, always := r.removable(v, m, overMax[m.Pod])
 		if hidden && absent(reason) {
-			continue // its node may be one that is found in no pod
+			continue // its node may be one that matches no pod
 		}
 		if reason != "" {
 			all = append(all, Removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
@@ -64,8 +64,8 @@ func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
 	return keepMinimum(v.Cluster, v.Members, all)
 }
 
-// onlySurplus lets overdue workers go only as far as their group is above its maximum without those that leave anyway: a
-// deadline was set for what was surplus then, and others may have become idle since.
+// onlySurplus limits overdue workers to the surplus of their group above its maximum, without those that leave anyway:
+// a deadline was set for the surplus of that time, and other workers may have become idle since.
 func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
 	reasons, units := map[string]string{}, map[string]string{}
 	for _, gone := range removals {
@@ -104,8 +104,7 @@ func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
 	return slices.DeleteFunc(removals, func(gone Removal) bool { return stays[units[gone.pod]] })
 }
 
-// absent reports whether a removal rests on no living node being in the pod. The others were agreed to, by Ray or by a
-// deadline.
+// absent reports whether a removal depends on no living node being in the pod. Ray or a deadline allowed the others.
 func absent(reason string) bool { return reason != removedDrained && reason != removedOverdue }
 
 func (r Rules) removable(v observation.View, m membership.Member, overMax bool) (reason string, always bool) {
@@ -119,7 +118,7 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 	case m.Node != nil:
 		return "", false
 	case joining(m, v.Now, r.AllocationTimeout):
-		return "", false // it goes the usual way once it has joined
+		return "", false // it is drained once it has joined
 	case overMax:
 		return removedOverMax, true
 	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout && !starting(m, v.Now, r.AllocationTimeout):
@@ -130,18 +129,19 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 	return "", false
 }
 
-// deadForGood reports whether neither the pod's node, which died, nor a container started anew since has come to life
-// within DeadGrace.
+// deadForGood reports whether neither the pod's node, which died, nor a container restarted since has joined within
+// DeadGrace.
 func (r Rules) deadForGood(m membership.Member, now time.Time) bool {
 	restarting := m.Running && now.Sub(m.StartedAt) < r.DeadGrace
 	return r.Waits.DeadFor(m.Pod, now) >= r.DeadGrace && !restarting
 }
 
 // slowestStart is how long a pod that has a node may take to start: pulling a large image takes many minutes, and a
-// replacement would begin anew. Meanwhile the open breaker lets other groups serve the demand.
+// replacement would start again from nothing. Meanwhile the open breaker lets other groups serve the demand.
 const slowestStart = 30 * time.Minute
 
-// starting reports whether a pod that has a node may still come up: its containers are being made, or run since lately.
+// starting reports whether a pod that has a node may still start: its containers are being created, or have run for a
+// short time.
 func starting(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
 	if m.ScheduledAt.IsZero() || now.Sub(m.ScheduledAt) >= slowestStart {
 		return false
@@ -149,22 +149,23 @@ func starting(m membership.Member, now time.Time, allocationTimeout time.Duratio
 	return !m.Running || joining(m, now, allocationTimeout)
 }
 
-// joining reports whether Ray is being started in the pod. Ray gives work to a worker in the moment in which it joins, and
-// nothing that was read before can rule that moment out between the last look and the pod's end. A drain can, so such a
-// pod is let join and is drained like any other. A pod whose container does not run yet is seconds away from joining.
+// joining reports whether Ray is being started in the pod. Ray gives work to a worker in the moment in which it joins,
+// and no earlier reading can exclude that this moment lies between the last reading and the end of the pod. A drain
+// can, so such a pod may join and is drained like any other. A pod whose container does not run yet is seconds away
+// from joining.
 func joining(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
 	return m.Running && now.Sub(m.StartedAt) < allocationTimeout
 }
 
-// unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked
-// for during the group's idle timeout, and the pod has waited as long.
+// unneeded reports whether a pod that never joined outlived its demand: nothing at all has been requested during the
+// group's idle timeout, and the pod has waited as long.
 func (r Rules) unneeded(v observation.View, m membership.Member) bool {
 	timeout := membership.IdleTimeout(v.Cluster, m.Group)
 	return r.Waits.QuietFor(v.Now) > timeout && r.Waits.UnjoinedFor(m.Pod, v.Now) > timeout && v.Now.Sub(m.CreatedAt) > timeout
 }
 
-// wholeReplicas keeps a multi-host replica's pods only when all of its hosts go: naming one makes the operator delete all.
-// A host that is ending by itself is waited for, as nodepool.Targets does.
+// wholeReplicas keeps a multi-host replica's pods only if all of its hosts leave: naming one makes the operator delete
+// all. It waits for a host that terminates by itself, as nodepool.Targets does.
 func wholeReplicas(members []membership.Member, removals []Removal) []Removal {
 	going := map[string]bool{}
 	for _, r := range removals {
@@ -187,7 +188,7 @@ func wholeReplicas(members []membership.Member, removals []Removal) []Removal {
 	return whole
 }
 
-// keepMinimum drops removals that would only make the operator create the pod anew: whole replicas at a time.
+// keepMinimum drops removals after which the operator would only create the pod again: whole replicas at a time.
 func keepMinimum(cluster nodepool.Cluster, members []membership.Member, removals []Removal) []Removal {
 	spare, replicaOf := map[string]int{}, map[string]string{}
 	for _, g := range cluster.Groups {
@@ -219,7 +220,7 @@ func keepMinimum(cluster nodepool.Cluster, members []membership.Member, removals
 	return kept
 }
 
-// DrainRequest is one drain that shall be asked.
+// DrainRequest is one drain to request.
 type DrainRequest struct {
 	Node     raydemand.Node
 	Pod      string
@@ -230,8 +231,8 @@ type DrainRequest struct {
 	Message  string
 }
 
-// DrainRequests lists the drains that the plan's terminations call for. An idle drain is asked only of a node that this very
-// reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
+// DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that
+// this very reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
 func (r Rules) DrainRequests(v observation.View, plan planner.Plan) []DrainRequest {
 	byPod := make(map[string]membership.Member, len(v.Members))
 	for _, m := range v.Members {

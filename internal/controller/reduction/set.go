@@ -12,16 +12,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Set are what a cycle takes away: the pods that go by name now, and the nodes that are asked to drain.
+// Set is what a cycle takes away: the pods to name now, and the nodes to ask to drain.
 type Set struct {
 	Removals []Removal
 	Drains   []DrainRequest
 }
 
-// Any reports whether anything is to be taken away.
+// Any reports whether anything is taken away.
 func (s Set) Any() bool { return len(s.Removals)+len(s.Drains) > 0 }
 
-// ConfirmedBy keeps of fresh reductions those that the first ones list too.
+// ConfirmedBy keeps of fresh reductions those that s has too.
 func (s Set) ConfirmedBy(fresh Set) Set {
 	wanted := map[string]bool{}
 	for _, r := range s.Removals {
@@ -44,12 +44,12 @@ func (s Set) ConfirmedBy(fresh Set) Set {
 	return both
 }
 
-// ReadingValidity is how long a reading of Ray is good enough to take away a pod that only its absence from Ray condemns, or to
-// ask a node to leave: raylets report once a second, so an older one may miss a worker that has joined and got work.
+// ReadingValidity is for how long a reading of Ray suffices to delete a pod only because Ray does not know it, or to
+// drain a node: raylets report once a second, so an older one may miss a worker that has joined and got work.
 const ReadingValidity = time.Second
 
-// RecentEnough keeps the removals for which a look of that age is good enough: raySight where a pod goes because no living
-// node was in it, longest where Ray or a deadline had agreed. Multi-host replicas stay whole.
+// RecentEnough keeps the removals for which a reading of that age suffices: ReadingValidity if no living node was in
+// the pod, longest if Ray or a deadline allowed it. Multi-host replicas stay whole.
 func (s Set) RecentEnough(members []membership.Member, age, longest time.Duration) Set {
 	s.Removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(s.Removals), func(gone Removal) bool {
 		return age > longest || absent(gone.reason) && age > ReadingValidity
@@ -57,8 +57,8 @@ func (s Set) RecentEnough(members []membership.Member, age, longest time.Duratio
 	return s
 }
 
-// ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A reading that
-// came too slowly, or shows nodes that are found in no pod, proves no absence.
+// ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A
+// reading that took too long, or has nodes that match no pod, proves no absence.
 func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {
 	byPod := make(map[string]membership.Member, len(members))
 	for _, m := range members {
@@ -68,7 +68,7 @@ func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {
 	for _, gone := range s.Removals {
 		lives := byPod[gone.pod].Joined()
 		switch {
-		case gone.reason == removedDrained && lives: // its container was started anew
+		case gone.reason == removedDrained && lives: // its container was restarted
 		case absent(gone.reason) && (lives || !proves):
 		default:
 			kept.Removals = append(kept.Removals, gone)
@@ -87,12 +87,12 @@ func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {
 	return kept
 }
 
-// sameUse reports whether the node is still the one that was seen, and as idle or busy as it was.
+// sameUse reports whether the node is still the same, and as idle or busy as before.
 func sameUse(before raydemand.Node, now *raydemand.Node) bool {
 	return now != nil && now.ID == before.ID && now.Status == before.Status
 }
 
-// unitOf names what leaves as one: a multi-host replica, else the pod itself.
+// unitOf names what leaves as a whole: a multi-host replica, or the pod itself.
 func unitOf(replica, pod string) string {
 	if replica != "" {
 		return "replica " + replica
@@ -100,7 +100,7 @@ func unitOf(replica, pod string) string {
 	return "pod " + pod
 }
 
-// LeavingText says which pods of a group leave and why: "a, b (drained)".
+// LeavingText returns which pods of a group leave and why: "a, b (drained)".
 func (s Set) LeavingText(group string) (pods []string, text string) {
 	var why []string
 	for _, r := range s.Removals {
