@@ -22,12 +22,12 @@ func inShadow(t *testing.T) *remote {
 	r := newRemote(t)
 	r.view.Mode, r.view.ModeReason, r.view.StateAt = nodepool.Shadow, "shadow by default: nobody asked", time.Now()
 	r.view.OptIn = &apiv1.OptIn{
-		Waiting: "demand is waiting, and Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
 		Changes: []apiv1.WouldChange{
 			{Action: "launch", Group: "gpu", Count: "2", Pods: []string{}, Reason: "launching 2 pods for 2 × {GPU 1}"},
 			{Action: "stop", Group: "cpu", Count: "7", Pods: []string{"a", "b", "c", "d", "e", "f", "g"}, Reason: "idle for 2m"},
 			{Action: "numGpus", Group: "mig", Count: "1", Pods: []string{}, Reason: "the nodes report it"},
-			{Action: "shrink", Group: "cpu", Count: "8", Pods: []string{}, Reason: "workers that are idle for 1m are removed, down to minReplicas: 0 of 8 pods"},
+			{Action: "shrink", Group: "cpu", Count: "8", Pods: []string{}, Reason: "workers that stay idle for 1m leave, down to minReplicas: 0 of 8 pods"},
 		},
 	}
 	return r
@@ -55,7 +55,7 @@ When it is managed, Heliostat will:
   launch 2 × gpu: launching 2 pods for 2 × {GPU 1}
   stop 7 × cpu (a, b, c, d, e and 2 more): idle for 2m
   write num-gpus 1 to group mig: the nodes report it
-  shrink group cpu by up to 8: workers that are idle for 1m are removed, down to minReplicas: 0 of 8 pods
+  shrink group cpu by up to 8: workers that stay idle for 1m leave, down to minReplicas: 0 of 8 pods
 `
 
 func TestManageShowsThePlanAndAsks(t *testing.T) {
@@ -136,7 +136,7 @@ func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
 	for _, argv := range [][]string{{"autoscaler", "status", "-o", "wide"}, {"autoscaler", "status", "ml/llm"}} {
 		_, out, _ := command(t, "", argv...)
 		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text,
-			"demand is waiting, and Heliostat would launch 2 × gpu; to let Heliostat scale it: `autoscaler manage ml/llm`") {
+			"demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: `autoscaler manage ml/llm`") {
 			t.Errorf("%v:\n%s", argv, out)
 		}
 	}

@@ -72,7 +72,7 @@ func TestWhatWouldBeDoneInShadowIsShown(t *testing.T) {
 	w := newWorld(t)
 	view := w.fleet[llm]
 	view.Mode = nodepool.Shadow
-	view.OptIn = &apiv1.OptIn{Waiting: "demand is waiting, and Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
 		Obstacle: &planner.Reason{Code: "Frozen", Message: "frozen"},
 		Changes:  []apiv1.WouldChange{{Action: "launch", Group: "a100", Count: "2", Pods: []string{}, Reason: "launching 2 pods"}}}
 	w.fleet[llm] = view

@@ -111,11 +111,11 @@ func TestWhatFailsInOneClusterIsShownThere(t *testing.T) {
 	f := newBusyFleet()
 	view := busy(time.Now())
 	view.Error, view.Frozen, view.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
-	view.OptIn = &apiv1.OptIn{Waiting: "demand is waiting, and Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` resumes scaling"}
+	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` lets it be scaled again"}
 	f.set(view)
 	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
 	for _, text := range []string{"deadline exceeded", "Frozen: nothing is written", "Nothing is taken away at present: Ray's account is 12 s old",
-		"In shadow, demand is waiting, and Heliostat would launch 2 × a100; `autoscaler unfreeze ml/llm` resumes scaling", "demand waits in shadow"} {
+		"In shadow, demand waits for which Heliostat would launch 2 × a100; `autoscaler unfreeze ml/llm` lets it be scaled again", "demand waits in shadow"} {
 		b.shows(text)
 	}
 	b.do(chromedp.Evaluate(`location.hash = '#ml/nobody'`, nil))
