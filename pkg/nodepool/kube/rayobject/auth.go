@@ -53,7 +53,7 @@ func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string
 	} else if v.ValueFrom == nil {
 		return
 	}
-	spec.Report.Add(severity, EnvironmentUnknown, spec.at("headGroupSpec.template"), seen,
+	spec.Report.Add(severity, EnvironmentUnknown, spec.at("headGroupSpec", "template"), seen,
 		"Heliostat does not read its value; if it makes the GCS require "+wants+", all calls of Heliostat fail",
 		"give "+variable+" as a value in env of the head's Ray container, where it overrides envFrom, or use spec.authOptions or spec.tlsOptions")
 }
@@ -79,7 +79,7 @@ func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
 	case options.Text("mode") == "token":
 		auth.TokenSecret, auth.TokenKey = secretNameOf(name), tokenKey
 	default:
-		spec.Report.Add(raydemand.Error, AuthTokenUnknown, spec.at("headGroupSpec.template"), "RAY_AUTH_MODE=token",
+		spec.Report.Add(raydemand.Error, AuthTokenUnknown, spec.at("headGroupSpec", "template"), "RAY_AUTH_MODE=token",
 			"the GCS requires a token, and neither authOptions nor RAY_AUTH_TOKEN of the head's Ray container names one",
 			"set spec.authOptions.mode: token, or RAY_AUTH_TOKEN from a Secret")
 	}
@@ -121,7 +121,7 @@ func tlsSecret(spec Fields, name string, ray corev1.Container, volumes []corev1.
 			}
 		}
 	}
-	spec.Report.Add(raydemand.Error, TLSSecretUnknown, spec.at("headGroupSpec.template"), "RAY_USE_TLS="+use.Value,
+	spec.Report.Add(raydemand.Error, TLSSecretUnknown, spec.at("headGroupSpec", "template"), "RAY_USE_TLS="+use.Value,
 		"the GCS requires mutual TLS, and RAY_TLS_SERVER_CERT is not on a volume from a Secret",
 		"mount the certificates from a Secret with tls.crt, tls.key and ca.crt")
 	return ""

@@ -45,8 +45,8 @@ func addFault(report *finding.List, fault fieldpath.Fault) {
 // silent returns the fields without their report, for a second reading of what was reported before.
 func (f Fields) silent() Fields { return Fields{f.Silent(), &finding.List{}} }
 
-// at returns the path of a member, for findings.
-func (f Fields) at(name string) string { return f.Path(name).String() }
+// at returns the path of a member, or of a member of a member, for findings.
+func (f Fields) at(keys ...string) string { return f.Path(keys...).String() }
 
 // Object returns a member that is an object.
 func (f Fields) Object(name string) Fields { return Fields{f.Value.Object(name), f.Report} }
