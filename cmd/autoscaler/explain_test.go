@@ -26,19 +26,19 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"a demand": {[]string{"--demand", `{"GPU": 1}`}, `demand {GPU 1}: capped: 4 asked, 1 gets a place on pods launched now, 3 are capped: group gpu is at
-    its maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
+		"a demand": {[]string{"--demand", `{"GPU": 1}`}, `demand {GPU 1}: capped: 4 asked, 1 is placed on pods launched now, 3 are capped: group gpu is at its
+    maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
   group cpu: too_small: needs 1 GPU, has 0
-  group gpu: launch: 1 pod is launched, with places for 1 of it
-  pods of group gpu: room: 0 of the 1 that have joined have room for one now
+  group gpu: launch: launching 1 pod, which serves 1
+  pods of group gpu: room: 0 of 1 joined pods have room for one now
 `},
 		"a request as a snapshot has it": {[]string{"--demand", `{"resources": {"GPU": 1}, "count": 2, "labelSelectors": [{"zone": "a"}]}`},
-			`demand {GPU 1} where zone=a: impossible: no task waits for it in the snapshot; if 2 did: 2 asked, 2
-    are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, which must
-    be a; group cpu: too small: needs 1 GPU, has 0; it has no label zone, which must be a
-  group cpu: too_small: needs 1 GPU, has 0; it has no label zone, which must be a
-  group gpu: labels: label zone is b, which must be a
-  pods of group gpu: room: 0 of the 1 that have joined have room for one now
+			`demand {GPU 1} where zone=a: impossible: no task in the snapshot is waiting for it; if 2 were: 2
+    asked, 2 are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b,
+    must be a; group cpu: too small: needs 1 GPU, has 0; label zone is missing, must be a
+  group cpu: too_small: needs 1 GPU, has 0; label zone is missing, must be a
+  group gpu: labels: label zone is b, must be a
+  pods of group gpu: room: 0 of 1 joined pods have room for one now
 `},
 		"a group": {[]string{"--group", "cpu"}, `group cpu: too_small: {GPU 1}: too small: needs 1 GPU, has 0
   size: too_small: 0 pods (min 0, no max), each {CPU 4}
@@ -71,8 +71,8 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 	}{
 		"nothing asked":           {nil, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		"two things asked":        {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
-		"unknown group":           {[]string{"--group", "tpu"}, `--group: "tpu": want one that the snapshot has: cpu, gpu`},
-		"unknown pod":             {[]string{"--pod", "w"}, `--pod: "w": want one that the snapshot has: worker-7`},
+		"unknown group":           {[]string{"--group", "tpu"}, `--group: "tpu": want one of cpu, gpu`},
+		"unknown pod":             {[]string{"--pod", "w"}, `--pod: "w": want one of worker-7`},
 		"no JSON":                 {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
 		"no amount":               {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
 		"negative count":          {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},

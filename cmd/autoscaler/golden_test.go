@@ -42,9 +42,9 @@ func recorded(t *testing.T) []string {
 	return files
 }
 
-// TestPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with the stored hashes.
+// TestGoldenPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with the stored hashes.
 // A change of behavior changes the hashes: rewrite them with -update and say in the commit message why.
-func TestPlansKeepTheirBytes(t *testing.T) {
+func TestGoldenPlansKeepTheirBytes(t *testing.T) {
 	now := map[string]string{}
 	for _, file := range recorded(t) {
 		now[filepath.ToSlash(file)] = fmt.Sprintf("%s %s %s", hash(planOutput(t, file, "json")), hash(planOutput(t, file, "text")), hash(explanations(t, file)))

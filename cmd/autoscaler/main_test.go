@@ -107,7 +107,7 @@ func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
 	}
 	want := `  gpu: 1 → 3 pods (min 0, max 4), each {CPU 4, GPU 1, memory 8 GiB}
     launching 2 pods for 2 × {GPU 1}
-    1 pod asked for earlier has not joined Ray yet
+    1 pod requested earlier has not joined Ray yet
 `
 	if !strings.Contains(out, want) {
 		t.Errorf("want in it\n%s\ngot\n%s", want, out)
@@ -207,8 +207,8 @@ func TestManyPodsThatGoForOneReasonAreToldInALine(t *testing.T) {
 		"nodes": [`+strings.Join(nodes, ",")+`]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
 	want := `Decision
   stop 40 × a (idle): w-00, w-01, w-02, w-03, w-04 and 35 more; w-00: idle for 90s, longer than 60s
-  stop solo of b (max_group): group b has 1 of at most 0; it has work and leaves only by a drain
-      with a deadline
+  stop solo of b (max_group): group b has 1, maximum 0; it has work, so it stops by a drain with a
+      deadline
 `
 	if !strings.Contains(out, want) {
 		t.Errorf("want in it\n%s\ngot\n%s", want, out)

@@ -31,7 +31,7 @@ func TestEqualGangsAreOneEntry(t *testing.T) {
 	got := text(t, `{"groups": [{"name": "w", "resources": {"CPU": 6}, "labels": {"zone": "a"}, "maxReplicas": 3}], "pendingGangRequests": [`+strings.Join(gangs, ",")+`]}`)
 	want := `Demand
   5 gangs g0, g1, g2, … each STRICT_SPREAD 3 × {CPU 2} where zone=a
-    3 get places on pods launched now, 2 are capped
+    3 are placed on pods launched now, 2 are capped
 
 Groups
   w: 0 → 3 pods (min 0, max 3), each {CPU 6}
@@ -54,7 +54,7 @@ func TestALaunchNamesTheGangAndTheCall(t *testing.T) {
 		"requestResources": [{"resources": {"CPU": 1}, "count": 8}], "keptResources": [{"resources": {"CPU": 1}, "count": 12}], "pendingRequests": [{"resources": {"CPU": 3}, "count": 4}]}`)), " ")
 	for _, want := range []string{
 		"pods for request_resources 8 × {CPU 1}, request_resources over REST 12 × {CPU 1}, gang 3f: 1 × {CPU 4}, 1 more kind of demand",
-		" requests over REST 12 × {CPU 1} 12 get places",
+		" requests over REST 12 × {CPU 1} 12 are placed",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want in it %q, got %s", want, got)

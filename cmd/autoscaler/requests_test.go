@@ -14,7 +14,7 @@ import (
 func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	since, expires, expected := now.Add(-3*time.Minute), now.Add(7*time.Minute), now.Add(90*time.Second)
-	const reason = "pods that were asked for have not joined Ray yet, for 4 × {CPU 8, GPU 1} where zone=in(us-1,us-2)"
+	const reason = "pods requested earlier have not joined Ray yet, for 4 × {CPU 8, GPU 1} where zone=in(us-1,us-2)"
 	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(8)}
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{{
 		ID: "nightly-training", Namespace: "research", Cluster: "language-models", Owner: "system:serviceaccount:research:trainer", Priority: 10,
@@ -26,7 +26,7 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		as   table.Look
 		want []string
 	}{
-		{table.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "; expected in 90s"}},
+		{table.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "expected in 90s"}},
 		{table.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder

@@ -81,7 +81,7 @@ func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
 		r := newRemote(t)
 		watched(t, r, append([]string{name, "ml/llm"}, c.argv...), c.before, func() string {
 			r.view.Snapshot.Requests = nil
-			return "nothing that waits needs another pod"
+			return "no waiting demand needs another pod"
 		})
 		code, _, errOut := command(t, "{}", append([]string{"autoscaler", name, "--snapshot", "-"}, c.argv...)...)
 		if code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {

@@ -57,7 +57,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"request", "ml/llm", "-f", large}, large + " has 4194305 bytes, and at most 4194304 are read"},
 		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each says all that is requested"},
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
-		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one that the snapshot has: cpu, gpu`},
+		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one of cpu, gpu`},
 		{[]string{"explain", "ml/llm", "--group", "gpu", "--pool-label", "x"}, "--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
 		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file, or - for standard input"},

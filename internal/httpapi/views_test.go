@@ -89,8 +89,8 @@ func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
 		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
-		"?group=tpu":           `404 group: "tpu": want one that the snapshot has: cpu, gpu`,
-		"?gang=0":              `404 gang: "0": want one that the snapshot has: 3f2a`,
+		"?group=tpu":           `404 group: "tpu": want one of cpu, gpu`,
+		"?gang=0":              `404 gang: "0": want one of 3f2a`,
 		"?bundle=GPU":          "400 bundle: GPU: want an object of amounts",
 		"?bundle=" + url.QueryEscape(`{"resources": {"GPU": 1}, "kount": 2}`): "400 bundle: kount: unknown key: want count",
 		"?pod=" + strings.Repeat("x", 254):                                    "400 ",

@@ -37,11 +37,11 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 		want string
 	}{
 		{"it is not known what the cards are", cutPool(4), ""},
-		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 8 of it, for a group that asks for them; 1 of the 3 there is in use"},
-		{"all are busy", cutPool(9, cutCards(2, ptr(int64(2)), small(14))), "the 2 cards of pool a, each now 7 × 1g.5gb, are all in use: once idle, one cut into 4 × 1g.10gb would serve 4 of it"},
-		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cutting 1 card of pool a, now 7 × 1g.5gb, into 4 × 1g.10gb would serve 4 of it, for a group that asks for them; which of the 8 there are in use is not known"},
+		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cut 2 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 8, in a group that asks for them; 1 of the 3 cards there is in use"},
+		{"all are busy", cutPool(9, cutCards(2, ptr(int64(2)), small(14))), "all 2 cards of pool a (each now 7 × 1g.5gb) are in use: once one is idle, cut it into 4 × 1g.10gb to serve 4"},
+		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cut 1 card of pool a (now 7 × 1g.5gb) into 4 × 1g.10gb to serve 4, in a group that asks for them; it is unknown which of the 8 cards there are in use"},
 		{"several cuts", cutPool(4, cutCards(2, nil, nodegpu.Cut{Profile: "3g.20gb", Count: 1}, small(9))),
-			"cutting 2 cards of pool a, whose 2 together are now 1 × 3g.20gb + 9 × 1g.5gb, into 4 × 1g.10gb each would serve 4 of it"},
+			"cut 2 cards of pool a (the 2 together are now 1 × 3g.20gb + 9 × 1g.5gb) into 4 × 1g.10gb each to serve 4"},
 		{"what the card is already", cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.10gb", Count: 4})), ""},
 	}
 	for _, test := range tests {
@@ -56,7 +56,7 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 
 // TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of nine bundles, or for some.
 func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
-	const cut = "cutting 3 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 9 of it"
+	const cut = "cut 3 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 9"
 	cpuOfPool := func(capacity int64) func(s *Snapshot) {
 		return func(s *Snapshot) {
 			s.Groups[0].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 4000, Capacity: capacity}, {Resource: "nvidia.com/gpu", Units: 1, Capacity: 21}}
@@ -76,7 +76,7 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 			s.Requests[0].Selectors = []raydemand.Selector{plannertest.Parse("zone", "b")}
 		}, ""},
 		{"CPU of the pool", cpuOfPool(3999), ""},
-		{"CPU of the pool for some", cpuOfPool(5*4000 + 3999), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 5 of it"},
+		{"CPU of the pool for some", cpuOfPool(5*4000 + 3999), "cut 2 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 5"},
 		{"CPU of the pool, enough", cpuOfPool(9 * 4000), cut},
 		{"the bound on all workers", func(s *Snapshot) { s.MaxWorkers = &fewest }, ""},
 	}
@@ -86,15 +86,15 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 			s.Groups[0].Labels = map[string]string{"zone": "a"}
 			test.change(&s)
 			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
-			if strings.Contains(message, "cutting") != (test.want != "") || !strings.Contains(message, test.want) {
+			if strings.Contains(message, "cut ") != (test.want != "") || !strings.Contains(message, test.want) {
 				t.Errorf("%s\nwant … %s", message, test.want)
 			}
 		})
 	}
 }
 
-// TestAnotherPoolIsAdvisedAlone: only that of two groups is told of whose pods have all else.
-func TestAnotherPoolIsAdvisedAlone(t *testing.T) {
+// TestAdviceNamesOnePoolOnly: of two groups, the advice names the one whose pods have everything else.
+func TestAdviceNamesOnePoolOnly(t *testing.T) {
 	s := cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
 	small := s.Groups[0]
 	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []GroupPool{onPool("b", 7, 1)}
@@ -102,14 +102,14 @@ func TestAnotherPoolIsAdvisedAlone(t *testing.T) {
 	s.Groups = append(s.Groups, small)
 	s.Requests[0].Bundle["CPU"] = raydemand.Whole(4)
 	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
-	if !strings.Contains(message, "cutting 1 card of pool a") || strings.Contains(message, "pool b") {
+	if !strings.Contains(message, "cut 1 card of pool a") || strings.Contains(message, "pool b") {
 		t.Error(message)
 	}
 }
 
 // TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo, and only where the pod has all else then.
 func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
-	const advice = "group g announces 4 GPUs for 2 × nvidia.com/gpu: with num-gpus 2 one of them would be a whole device and do"
+	const advice = "group g declares 4 GPUs for 2 × nvidia.com/gpu: set num-gpus to 2, so that each GPU is a whole device, which is enough"
 	for name, test := range map[string]struct {
 		gpus, cpus int64
 		told       bool

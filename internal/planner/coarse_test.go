@@ -148,7 +148,7 @@ func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 		t.Errorf("%d are unmet, want the 500 that are too many", got)
 	}
 	for _, u := range plan.InfeasibleRequests {
-		if diff := cmp.Diff(Reason{Code: Capped, Message: "demand of more than 2000 shapes is planned for by and by: this has its turn when others are served"}, u.Reason); diff != "" {
+		if diff := cmp.Diff(Reason{Code: Capped, Message: "there are more than 2000 shapes of demand; this one is planned after others are served"}, u.Reason); diff != "" {
 			t.Fatalf("why (-want +got): %s", diff)
 		}
 	}

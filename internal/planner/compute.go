@@ -6,16 +6,16 @@ import (
 	"heliostat.dev/heliostat/internal/planner/search"
 )
 
-// Compute makes the plan. It never fails: what cannot be served is in the plan, with the reason, and what a snapshot
-// says against all sense (a node of a removed group, more free than there is, a minimum above the maximum) is planned
-// around and reported as a finding. It changes nothing it is given.
+// Compute makes the plan. It never fails. The plan lists unserved demand with its reason. Contradictions in a snapshot,
+// such as a node of a removed group, more free than total, or a minimum above the maximum, become findings. Compute
+// does not change its arguments.
 //
-// The order is Ray's (docs/reference/facts.md#planning-order): what must go, minima, request_resources, gangs,
-// requests, and last what is idle. Nodes that must go take no demand.
+// The order is Ray's (docs/reference/facts.md#planning-order): nodes that must stop, minimums, request_resources,
+// gangs, requests, and last idle nodes. Nodes that must stop take no demand.
 func Compute(s Snapshot, policy Policy) Plan { return planUntil(nil, s, policy) }
 
-// ComputeUntil is Compute, but gives up soon after stop is closed; then it reports false and there is no plan. Use it
-// for plans whose caller may stop waiting. A nil stop never ends it.
+// ComputeUntil is Compute for callers that may stop waiting. Soon after stop is closed, it reports false and returns no
+// plan. A nil stop is never closed.
 func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
 	done = placing.UnlessBrokenOff(func() { plan = planUntil(stop, s, policy) })
 	return plan, done
@@ -26,9 +26,9 @@ func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) Plan {
 	return report.New(decision).Report(launched, outcome)
 }
 
-// Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with
-// ErrBrokenOff; a nil stop never ends it. It fails with ErrQuestion if the question asks for nothing or for several
-// things, and with an *UnknownError if the snapshot does not have what it names.
+// Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
+// closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an
+// *UnknownError if the snapshot has no object of that name.
 func Explain(stop <-chan struct{}, s Snapshot, policy Policy, q Question) (Explanation, error) {
 	return report.Explain(stop, s, policy, q)
 }

@@ -210,19 +210,19 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 		"not together": {`"pendingRequests": [{"resources": {"GPU": 1, "CPU": 8}, "count": 1}]`, Impossible,
 			"no group has all of {CPU 8, GPU 1}: group a: too small: needs 8 CPU, has 4; group b: too small: needs 1 GPU, has 0"},
 		"labels": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "us"}]}]`, Impossible,
-			"no group has all of {GPU 1} where zone=us: group a: label zone is eu, which must be us; group b: too small: needs 1 GPU, has 0; it has no label zone, which must be us"},
+			"no group has all of {GPU 1} where zone=us: group a: label zone is eu, must be us; group b: too small: needs 1 GPU, has 0; label zone is missing, must be us"},
 		"maximum of the group": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
 			"group a is at its maximum of 2 (has 0, launching 2); group b: too small: needs 1 GPU, has 0"},
 		"maximum in all": {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
 			"all groups together are at their maximum of 1; group b: too small: needs 1 GPU, has 0"},
 		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, Capped,
-			"needs 3 different nodes at once: group a may have only 2 pods more: its maximum is 2 (has 0); group b: too small: needs 1 GPU, has 0"},
+			"needs 3 different nodes at once: group a can add only 2 pods: its maximum is 2 (has 0); group b: too small: needs 1 GPU, has 0"},
 		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, Capped,
 			"choice 1 of 2: needs 9 GPU; the largest group has 1 (a); choice 2 of 2: all groups together are at their maximum of 0; group b: too small: needs 1 GPU, has 0"},
 		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, Impossible,
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)"},
 		"a topology that is not there": {`"pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}]}]`, Impossible,
-			"no node and no group has the label rack that the gang wants to share"},
+			"no node and no group has the gang's topology label rack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, "{"+groups+", "+c.demand+"}"), Policy{})
@@ -252,9 +252,9 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 		{"pod": "idle-1", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 34}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"CPU": 8, "memory": 1073741824}, "count": 2}]}`)
 	want := map[string][]Reason{
-		"full": {{Code: model.CodeAtMax, Message: "group full is at its maximum of 1 (has 1)"}, {Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 45s"}},
+		"full": {{Code: model.CodeAtMax, Message: "group full is at its maximum of 1 (has 1)"}, {Code: model.CodeOnTheWay, Message: "1 pod requested earlier has not joined Ray yet, the oldest for 45s"}},
 		"idle": {{Code: model.CodeTooSmall, Message: "{GPU 1}: too small: needs 1 GPU, has 0"},
-			{Code: model.CodeStop, Message: "stopping 1 pod: idle-0 because idle for 90s, longer than 60s"}, {Code: model.CodeIdle, Message: "1 of 1 idle, longest 34s of 60s"}},
+			{Code: model.CodeStop, Message: "stopping 1 pod: idle-0 (idle for 90s, longer than 60s)"}, {Code: model.CodeIdle, Message: "1 of 1 idle, longest 34s of 60s"}},
 		"shut": {{Code: CodeClosed, Message: "closed: cooling down for 40s"}},
 		"up":   {{Code: CodeLaunch, Message: "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},
 	}

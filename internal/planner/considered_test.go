@@ -38,12 +38,12 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			map[string]Reason{
 				"cheap":      {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 2} where region=us"},
 				"cooling":    {Code: CodeCoolingDown, Message: "cooling down for 40s: 2 pods are unschedulable"},
-				"dear":       {Code: model.CodeNotChosen, Message: "{GPU 2} where region=us: group cheap was taken: price 3.2 > 1.1"},
-				"far":        {Code: model.CodeLabels, Message: "{GPU 2} where region=us: label region is eu, which must be us"},
+				"dear":       {Code: model.CodeNotChosen, Message: "{GPU 2} where region=us: group cheap was chosen: price 3.2 > 1.1"},
+				"far":        {Code: model.CodeLabels, Message: "{GPU 2} where region=us: label region is eu, must be us"},
 				"full":       {Code: model.CodeAtMax, Message: "{GPU 2} where region=us: group full is at its maximum of 0 (has 0)"},
 				"shut":       {Code: CodeClosed, Message: "closed: the group is suspended"},
 				"small":      {Code: model.CodeTooSmall, Message: "{GPU 2} where region=us: too small: needs 2 GPU, has 1"},
-				"unlabelled": {Code: model.CodeLabels, Message: "{GPU 2} where region=us: it has no label region, which must be us"},
+				"unlabelled": {Code: model.CodeLabels, Message: "{GPU 2} where region=us: label region is missing, must be us"},
 			},
 		},
 		"of lower priority": {
@@ -51,7 +51,7 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
 			map[string]Reason{
 				"first":  {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
-				"second": {Code: model.CodeNotChosen, Message: "{GPU 1}: group first was taken: priority 1 < 5"},
+				"second": {Code: model.CodeNotChosen, Message: "{GPU 1}: group first was chosen: priority 1 < 5"},
 			},
 		},
 		"an accelerator that the work does not need": {
@@ -59,24 +59,24 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 4}]}`,
 			map[string]Reason{
 				"cpu": {Code: CodeLaunch, Message: "launching 1 pod for 4 × {CPU 1}"},
-				"gpu": {Code: model.CodeNotChosen, Message: "{CPU 1}: group cpu was taken: it has no accelerator to tie up"},
+				"gpu": {Code: model.CodeNotChosen, Message: "{CPU 1}: group cpu was chosen: it has no accelerators, and the demand needs none"},
 			},
 		},
 		"recovering from failed launches": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "recoverableScore": 0.25}, {"name": "b", "resources": {"GPU": 1}}],
 			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
 			map[string]Reason{
-				"a": {Code: model.CodeNotChosen, Message: "{GPU 1}: group b was taken: it recovers from failed launches, score 0.25 < 1"},
+				"a": {Code: model.CodeNotChosen, Message: "{GPU 1}: group b was chosen: it recovers better from failed launches, score 0.25 < 1"},
 				"b": {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
 			},
 		},
 		"nothing waits": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}}]}`,
-			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}},
+			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "no waiting demand needs another pod of this group"}},
 		},
 		"the minimum decides": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 2147483647, "replicas": 2147483647}]}`,
-			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "kept at its minimum of 2147483647; nothing that waits needs more"}},
+			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "kept at its minimum of 2147483647; no waiting demand needs more"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Difference is what one plan does otherwise than another.
+// Difference is what one plan does differently from another.
 type Difference struct {
-	// Launch is how many pods more are launched, negative where fewer; groups without a difference are absent.
+	// Launch counts the additional pods, negative if fewer, by group. Groups without a difference are absent.
 	Launch map[string]int `json:"launch"`
-	// Stopped pods go that would have stayed, Spared ones stay that would have gone.
+	// Stopped pods stop only in the second plan, Spared pods only in the first.
 	Stopped []Termination `json:"stopped"`
 	Spared  []Termination `json:"spared"`
-	// Groups are those whose size changes, sorted by name.
+	// Groups lists the groups whose size changes, sorted by name.
 	Groups []GroupDifference `json:"groups"`
-	// Demand is what becomes otherwise of what is asked for.
+	// Demand lists the demand that is served differently.
 	Demand []DemandDifference `json:"demand"`
-	// Price is what is launched for an hour more, or less, where both plans know their prices.
+	// Price is the change in the hourly price of launched pods, if both plans know their prices.
 	Price *float64 `json:"price,omitempty"`
 }
 
-// GroupDifference is one group's desired pods in both plans; a group that a plan does not have is 0 there.
+// GroupDifference is one group's desired pods in both plans, 0 in a plan without the group.
 type GroupDifference struct {
 	Name string `json:"name"`
 	From int    `json:"from"`
 	To   int    `json:"to"`
 }
 
-// DemandDifference says what becomes of one demand in both plans, in words; empty where it is asked for in one alone.
+// DemandDifference describes what becomes of one demand in both plans. A text is empty if that plan has no such demand.
 type DemandDifference struct {
 	Kind  DemandKind `json:"kind"`
 	About string     `json:"about"`
@@ -38,7 +38,7 @@ type DemandDifference struct {
 	To    string     `json:"to"`
 }
 
-// Compare says what the second plan does otherwise than the first.
+// Compare returns what the second plan does differently from the first.
 func Compare(from, to Plan) Difference {
 	d := Difference{
 		Launch:  map[string]int{},
@@ -65,7 +65,7 @@ func Compare(from, to Plan) Difference {
 	return d
 }
 
-// priced reports whether the price of all that a plan launches is known.
+// priced reports whether the price of all launched pods is known.
 func priced(p Plan) bool { return p.Price != nil || len(p.Launch) == 0 }
 
 func priceOf(p Plan) float64 {
@@ -95,7 +95,7 @@ func desired(groups []GroupPlan) map[string]int {
 	return sizes
 }
 
-// without are the pods of all that others do not name.
+// without returns the pods in all that are not in others.
 func without(all, others []Termination) []Termination {
 	named := make(map[string]bool, len(others))
 	for _, t := range others {
@@ -110,7 +110,7 @@ func without(all, others []Termination) []Termination {
 	return left
 }
 
-// compareDemand pairs demand by what is asked for; equal entries of one plan count together.
+// compareDemand pairs demand that asks for the same. Equal entries of one plan count together.
 func compareDemand(from, to []DemandSummary) []DemandDifference {
 	before, after := byAbout(from), byAbout(to)
 	differences := []DemandDifference{}

@@ -35,28 +35,28 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 		want   Explanation
 	}{
 		"launched for": {raydemand.Bundle{raydemand.GPU: raydemand.One}, Explanation{About: "demand {GPU 1}",
-			Reason: Reason{Code: model.FateLaunching, Message: "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30s, 1 gets a place on pods launched now"},
+			Reason: Reason{Code: model.DispositionLaunching, Message: "3 asked, 1 is served by running nodes, 1 waits for pods on their way, the oldest for 30s, 1 is placed on pods launched now"},
 			Details: []Detail{
 				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
-				{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
-				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "1 of the 2 that have joined have room for one now"}},
-				{About: "group late", Reason: Reason{Code: model.CodeNotChosen, Message: "group gpu was taken: price 3.2 > 1.1"}},
+				{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod, which serves 1"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "1 of 2 joined pods have room for one now"}},
+				{About: "group late", Reason: Reason{Code: model.CodeNotChosen, Message: "group gpu was chosen: price 3.2 > 1.1"}},
 			}}},
 		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, Explanation{About: "demand {TPU 4}",
-			Reason: Reason{Code: CoolingDown, Message: "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +
+			Reason: Reason{Code: CoolingDown, Message: "2 asked, 2 wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +
 				"group gpu: too small: needs 4 TPU, has 0; group late: too small: needs 4 TPU, has 0"},
 			Details: []Detail{
 				{About: "group cool", Reason: Reason{Code: CodeCoolingDown, Message: "cooling down for 40s: 3 pods are unschedulable"}},
 				{About: "group gpu", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
-				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of 2 joined pods have room for one now"}},
 				{About: "group late", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
 			}}},
 		"not asked for": {plannertest.Bundle(64, 0, 0), Explanation{About: "demand {CPU 64}",
-			Reason: Reason{Code: Impossible, Message: "no task waits for it in the snapshot; if one did: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
+			Reason: Reason{Code: Impossible, Message: "no task in the snapshot is waiting for it; if one were: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
 			Details: []Detail{
 				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 0"}},
 				{About: "group gpu", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
-				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of 2 joined pods have room for one now"}},
 				{About: "group late", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
 			}}},
 	} {
@@ -74,11 +74,11 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 	s := plannertest.Read(t, explained)
 	for pod, want := range map[string]Reason{
 		"busy":   {Code: model.PodBusy, Message: "it has work, so it is not idle"},
-		"coming": {Code: model.PodPending, Message: "it has not joined Ray yet, for 30s; it counts as what its group brings"},
-		"free":   {Code: model.PodIdle, Message: "idle for 90s; kept for demand that counts on it"},
-		"going":  {Code: model.PodLeaving, Message: "it is drained or being deleted; it serves nothing and fills its group until it is gone"},
-		"lost":   {Code: model.PodGivenUp, Message: "it did not join Ray in time and counts for nothing; others serve the demand"},
-		"old":    {Code: model.PodRemoved, Message: `the snapshot has no worker group "gone", so the pod is left out of the plan: no demand is placed on it, and it is not stopped`},
+		"coming": {Code: model.PodPending, Message: "it has not joined Ray yet, for 30s; it counts with its group's resources"},
+		"free":   {Code: model.PodIdle, Message: "idle for 90s; kept for demand that is placed on it"},
+		"going":  {Code: model.PodLeaving, Message: "it is draining or being deleted; it serves nothing, but counts toward its group's limits until it is gone"},
+		"lost":   {Code: model.PodGivenUp, Message: "it did not join Ray in time and does not count; other pods serve the demand"},
+		"old":    {Code: model.PodRemoved, Message: `the snapshot has no worker group "gone", so the plan ignores the pod: it places no demand on it and does not stop it`},
 		"unused": {Code: model.StopIdle, Message: "idle for 90s, longer than 60s"},
 		"head":   {Code: model.PodHead, Message: "it is the head: it serves demand and is never launched or stopped"},
 	} {
@@ -88,7 +88,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		}
 	}
 	s.Nodes[0].Available = s.Nodes[0].Total
-	if got, _ := explainPod(s, "busy"); got.Reason != (Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}) {
+	if got, _ := explainPod(s, "busy"); got.Reason != (Reason{Code: model.PodBusy, Message: "all of its resources are free, but Ray does not report it as idle"}) {
 		t.Errorf("of a pod that has just joined it is told %v", got.Reason)
 	}
 	if _, ok := explainPod(s, "nobody"); ok {
@@ -100,12 +100,12 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	got, ok := explainGroup(plannertest.Read(t, explained), "gpu")
 	want := Explanation{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"}, Details: []Detail{
 		{About: "size", Reason: Reason{Code: CodeLaunch, Message: "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
-		{About: "pods", Reason: Reason{Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
-		{About: "pods", Reason: Reason{Code: model.CodeIdle, Message: "1 of 3 idle, longest 90s; kept for demand that counts on it"}},
+		{About: "pods", Reason: Reason{Code: model.CodeOnTheWay, Message: "1 pod requested earlier has not joined Ray yet, the oldest for 30s"}},
+		{About: "pods", Reason: Reason{Code: model.CodeIdle, Message: "1 of 3 idle, longest 90s; kept for demand that is placed on it"}},
 		{About: "pods", Reason: Reason{Code: model.PodBusy, Message: "1 with work"}}, {About: "pods", Reason: Reason{Code: model.PodIdle, Message: "1 idle"}}, {About: "pods", Reason: Reason{Code: model.PodPending, Message: "1 on their way"}},
 		{About: "pods", Reason: Reason{Code: model.PodLeaving, Message: "1 leaving"}}, {About: "pods", Reason: Reason{Code: model.PodGivenUp, Message: "1 given up"}},
 		{About: "demand 2 × {TPU 4}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
-		{About: "demand 3 × {GPU 1}", Reason: Reason{Code: CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
+		{About: "demand 3 × {GPU 1}", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod, which serves 1"}},
 	}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)

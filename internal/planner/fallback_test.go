@@ -12,7 +12,7 @@ func TestAGroupSaysWhyAGangFellBack(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": 1}, {"name": "b", "resources": {"GPU": 2}}],
 		"pendingGangRequests": [{"id": "c", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 4}, {"GPU": 4}], "fallbackBundles": [[{"GPU": 2}, {"GPU": 2}]]}]}`)
 	e, _ := explainGroup(s, "a")
-	want := Detail{About: "gang c, choice 1 of 2: 2 × {GPU 4}", Reason: Reason{Code: model.CodeAtMax, Message: "the gang goes by a later choice: group a may have only 1 pod more: its maximum is 1 (has 0)"}}
+	want := Detail{About: "gang c, choice 1 of 2: 2 × {GPU 4}", Reason: Reason{Code: model.CodeAtMax, Message: "the gang uses a later choice: group a can add only 1 pod: its maximum is 1 (has 0)"}}
 	if !slices.Contains(e.Details, want) {
 		t.Errorf("want among them %+v, got %+v", want, e.Details)
 	}

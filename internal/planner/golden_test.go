@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
 
-// TestPlansOfDrawnSnapshotsKeepTheirBytes compares plans and explanations of drawn snapshots with one stored hash for each kind.
-func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
+// TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes compares plans and explanations of drawn snapshots with one stored hash for each kind.
+func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 	kinds := []struct {
 		name string
 		draw func(*rapid.T) Snapshot

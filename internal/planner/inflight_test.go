@@ -223,9 +223,9 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
 		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
 	for want, caps := range map[string]Policy{
-		"maxInFlight lets all groups together have 4 on the way at once (have 4)": {MaxInFlight: 4},
-		"maxInFlightPerGroup lets group g have 4 on the way at once (has 4)":      {MaxInFlightPerGroup: 4, MaxInFlight: 9},
-		"maxInFlight lets all groups together have 3 on the way at once (have 3)": {MaxInFlightPerGroup: 4, MaxInFlight: 3},
+		"maxInFlight allows all groups together 4 pods on the way at once (have 4)": {MaxInFlight: 4},
+		"maxInFlightPerGroup allows group g 4 pods on the way at once (has 4)":      {MaxInFlightPerGroup: 4, MaxInFlight: 9},
+		"maxInFlight allows all groups together 3 pods on the way at once (have 3)": {MaxInFlightPerGroup: 4, MaxInFlight: 3},
 	} {
 		plan := Compute(s, caps)
 		if len(plan.InfeasibleRequests) != 1 {
@@ -234,7 +234,7 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		if diff := cmp.Diff(Reason{Code: Capped, Message: want}, plan.InfeasibleRequests[0].Reason); diff != "" {
 			t.Errorf("the rest is held back (-want +got): %s", diff)
 		}
-		tell := fmt.Sprintf("; %d more when earlier ones have joined", plan.Groups[0].Held)
+		tell := fmt.Sprintf("; %d more follow when earlier pods have joined", plan.Groups[0].Held)
 		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, tell) {
 			t.Errorf("the group says %q, want %q in it", got, tell)
 		}
@@ -244,7 +244,7 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 func TestAGangThatGoesBeyondACapIsNamedAsTheReason(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
 		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), Policy{MaxInFlight: 2})
-	want := Reason{Code: Capped, Message: "maxInFlight lets all groups together have 2 on the way at once; 3 pods launched now, since a gang or a replica that is larger goes whole, alone"}
+	want := Reason{Code: Capped, Message: "maxInFlight allows all groups together 2 pods on the way at once; launching 3 pods, because a gang or replica that is larger is launched whole and alone"}
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason != want {
 		t.Errorf("unmet are %+v, want one: %+v", plan.InfeasibleRequests, want)
 	}

@@ -62,7 +62,7 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 func TestANameInOtherCaseAndAQuotedAmountAreHintedAt(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), Policy{})
-	if got, want := plan.InfeasibleRequests[0].Reason.Message, "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU"; got != want {
+	if got, want := plan.InfeasibleRequests[0].Reason.Message, "needs 1 gpu; no group has any; did you mean GPU? Resource names are case-sensitive"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
 	_, err := snapshotfile.ReadRequest(`{"CPU": "4"}`, "--demand")
@@ -75,8 +75,8 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 2}],
 		"pendingGangRequests": [{"id": "77", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`)
 	for demand, want := range map[string]string{
-		`{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang 77: launching: 1 asked, 1 gets a place on pods launched now",
-		`{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang: impossible: no gang waits for it in the snapshot; if one did: 1 asked, 1 is impossible: " +
+		`{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang 77: launching: 1 asked, 1 is placed on pods launched now",
+		`{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang: impossible: no gang in the snapshot is waiting for it; if one were: 1 asked, 1 is impossible: " +
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)",
 	} {
 		q, err := snapshotfile.ReadDemand(demand, "--demand")

@@ -109,7 +109,7 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 	want := []RequestPlan{
 		{ID: "first", Owner: "ann", Priority: 1, State: raydemand.RequestSatisfied, Reason: Reason{Code: "satisfied", Message: "workers that have joined Ray have room for all of it"},
 			Asked: 1, Served: 1, Groups: []RequestGroup{{Name: "gpu", Pods: 1}}, Pods: []string{"gpu-a"}},
-		{ID: "second", Owner: "bob", State: raydemand.RequestWaiting, Reason: Reason{Code: "launch", Message: "pods are launched for 1 of 3 bundles"},
+		{ID: "second", Owner: "bob", State: raydemand.RequestWaiting, Reason: Reason{Code: "launch", Message: "launching pods for 1 of 3 bundles"},
 			Asked: 3, Served: 1, Waiting: 2, Pods: []string{"gpu-b", "gpu-c"},
 			Groups: []RequestGroup{{Name: "gpu", Pods: 3, Waiting: 2, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 	}

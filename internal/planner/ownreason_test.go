@@ -52,7 +52,7 @@ func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
 func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 	for name, want := range map[string]string{
 		"GPUS":    "needs 1 GPUS; no group has any; did you mean GPU?",
-		"gpu":     "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU",
+		"gpu":     "needs 1 gpu; no group has any; did you mean GPU? Resource names are case-sensitive",
 		"TPU":     "needs 1 TPU; no group has any",
 		"licence": "needs 1 licence; no group has any; did you mean license?", // which the head has
 	} {
@@ -71,7 +71,7 @@ func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T)
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), Policy{})
 	for _, unmet := range plan.InfeasibleRequestResources {
-		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "with {CPU 8} of the same call, all at once: needs 8 CPU"}[Describe(unmet.Request)]
+		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "must be served together with {CPU 8} of the same call: needs 8 CPU"}[Describe(unmet.Request)]
 		if unmet.Reason.Code != Impossible || !strings.HasPrefix(unmet.Reason.Message, want) {
 			t.Errorf("%s is told %+v, want %q", Describe(unmet.Request), unmet.Reason, want)
 		}

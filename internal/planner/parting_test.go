@@ -20,8 +20,8 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 		parting[stop.Reason+stop.Parting()]++
 	}
 	want := map[string]int{
-		"max_group; it has work and leaves only by a drain with a deadline": 1,
-		"outdated; it has work and leaves once that is done":                2,
+		"max_group; it has work, so it stops by a drain with a deadline": 1,
+		"outdated; it has work and stops after the work is done":                2,
 		"outdated": 1,
 	}
 	for text, n := range want {
@@ -35,7 +35,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
 	plan := Compute(plannertest.Read(t, snapshot+`}`), Policy{})
-	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator deletes none of its pods, so somebody has to") {
+	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator does not delete its pods") {
 		t.Errorf("stops: %+v", plan.Terminate)
 	}
 	kept := Compute(plannertest.Read(t, snapshot+`, "launchConfigCheckDisabled": true}`), Policy{})
@@ -43,7 +43,7 @@ func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
 		t.Errorf("on KubeRay it is not stopped: %+v", kept.Terminate)
 	}
 	for _, p := range []Plan{plan, kept} {
-		if len(p.Findings) != 1 || !strings.Contains(p.Findings[0].Why, "nobody deletes it") || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod once its work is done") {
+		if len(p.Findings) != 1 || !strings.Contains(p.Findings[0].Why, "does not stop it") || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod after its work is done") {
 			t.Errorf("findings: %+v", p.Findings)
 		}
 	}

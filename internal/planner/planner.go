@@ -1,8 +1,8 @@
-// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan, Explain answers a
-// question about a plan, and Compare says how two plans differ. It is the only package of the planner that the rest of
-// the program imports; the names below are those of the packages underneath. It decides nothing itself, and nothing
-// underneath it touches the world: no clock, no network, no files. Equal input gives equal bytes, so that you can
-// replay any decision with `autoscaler plan --snapshot`.
+// Package planner makes every scaling decision. Compute turns a Snapshot and a Policy into a Plan, Explain answers a
+// question about a plan, and Compare returns how two plans differ. It is the only package of the planner that the rest
+// of the program imports; the names below are aliases of the packages underneath. It must not decide anything itself.
+// Nothing underneath it uses a clock, the network or files. Equal input gives equal bytes, so you can replay any
+// decision with `autoscaler plan --snapshot`.
 package planner
 
 import (
@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What a decision depends on; see package model.
+// The input of a decision; see package model.
 type (
 	Snapshot  = model.Snapshot
 	Group     = model.Group
@@ -80,10 +80,10 @@ type (
 	UnknownError = model.UnknownError
 )
 
-// PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner.
+// PlainRequest is the Question.Request for calls of request_resources without an owner.
 const PlainRequest = model.PlainRequest
 
-// MaxOwned bounds how many requests of owners one plan takes in.
+// MaxOwned is how many requests of owners one plan takes.
 const MaxOwned = search.MaxOwned
 
 // Errors of Explain.
@@ -92,16 +92,16 @@ var (
 	ErrBrokenOff = model.ErrBrokenOff
 )
 
-// SnapshotOf returns what a RayCluster alone says of a snapshot: its settings and its groups.
+// SnapshotOf returns the settings and groups of a RayCluster as a snapshot without nodes and demand.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot { return model.SnapshotOf(cluster) }
 
-// SliceOf returns what one GPU of a group is when a pod announces so many of them to Ray; nil where that is not known.
+// SliceOf returns what one GPU of a group is if a pod declares this many GPUs to Ray, or nil if that is unknown.
 func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	return model.SliceOf(g, numGPUs)
 }
 
-// Describe writes a request for people: {CPU 1, memory 2 GiB} where zone=a.
+// Describe formats a request: {CPU 1, memory 2 GiB} where zone=a.
 func Describe(r raydemand.Request) string { return phrase.Describe(r) }
 
-// Span writes a duration in seconds for people: 98ms, 45s, 2m30s, 3d4h.
+// Span formats a duration in seconds: 98ms, 45s, 2m30s, 3d4h.
 func Span(seconds float64) string { return phrase.Span(seconds) }

@@ -27,7 +27,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 		want     string
 	}{
 		"a gang that has no room":   {Question{Gang: "3f2a"}, "gang 3f2a: capped: 1 asked, 1 is capped: needs 2 different nodes at once"},
-		"a gang that is served now": {Question{Gang: "77"}, "gang 77: served: 1 asked, 1 is served by what runs now"},
+		"a gang that is served now": {Question{Gang: "77"}, "gang 77: served: 1 asked, 1 is served by running nodes"},
 		"calls without an owner":    {Question{Request: PlainRequest}, "request request_resources: capped: 5 asked"},
 		"a group":                   {Question{Group: "gpu"}, "group gpu: "},
 		"a pod":                     {Question{Pod: "gpu-1"}, "pod gpu-1: busy: "},
@@ -78,10 +78,10 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 	s := plannertest.Read(t, questioned)
 	for want, q := range map[string]Question{
-		`group: "tpu": want one that the snapshot has: cpu, gpu`:                 {Group: "tpu"},
-		`pod: "x": want one that the snapshot has: gpu-1`:                        {Pod: "x"},
-		`gang: "9": want one that the snapshot has: 3f2a, 77`:                    {Gang: "9"},
-		`request: "training": want one that the snapshot has: request_resources`: {Request: "training"},
+		`group: "tpu": want one of cpu, gpu`:                 {Group: "tpu"},
+		`pod: "x": want one of gpu-1`:                        {Pod: "x"},
+		`gang: "9": want one of 3f2a, 77`:                    {Gang: "9"},
+		`request: "training": want one of request_resources`: {Request: "training"},
 	} {
 		_, err := Explain(nil, s, s.Policy, q)
 		var unknown *UnknownError
@@ -155,7 +155,7 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		`{"group": []}`:                    "what-if: group: unknown key: want groups",
 		`{"groups": [{"maxReplicas": 1}]}`: "what-if: groups[0].name: missing: want the worker group's name",
 		`{"groups": [{"name": "tpu"}]}`:    `what-if: groups[0].resources: missing: want the resources of one pod of the new group "tpu"`,
-		`{"groups": [{"name": "tpu", "remove": true}]}`:                                        `groups[0].name: "tpu": want one that the snapshot has: cpu, gpu`,
+		`{"groups": [{"name": "tpu", "remove": true}]}`:                                        `groups[0].name: "tpu": want one of cpu, gpu`,
 		`{"groups": [{"name": "gpu", "maxReplicas": -1}]}`:                                     "groups[0].maxReplicas: -1: want a whole number",
 		`{"groups": [{"name": "gpu", "maxWorkers": 1}]}`:                                       "groups[0].maxWorkers: unknown key",
 		`{"groups": [{"name": "gpu"}, {"name": "gpu"}]}`:                                       "a unique name",

@@ -90,7 +90,7 @@ func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
 func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
 	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
-	want := Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was taken: less memory is wasted, slice 1g.10gb against whole card"}
+	want := Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was chosen: it wastes less GPU memory, slice 1g.10gb instead of whole card"}
 	if diff := cmp.Diff(want, Compute(s, Policy{}).Groups[0].Reasons[0]); diff != "" {
 		t.Error(diff)
 	}

@@ -126,7 +126,7 @@ func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
 
 func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
 	d := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), Policy{}).Summary[0]
-	if got, want := d.Tally(), "3 ask for nothing, so any node will do"; d.Served != 3 || got != want {
+	if got, want := d.Tally(), "3 require no resources, so any node serves them"; d.Served != 3 || got != want {
 		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
 	}
 }

@@ -52,10 +52,10 @@ func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	if plan.Launch["gpu"] != 4 {
 		t.Errorf("launches %v", plan.Launch)
 	}
-	if got := plan.Requests[2].Reason.Message; !strings.Contains(got, "5000 shapes together, shared fairly by owners; this one, of 2 shapes") {
-		t.Errorf("c-two is told: %s", got)
+	if got := plan.Requests[2].Reason.Message; !strings.Contains(got, "5000 shapes in total, shared fairly among owners; this request, with 2 shapes") {
+		t.Errorf("c-two gets %s", got)
 	}
-	if len(plan.Findings) != 1 || plan.Findings[0].Seen != "5 with 10004 shapes" || !strings.Contains(plan.Findings[0].Why, "; 3 do not count") {
+	if len(plan.Findings) != 1 || plan.Findings[0].Seen != "5 with 10004 shapes" || !strings.Contains(plan.Findings[0].Why, "; 3 requests do not count") {
 		t.Errorf("findings %v", plan.Findings)
 	}
 }

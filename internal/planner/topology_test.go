@@ -57,33 +57,33 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 			nodes: `{"pod": "x", "group": "r1", "state": "RUNNING", "labels": {"rack": "1"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
-			unmet: "its other bundles lie on rack=1, which has no room for the other 3: group r1 may have only 2 pods more: its maximum is 3 (has 1); " +
-				"group none: it has no label rack; group r2: label rack is 2",
+			unmet: "its other bundles are on rack=1, which has no room for the remaining 3: group r1 can add only 2 pods: its maximum is 3 (has 1); " +
+				"group none: it lacks the gang's topology label rack; group r2: label rack is 2",
 		},
 		"a rack of which no new node could hold the rest": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "labels": {"rack": "3"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 4}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
-			unmet: "its other bundles lie on rack=3, where no node and no group could hold the rest: group none: it has no label rack; group r1: label rack is 1; " +
+			unmet: "its other bundles are on rack=3, where no node and no group can hold the rest: group none: it lacks the gang's topology label rack; group r1: label rack is 1; " +
 				"group r2: label rack is 2",
 		},
 		"the others lie on a node without the label": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
-			unmet: "the gang wants to share the label rack, and the nodes that hold its other bundles do not have it",
+			unmet: "the nodes that hold the gang's other bundles lack its topology label rack",
 		},
 		"too large for any one rack": {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
-			unmet: "no value of the label rack has room for all 5 bundles: group r1 may have only 3 pods more: its maximum is 3 (has 0); " +
-				"group r2 may have only 4 pods more: its maximum is 4 (has 0); group none: it has no label rack",
+			unmet: "no value of label rack has room for all 5 bundles: group r1 can add only 3 pods: its maximum is 3 (has 0); " +
+				"group r2 can add only 4 pods: its maximum is 4 (has 0); group none: it lacks the gang's topology label rack",
 		},
 		"of a bundle that only nodes without the label could hold": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "total": {"GPU": 16}, "available": {"GPU": 16}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 16}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Impossible}},
-			unmet: "no value of the label rack has nodes or groups for each of the bundles: group none: too small: needs 16 GPU, has 8; " +
+			unmet: "no value of label rack has nodes or groups for every bundle: group none: too small: needs 16 GPU, has 8; " +
 				"group r1: too small: needs 16 GPU, has 8; group r2: too small: needs 16 GPU, has 8",
 		},
 		"two of them never hold half of what each needs": {

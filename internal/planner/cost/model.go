@@ -1,5 +1,5 @@
-// Package cost says what launching costs, so that two plans can be compared: by price where all groups that could serve
-// the same work have one, else by what a replica holds that is scarce. It must not know where demand is placed.
+// Package cost rates launches, so that plans can be compared: by price if all groups that could serve the same work
+// have one, else by the scarce resources of a replica. It must not know where demand is placed.
 package cost
 
 import (
@@ -11,54 +11,53 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Model says what launching costs, so that plans can be compared.
+// Model rates launches, so that plans can be compared.
 type Model struct {
 	Substitutes
-	// PerReplica is what one replica of each group costs: its price where it and all its substitutes have one, else what
-	// it holds that is scarce.
+	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
+	// else its scarce resources.
 	PerReplica []float64
-	// Tier is the rank of each group by its own preference, 0 for those to be launched first. Price counts only within a
-	// class.
+	// Tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
 	Tier  []int
 	tiers int
-	// hosts counts the pods of one replica, by group.
+	// hosts is the number of pods in one replica, by group.
 	hosts []int64
 }
 
-// rater finds what launching costs.
+// rater computes the costs of launches.
 type rater struct {
 	*fleet.Fleet
 	gpuForCPU bool
 }
 
-// New rates the groups of a fleet for all items that are asked for.
+// New rates the groups of a fleet for all items of the demand.
 func New(r *fleet.Fleet, gpuForCPU bool, items iter.Seq[*vector.Item]) Model {
 	p := rater{r, gpuForCPU}
 	y := Model{Substitutes: p.newSubstitutes(items), Tier: make([]int, len(p.Groups)), hosts: make([]int64, len(p.Groups))}
 	y.PerReplica = p.costs(&y.Substitutes)
-	standings := make([]fleet.Preference, len(p.Groups))
+	preferences := make([]fleet.Preference, len(p.Groups))
 	for i := range p.Groups {
-		standings[i] = p.Groups[i].Preference()
+		preferences[i] = p.Groups[i].Preference()
 		y.hosts[i] = p.Groups[i].Hosts
 	}
-	order := slices.Clone(standings)
+	order := slices.Clone(preferences)
 	slices.SortFunc(order, func(a, b fleet.Preference) int { return b.Compare(a) })
 	order = slices.Compact(order)
-	for i, s := range standings {
-		y.Tier[i] = slices.Index(order, s)
+	for i, preference := range preferences {
+		y.Tier[i] = slices.Index(order, preference)
 	}
 	y.tiers = len(order)
 	return y
 }
 
-// LaunchCost is what launches cost by class of groups, the last class first, since what a better class can do, no worse
-// class does; and how many pods they are.
+// LaunchCost is the cost of launches by tier, the last tier first, because a plan that needs less of a worse tier is
+// better; and the number of pods.
 type LaunchCost struct {
 	Costs []float64
 	pods  int64
 }
 
-// LaunchCost adds up what launches cost.
+// LaunchCost adds up the cost of launches.
 func (y *Model) LaunchCost(launched []int64) LaunchCost {
 	b := LaunchCost{Costs: make([]float64, y.tiers)}
 	for i, n := range launched {
@@ -68,7 +67,7 @@ func (y *Model) LaunchCost(launched []int64) LaunchCost {
 	return b
 }
 
-// Compare orders bills, the cheaper first: class by class, then by the number of pods.
+// Compare orders costs, the lower first: tier by tier, then by the number of pods.
 func (b *LaunchCost) Compare(other *LaunchCost) (order int) {
 	for i := 0; i < len(b.Costs) && order == 0; i++ {
 		order = CompareNearly(b.Costs[i], other.Costs[i])
@@ -76,10 +75,10 @@ func (b *LaunchCost) Compare(other *LaunchCost) (order int) {
 	return cmp.Or(order, cmp.Compare(b.pods, other.pods))
 }
 
-// ByPrice reports whether it is a group's price that counts.
+// ByPrice reports whether a group is rated by its price.
 func (y *Model) ByPrice(group int) bool { return y.priced[y.Of[group]] }
 
-// CompareNearly takes sums for equal that differ by rounding only.
+// CompareNearly compares sums and ignores rounding errors.
 func CompareNearly(a, b float64) int {
 	if nearly := 1e-9 * max(a, b); a-b <= nearly && b-a <= nearly {
 		return 0

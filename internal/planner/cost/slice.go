@@ -6,23 +6,23 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Where demand has slice requirements, what serves it with less memory behind its GPUs is the better of two as cheap,
-// then what does with less compute, then what leaves more large instances possible on the cards. It is a bias of the
-// costs, too small to outweigh a price: all of a plan that goes by costs goes by it.
+// If demand has slice requirements, then of two plans with equal cost the better one uses less GPU memory, then less
+// compute, then leaves room for more large instances on the cards. It is a bias of the costs, too small to outweigh a
+// price, so every comparison of costs takes it into account.
 const (
 	memoryBias  = 1e-5
 	computeBias = 1e-6
 	blockBias   = 1e-7
 )
 
-// gpusOf is how many GPUs one replica of a group has.
+// gpusOf returns the number of GPUs in one replica of a group.
 func (p rater) gpusOf(i int) float64 {
 	g := &p.Groups[i]
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
-// sliceDiscount is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth
-// what its memory is of the largest: a seventh of a card does not cost what a card does.
+// sliceDiscount is how much less one replica is worth because its GPUs are slices. Without prices, a GPU is worth its
+// share of the largest GPU's memory: a seventh of a card costs less than a card.
 func (p rater) sliceDiscount(i int) float64 {
 	if !p.Sliced {
 		return 0
@@ -30,12 +30,12 @@ func (p rater) sliceDiscount(i int) float64 {
 	return vector.AcceleratorWorth * p.gpusOf(i) * (1 - p.MemoryShare(p.Groups[i].Slice))
 }
 
-// addSliceBias adds to the costs of groups what speaks against their slices.
+// addSliceBias adds the slice bias to the costs of groups.
 func (p rater) addSliceBias(cost []float64) {
 	if !p.Sliced {
 		return
 	}
-	var memory, compute, blocks float64 // the most of one replica
+	var memory, compute, blocks float64 // the maximum of one replica
 	for i := range p.Groups {
 		if s := p.Groups[i].Slice; s != nil {
 			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*p.gpusOf(i))
@@ -57,7 +57,7 @@ func (p rater) addSliceBias(cost []float64) {
 	}
 }
 
-// bias of one replica. What is not known counts as the most.
+// bias returns the bias of one replica. An unknown value counts as the maximum.
 func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
 	s, gpus := p.Groups[i].Slice, p.gpusOf(i)
 	if gpus == 0 {

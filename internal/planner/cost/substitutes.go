@@ -6,16 +6,16 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Substitutes are sets of groups: two that could serve the same work are in one, and so are two that share a
-// substitute. Prices decide within a set if all of it have one. A group that nothing waits for is alone.
+// Substitutes are sets of groups that could serve the same work, directly or through another substitute. Prices count
+// within a set if all of its groups have one. A group that no waiting demand needs is alone in its set.
 type Substitutes struct {
-	// Of is each group's set, by the number of the first group in it.
+	// Of is each group's set, identified by its first group.
 	Of []int
-	// priced says of that group whether all of its set have a price.
+	// priced reports, for the first group of a set, whether all groups of the set have a price.
 	priced []bool
 }
 
-// newSubstitutes finds which groups could be launched for the same work, where some have a price and others none.
+// newSubstitutes finds the groups that could be launched for the same work, if some have a price and others do not.
 func (p rater) newSubstitutes(items iter.Seq[*vector.Item]) Substitutes {
 	r := Substitutes{Of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
 	priced := 0
@@ -38,8 +38,8 @@ func (p rater) newSubstitutes(items iter.Seq[*vector.Item]) Substitutes {
 	return r
 }
 
-// fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of
-// groups with some while a group without could serve it, unless the policy says so.
+// fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
+// accelerators if another group can serve it, unless the policy allows it.
 func (p rater) fitFor(it *vector.Item) []int {
 	var plain, accelerated []int
 	for i := range p.Groups {
@@ -72,8 +72,8 @@ func (r *Substitutes) join(groups []int) {
 	}
 }
 
-// costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods
-// costs where that is cheapest, so that a plan can weigh one kind of work against another.
+// costs returns the cost of one replica of each group. Groups without a price are rated by their scarce resources at
+// the lowest price of any group, so that a plan can compare different kinds of work.
 func (p rater) costs(r *Substitutes) []float64 {
 	cost := make([]float64, len(p.Groups))
 	rate := 0.0

@@ -9,15 +9,15 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Ceilings are the pools that bound groups; nil where none does.
+// Ceilings are the pools that limit how many pods groups can have; nil if no pool limits a group.
 type Ceilings struct {
-	// capacity is what each pool has of each resource that groups compete for, in units.
+	// capacity is the amount of each contended resource in each pool, in units.
 	capacity []int64
-	Uses     [][]poolUse // by group; none: nothing bounds the group
-	Most     []int64     // pods of each group on all of its pools, beside nobody
+	Uses     [][]poolUse // by group; none means that nothing limits the group
+	Most     []int64     // pods of each group that fit on all of its pools if no other pods use them
 }
 
-// poolUse is one place where a group's pods take units, of each class so many.
+// poolUse is one pool that a group's pods can use, with the units of each class that one pod takes.
 type poolUse []classUse
 
 type classUse struct {
@@ -25,8 +25,8 @@ type classUse struct {
 	units int64
 }
 
-// newCeilings finds the groups all of whose pools are bounded. Where it is not known what a pool has of a resource, it
-// has as much as that group could use which could use most.
+// newCeilings finds the groups whose pools are all limited. If a pool's capacity of a resource is unknown, it is as
+// much as the group with the largest use of it could take.
 func newCeilings(groups []Group) *Ceilings {
 	c := &Ceilings{Uses: make([][]poolUse, len(groups)), Most: make([]int64, len(groups))}
 	classes := map[[2]string]int{}
@@ -48,12 +48,12 @@ func newCeilings(groups []Group) *Ceilings {
 		for _, pool := range groups[i].Pools {
 			most, units := min(max(*pool.MaxPods, 0), vector.MaxCount), min(max(pool.Units, 1), math.MaxInt32)
 			use := poolUse{{class(pool.Name, "pods of group "+groups[i].Name, most), 1}}
-			told := false
+			hasShare := false
 			for _, share := range pool.Shares {
 				use = append(use, classUse{class(pool.Name, share.Resource, share.Capacity), max(share.Units, 1)})
-				told = told || share.Resource == pool.Resource
+				hasShare = hasShare || share.Resource == pool.Resource
 			}
-			if !told {
+			if !hasShare {
 				use = append(use, classUse{class(pool.Name, pool.Resource, vector.TimesAtMost(most, units)), units})
 			}
 			c.Uses[i] = append(c.Uses[i], use)
@@ -66,13 +66,13 @@ func newCeilings(groups []Group) *Ceilings {
 	return c
 }
 
-// bounded reports whether the group can land on pools of known ends alone.
+// bounded reports whether all pools that the group can use have a limit.
 func (g *Group) bounded() bool {
 	return len(g.Pools) > 0 && !slices.ContainsFunc(g.Pools, func(p model.GroupPool) bool { return p.MaxPods == nil })
 }
 
-// Occupied is what pods take of each pool: those that groups have, and those given. Groups that have fewest pools to go
-// to come first.
+// Occupied returns what pods take of each pool: the present ones and the given ones. Groups with the fewest pools come
+// first.
 func (r *Fleet) Occupied(given []int64) []int64 {
 	c := r.Ceilings
 	taken := make([]int64, len(c.capacity))
@@ -89,7 +89,7 @@ func (r *Fleet) Occupied(given []int64) []int64 {
 	return taken
 }
 
-// fits is how many pods the place has left.
+// fits returns how many more pods have room in the pool.
 func (c *Ceilings) fits(taken []int64, use poolUse) int64 {
 	n := int64(vector.MaxCount)
 	for _, u := range use {
@@ -98,8 +98,8 @@ func (c *Ceilings) fits(taken []int64, use poolUse) int64 {
 	return n
 }
 
-// Occupy books pods of a group on its pools, one after the other. What is there and finds no place by this account
-// bounds nobody further.
+// Occupy books pods of a group on its pools, one pool after the other. Existing pods that find no room in this account
+// do not limit other groups.
 func (c *Ceilings) Occupy(taken []int64, i int, pods int64) {
 	for _, use := range c.Uses[i] {
 		n := min(pods, c.fits(taken, use))
@@ -110,7 +110,7 @@ func (c *Ceilings) Occupy(taken []int64, i int, pods int64) {
 	}
 }
 
-// Room is how many more pods of a group that has so many its pools can take.
+// Room returns how many more pods of a group fit on its pools, for a group that has this many.
 func (c *Ceilings) Room(taken []int64, i int, pods int64) int64 {
 	if c == nil || len(c.Uses[i]) == 0 {
 		return vector.MaxCount
@@ -122,7 +122,7 @@ func (c *Ceilings) Room(taken []int64, i int, pods int64) int64 {
 	return max(min(n, c.Most[i]-pods), 0)
 }
 
-// WithinPools takes from a proposal what the pools have no room for, beside what was given before.
+// WithinPools removes from a proposal the pods that the pools have no room for, beyond those given before.
 func (r *Fleet) WithinPools(proposal, given []int64) {
 	if r.Ceilings == nil {
 		return
@@ -137,7 +137,7 @@ func (r *Fleet) WithinPools(proposal, given []int64) {
 	}
 }
 
-// PoolRoom is how many more pods of a group its pools hold.
+// PoolRoom returns how many more pods of a group its pools can hold.
 func (r *Fleet) PoolRoom(i int, given []int64) int64 {
 	if r.Ceilings == nil {
 		return vector.MaxCount
@@ -145,8 +145,8 @@ func (r *Fleet) PoolRoom(i int, given []int64) int64 {
 	return r.Ceilings.Room(r.Occupied(given), i, r.Groups[i].Current+given[i])
 }
 
-// RoomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU,
-// memory, places for pods. Where nothing is known, it is maxCount.
+// RoomBesideCards returns how many more pods of a group fit on its k-th pool by everything but devices: CPU, memory,
+// pod slots. It is vector.MaxCount if nothing is known.
 func (r *Fleet) RoomBesideCards(i, k int, given []int64) int64 {
 	room := int64(vector.MaxCount)
 	if r.Ceilings == nil || len(r.Ceilings.Uses[i]) == 0 {
@@ -154,7 +154,7 @@ func (r *Fleet) RoomBesideCards(i, k int, given []int64) int64 {
 	}
 	taken, pool := r.Occupied(given), &r.Groups[i].Pools[k]
 	for n, share := range pool.Shares {
-		if u := r.Ceilings.Uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is that of the group's own places
+		if u := r.Ceilings.Uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is the group's own pod limit
 			room = min(room, r.Ceilings.fits(taken, poolUse{u}))
 		}
 	}

@@ -11,31 +11,31 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Demand of very many shapes is placed by classes of shapes that are nearly alike. A class asks for the most that any
-// of its members asks for, of each resource, so wherever a bundle of the class fits each of them does: no limit and no
-// promise depends on it, only some room is left over. All work is then bounded by the number of classes.
+// Demand with very many shapes is placed by classes of similar shapes. A class asks for the maximum of its members, for
+// each resource, so every member fits wherever a bundle of the class fits. Limits and promises hold; only some room is
+// left over. The work is bounded by the number of classes.
 
 const (
 	// shapeWork bounds the square of the number of shapes times the number of groups. A round fills a new node of each
-	// group about as often as there are shapes, and each time looks at all of them; a plan takes some tens of rounds.
+	// group about once per shape, and looks at all shapes each time. A plan takes some tens of rounds.
 	shapeWork   = 100_000_000
 	leastShapes = 300
 	mostShapes  = 2000
-	// finest is into how many equal parts classes divide the amounts from one power of two to the next at first: members
-	// differ by a thousandth.
+	// finest is the number of equal parts into which classes first divide the amounts between two powers of two:
+	// members differ by a thousandth.
 	finest = 1024
-	// mostCuts bounds how many sizes of nodes classes keep to, beside those of groups.
+	// mostCuts bounds the number of node sizes that classes respect, in addition to those of groups.
 	mostCuts = 256
 )
 
-// MaxShapes is how many shapes of one demand are placed one by one.
+// MaxShapes is how many shapes of demand are placed individually.
 func (r *Fleet) MaxShapes() int {
 	most := int(math.Sqrt(float64(shapeWork / max(len(r.Groups), 1))))
 	return min(max(most, leastShapes), mostShapes)
 }
 
-// Coarsen returns the items themselves where they are few, or else classes of them. The classes depend on the demand
-// and on the sizes of groups and nodes alone, so the next plan makes the same.
+// Coarsen returns the items if there are few, or else classes of them. Classes depend only on the demand and on the
+// sizes of groups and nodes, so the next plan makes the same ones.
 func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
 	most := r.MaxShapes()
 	if len(items) <= most {
@@ -56,8 +56,8 @@ func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
 	return classes
 }
 
-// cuts lists by resource the amounts that groups' pods and nodes have in total. No class has members on both sides of
-// one, so a class fits into an empty node if its members do.
+// cuts lists, by resource, the total amounts of groups' pods and of nodes. No class has members on both sides of a cut,
+// so a class fits on an empty node if its members do.
 func (r *Fleet) cuts() [][]raydemand.Amount {
 	cuts := make([][]raydemand.Amount, len(r.Names))
 	for resource := range cuts {
@@ -80,8 +80,8 @@ func (r *Fleet) cuts() [][]raydemand.Amount {
 	return cuts
 }
 
-// classes joins items that may go to the same places and ask for the same resources, of each nearly as much. It ends
-// early, with too many, unless there are no parts to join any more.
+// classes joins items that can go to the same places and ask for similar amounts of the same resources. It stops early,
+// with too many classes, unless all amounts are already in one part.
 func (r *Fleet) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int) []*vector.Item {
 	index := map[string]int{}
 	var classes []*vector.Item
@@ -112,7 +112,7 @@ func (r *Fleet) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts i
 	return classes
 }
 
-// settleClass completes a class whose members are known.
+// settleClass completes a class after all of its members are known.
 func settleClass(it *vector.Item, c *vector.Catalog) {
 	it.Worth = 0
 	it.Request.Bundle = make(raydemand.Bundle, len(it.Need))
@@ -124,7 +124,7 @@ func settleClass(it *vector.Item, c *vector.Catalog) {
 	it.Key = string(vector.AppendKey(nil, it.Need, it.Request.Selectors, it.Request.Slice))
 }
 
-// appendClass writes what members of a class have in common.
+// appendClass appends what the members of a class have in common.
 func appendClass(it *vector.Item, key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
 	for _, t := range it.Need {
 		above, _ := slices.BinarySearch(cuts[t.Resource], t.Amount)
@@ -141,8 +141,8 @@ func appendClass(it *vector.Item, key []byte, cuts [][]raydemand.Amount, parts i
 	return fmt.Appendf(key, "%v %v", it.Trivial(), it.Slice)
 }
 
-// appendPart writes in which part an amount lies: its power of two, and the part of the way to the next. Of no parts
-// there is one for all.
+// appendPart appends the part that an amount lies in: its power of two, and the fraction of the way to the next. With 0
+// parts, all amounts are in one part.
 func appendPart(key []byte, amount, parts int64) []byte {
 	if parts == 0 {
 		return append(key, 0)
@@ -155,7 +155,7 @@ func appendPart(key []byte, amount, parts int64) []byte {
 	return binary.AppendVarint(key, rest*parts>>(power-drop))
 }
 
-// deferred puts off what is of too many kinds even so: it is planned for when others are served.
+// deferred postpones the classes that are still too many. They are planned after others are served.
 func (r *Fleet) deferred(classes []*vector.Item) *vector.Item {
 	put := *classes[0]
 	put.Members, put.Rank = nil, make([]int, len(r.Sets))

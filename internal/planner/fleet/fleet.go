@@ -1,7 +1,6 @@
-// Package fleet is a snapshot made ready for planning: its groups and nodes, their limits, the pools that bound them,
-// and the gangs and items in their order. A Fleet does not change once New has returned it; nodes that have to go are
-// stopped before that, and WithoutIdle returns another Fleet. The package must not place demand, and it must not know
-// what launching costs.
+// Package fleet prepares a snapshot for planning: its groups and nodes, their limits, the pools that limit them, and
+// the gangs and items in their order. A Fleet does not change after New returns it: New stops the nodes that must stop,
+// and WithoutIdle returns another Fleet. The package must not place demand, and it must not know what launching costs.
 package fleet
 
 import (
@@ -17,62 +16,63 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// HeadGroup is the group number of the head, which belongs to none.
+// HeadGroup is the group number of the head, which belongs to no group.
 const HeadGroup = -1
 
-// Fleet is a snapshot made ready for planning: who is there, what each group may still do. Groups are sorted by
-// name and nodes by pod, so that nothing depends on the order of the input.
+// Fleet is a snapshot prepared for planning. Groups are sorted by name and nodes by pod, so nothing depends on the
+// order of the input.
 type Fleet struct {
 	*vector.Catalog
 	Groups  []Group
 	Nodes   []Node
 	TakenAt time.Time
-	// Bound is the most workers all groups may have together.
+	// Bound is the maximum number of workers of all groups together.
 	Bound    int64
 	Findings []raydemand.Finding
-	// Ceilings are what pools of nodes hold; nil where none bounds a group.
+	// Ceilings are the limits of node pools; nil if none limits a group.
 	Ceilings *Ceilings
-	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
+	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
 }
 
-// Group counts pods where its Group counts replicas of hosts pods each.
+// Group counts pods; model.Group counts replicas of Hosts pods each.
 type Group struct {
 	*model.Group
 	Hosts, MinPods, MaxPods int64
-	// Current is what the group has or has asked for; live of them have joined or are seen to be on their way,
-	// missing were asked for and are not seen yet.
+	// Current counts the pods that the group has or has requested. Live ones have joined or are visible on their way;
+	// Missing ones were requested and are not visible yet.
 	Current, Live, Joined, Missing, Leaving, TimedOut int64
-	// leavingOf counts, by multi-host replica, the hosts among those leaving.
+	// leavingOf counts leaving hosts by multi-host replica.
 	leavingOf map[string]int64
 	// Stopping counts live nodes that this plan stops.
 	Stopping int64
 	Shape    *vector.Shape
 	Timeout  *float64
-	// InFlight is how many pods upscalingMode lets be on their way at once.
+	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
-	// Blocked says why the group takes no launches whatever its limits; its Code is empty when it is open.
+	// Blocked explains why the group takes no launches regardless of its limits. Its Code is empty if the group is
+	// open.
 	Blocked model.Reason
 }
 
-// Node is one node that can serve, or would if it did not have to go.
+// Node is a node that can serve demand, unless it must stop.
 type Node struct {
 	*model.Node
 	GroupIndex  int
 	Shape       *vector.Shape
 	Free        vector.Vector
-	Stop        string // reason of its termination, empty while it stays
+	Stop        string // reason of its termination; empty if it stays
 	StopMessage string
 }
 
-// Phase orders nodes by how soon they serve.
+// Phase orders nodes by how soon they can serve.
 type Phase int
 
 const (
 	Running Phase = iota
 	idle
-	// Overdue nodes are idle and leave unless something is placed on them.
+	// Overdue nodes are idle and stop unless demand is placed on them.
 	Overdue
 	OnTheWay
 )
@@ -87,7 +87,7 @@ func (n *Node) ownPhase() Phase {
 	return Running
 }
 
-// PhaseOf distinguishes idle nodes that may stay, from those that would have to leave.
+// PhaseOf returns the phase of a node. It separates idle nodes that can stay from those that are due to stop.
 func (r *Fleet) PhaseOf(n *Node) Phase {
 	at := n.ownPhase()
 	if at != idle || n.GroupIndex < 0 {
@@ -146,12 +146,13 @@ func newGroup(spec *model.Group, timeout *float64) Group {
 	return g
 }
 
-// pods converts replicas. maxReplicas is often 2147483647, so the product is kept within maxCount.
+// pods converts replicas to pods. maxReplicas is often 2147483647, so the product is limited to vector.MaxCount.
 func pods(replicas int, hosts int64) int64 {
 	return min(int64(max(replicas, 0)), vector.MaxCount/hosts) * hosts
 }
 
-// addNodes reads the nodes that count. AllocationTimeout ones were given up; those of an unknown group are left alone.
+// addNodes adds the nodes that count. It skips AllocationTimeout nodes, which were given up, and nodes of unknown
+// groups.
 func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 	if s.Head != nil {
 		r.Nodes = append(r.Nodes, r.newNode(s.Head, HeadGroup))
@@ -199,8 +200,8 @@ func (g *Group) leave(n *model.Node) {
 	g.leavingOf[n.Replica]++
 }
 
-// settleCurrent finds what the group has or has asked for. The operator runs at most maxReplicas whatever replicas
-// says, and brings back hosts that a replica has lost.
+// settleCurrent computes Current. The operator runs at most maxReplicas regardless of replicas, and replaces lost hosts
+// of a replica.
 func (g *Group) settleCurrent() {
 	whole := vector.RoundUp(g.Live+g.Leaving, g.Hosts)
 	if g.Replicas != nil {
@@ -213,7 +214,7 @@ func (g *Group) settleCurrent() {
 	}
 }
 
-// newNode reads one node's ledger. What a pending node will have is its group's shape, unless it says otherwise.
+// newNode adds one node. A pending node gets its group's shape, unless it has its own.
 func (r *Fleet) newNode(n *model.Node, g int) Node {
 	total, labels := n.Total, n.Labels
 	if len(total) == 0 {
@@ -236,7 +237,7 @@ func (r *Fleet) newNode(n *model.Node, g int) Node {
 	return made
 }
 
-// shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
+// shapeOf shares the group's shape with equal nodes, so that comparing them is cheap.
 func (r *Fleet) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *vector.Shape {
 	var slice *model.Slice
 	if g != HeadGroup {
@@ -252,8 +253,8 @@ func (r *Fleet) shapeOf(g int, total raydemand.Bundle, labels map[string]string)
 	return &vector.Shape{Group: g, Total: v, Labels: set, Accelerated: r.Accelerated(v)}
 }
 
-// free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
-// planner; here the total is the bound.
+// free returns what is available now. Ray sometimes reports more available than total, which crashes its own planner;
+// here the total is the limit.
 func (r *Fleet) free(n *model.Node, total vector.Vector) vector.Vector {
 	untouched := n.Available == nil && (n.State != model.Running || len(n.Total) == 0)
 	if n.State == model.Pending || untouched {
@@ -270,13 +271,13 @@ func (r *Fleet) free(n *model.Node, total vector.Vector) vector.Vector {
 	return v
 }
 
-// unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has
+// unreported returns what is free on a node that reports no resources: everything if it is idle, nothing if it has
 // work.
 func (r *Fleet) unreported(n *model.Node, total vector.Vector) vector.Vector {
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
-		Why: "the node says nothing of what it has, so it counts as what its group brings: all of it free where it is idle, none where it has work",
-		Fix: "give it total and available as Ray reports them",
+		Why: "the node reports no resources, so it counts with its group's: all free if it is idle, none if it has work",
+		Fix: "set total and available as Ray reports them",
 	})
 	if n.State == model.Running {
 		return make(vector.Vector, r.Width)
@@ -288,27 +289,28 @@ func (r *Fleet) overstated(n *model.Node, name string, available, total raydeman
 	free, all := phrase.Pair(name, available, total)
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code: model.FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
-		Seen: free, Why: fmt.Sprintf("the node has %s in total and more cannot be free, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
-		Fix: "nothing has to be done here",
+		Seen: free, Why: fmt.Sprintf("the node has only %s in total, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
+		Fix: "no action needed",
 	})
 }
 
-// addOrphan handles a node of a group that is not in the snapshot: it was removed from the RayCluster, and the
-// operator leaves its pods behind.
+// addOrphan adds a node of a group that is not in the snapshot. The group was removed from the RayCluster, and the
+// operator leaves its pods running.
 func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
 		r.Nodes = append(r.Nodes, Node{Node: n, GroupIndex: UnknownGroup, Stop: model.StopOutdated,
 			StopMessage: fmt.Sprintf(
-				"its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to",
+				"its worker group %q was removed from the RayCluster, and the operator does not delete its pods",
 				n.Group,
 			)})
 	}
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code: model.FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
-		Why: "the RayCluster lists no worker group of this name, so no demand is placed on the pod, no limit counts it, and nobody deletes it",
-		Fix: "delete the pod once its work is done, or bring the worker group back",
+		Why: "the RayCluster has no worker group of this name, so the plan places no demand on the pod, " +
+			"counts it toward no limit, and does not stop it",
+		Fix: "delete the pod after its work is done, or restore the worker group",
 	})
 }
 
-// UnknownGroup is the group number of a node whose group is gone.
+// UnknownGroup is the group number of a node whose group was removed.
 const UnknownGroup = -2

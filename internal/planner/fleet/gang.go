@@ -10,30 +10,30 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Gang is a placement group made ready: its alternatives, in order of preference.
+// Gang is a placement group prepared for planning, with its options in order of preference.
 type Gang struct {
 	*raydemand.Gang
-	// Number is its place in the order of planning, from 1.
+	// Number is the gang's position in the order of planning, from 1.
 	Number  int
 	Options []Option
-	// Held are the nodes that hold a bundle of it already.
+	// Held reports that nodes already hold some of its bundles.
 	Held bool
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	Key    string
 	weight float64
-	// Deferred: too many kinds of gangs come before it to be planned for now.
+	// Deferred: too many kinds of gangs come before this one to plan it now.
 	Deferred bool
-	// Unplaceable: by none of its options has every bundle a place.
+	// Unplaceable: in each option, some bundle has no place.
 	Unplaceable bool
 }
 
-// Option is one way to have the whole gang. A strictly packed one is a single bundle.
+// Option is one way to place the whole gang. A strictly packed gang is a single bundle.
 type Option struct {
 	Items []*vector.Item
 }
 
-// NewGangs sorts the gangs so that those hardest to place come first; two gangs then never hold half of what both
-// need, because each is placed whole before the next begins.
+// NewGangs sorts the gangs so that those hardest to place come first. Each gang is placed whole before the next one, so
+// two gangs never hold half of what both need.
 func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	all := make([]*Gang, 0, len(gangs))
 	known := map[gangKind][]*Gang{}
@@ -60,15 +60,15 @@ func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	return all
 }
 
-// Every kind of gang is tried on a copy of all that is free, so their number times that of kinds of nodes bounds the
-// work of a round.
+// Each kind of gang is tried on a copy of everything that is free, so the number of kinds of gangs times the number of
+// kinds of nodes bounds the work of a round.
 const (
 	gangWork         = 10_000_000
 	minDistinctGangs = 200
 	maxDistinctGangs = 2000
 )
 
-// deferMany leaves for later plans what comes after the kinds of gangs that one plan places.
+// deferMany leaves the kinds of gangs that exceed the bound to later plans.
 func (r *Fleet) deferMany(gangs []*Gang) {
 	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
 	for n := 0; len(gangs) > 0; n++ {
@@ -105,8 +105,8 @@ func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selecto
 	return Option{items}
 }
 
-// gangRequests lists the bundles; a strictly packed gang is one bundle as large as all, wherever all selectors hold.
-// Ray splits it over nodes when the selectors differ.
+// gangRequests lists the bundles. A strictly packed gang is one bundle as large as all of them, wherever all selectors
+// match. Ray splits it over nodes if the selectors differ.
 func gangRequests(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []raydemand.Request {
 	requests := make([]raydemand.Request, len(bundles))
 	for i, b := range bundles {
@@ -154,16 +154,16 @@ func hardestFirst(a, b *Gang) int {
 	); order != 0 {
 		return order
 	}
-	// The same bundles in another order: nothing but the report shows it.
+	// The same bundles in another order: only the report shows the difference.
 	return cmp.Compare(fmt.Sprint(a.Bundles, a.BundleSelectors), fmt.Sprint(b.Bundles, b.BundleSelectors))
 }
 
-// bound reports whether not every placement will do.
+// bound reports whether the gang restricts where its bundles go together.
 func (g *Gang) bound() bool {
 	return g.Strict() || g.TopologyLabel != ""
 }
 
-// Strict reports whether all bundles must share a node, or none may.
+// Strict reports whether all bundles must share a node, or no two may.
 func (g *Gang) Strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
@@ -173,7 +173,7 @@ func (g *Gang) Accelerated() bool {
 	return slices.ContainsFunc(g.Options[0].Items, func(it *vector.Item) bool { return it.Accelerator })
 }
 
-// MarkHolders lists for each node which gangs hold a bundle there already, by the gang's number.
+// MarkHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
 func (r *Fleet) MarkHolders(gangs []*Gang) [][]int {
 	if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 }) {
 		return nil
@@ -197,7 +197,7 @@ func (r *Fleet) MarkHolders(gangs []*Gang) [][]int {
 	return placed
 }
 
-// Suits reports whether a fresh node of this shape could serve a bundle of some option.
+// Suits reports whether a new node of this shape could serve a bundle of some option.
 func (g *Gang) Suits(s *vector.Shape) bool {
 	for _, o := range g.Options {
 		if vector.SuitsAny(o.Items, s) {
@@ -207,7 +207,7 @@ func (g *Gang) Suits(s *vector.Shape) bool {
 	return false
 }
 
-// Items are the bundles of all choices.
+// Items returns the bundles of all options.
 func (g *Gang) Items() []*vector.Item {
 	var all []*vector.Item
 	for _, o := range g.Options {

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gangKind is the least that equal gangs have in common.
+// gangKind is what equal gangs have in common.
 type gangKind struct {
 	strategy        raydemand.Strategy
 	topology        string
@@ -25,7 +25,7 @@ func gangKindOf(g *raydemand.Gang) gangKind {
 	return k
 }
 
-// AsksAs reports whether two gangs are written in the same words.
+// AsksAs reports whether two gangs ask for the same in the same order.
 func AsksAs(a, b *raydemand.Gang) bool {
 	sameBundles := func(a, b []raydemand.Bundle) bool { return slices.EqualFunc(a, b, raydemand.Bundle.Equal) }
 	sameConstraint := func(a, b raydemand.Constraint) bool {
@@ -40,7 +40,7 @@ func AsksAs(a, b *raydemand.Gang) bool {
 		slices.EqualFunc(a.FallbackSelectors, b.FallbackSelectors, sameSelectors)
 }
 
-// copyFor makes a gang of the same words ready, with items of its own.
+// copyFor prepares another gang that asks for the same, with items of its own.
 func (g *Gang) copyFor(of *raydemand.Gang) *Gang {
 	made := &Gang{Gang: of, Key: g.Key, weight: g.weight, Options: make([]Option, len(g.Options))}
 	for o := range g.Options {
@@ -55,13 +55,13 @@ func (g *Gang) copyFor(of *raydemand.Gang) *Gang {
 	return made
 }
 
-// identicalTo reports whether a gang may be placed together with equal ones. One that holds nodes is bound to those,
-// and each of those that share a label looks for its own value.
+// identicalTo reports whether a gang can be placed together with equal ones. A gang that holds nodes is bound to those
+// nodes, and each gang with a topology label chooses its own value.
 func (g *Gang) identicalTo(other *Gang) bool {
 	return g.Key == other.Key && !g.Held && !other.Held && g.TopologyLabel == ""
 }
 
-// CutIdentical cuts off the gangs at the front that may be placed together.
+// CutIdentical splits off the gangs at the front that can be placed together.
 func CutIdentical(gangs []*Gang) (front, rest []*Gang) {
 	n := 1
 	for n < len(gangs) && gangs[0].identicalTo(gangs[n]) {
@@ -70,7 +70,7 @@ func CutIdentical(gangs []*Gang) (front, rest []*Gang) {
 	return gangs[:n], gangs[n:]
 }
 
-// CountDistinct counts what of the gangs is placed one after the other.
+// CountDistinct counts the groups of gangs that are placed one after the other.
 func CountDistinct(gangs []*Gang) (n int) {
 	for ; len(gangs) > 0; n++ {
 		_, gangs = CutIdentical(gangs)

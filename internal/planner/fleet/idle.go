@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
-// WithoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan
-// places demand on, given counts the pods that it launches, by group.
+// WithoutIdle returns the fleet without its idle units. used marks the nodes that the plan places demand on, given
+// counts the pods that it launches, by group.
 func (r *Fleet) WithoutIdle(used []bool, given []int64) *Fleet {
 	left := *r
 	left.Groups, left.Nodes = slices.Clone(r.Groups), slices.Clone(r.Nodes)
@@ -17,10 +17,10 @@ func (r *Fleet) WithoutIdle(used []bool, given []int64) *Fleet {
 	return &left
 }
 
-// stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
-// no demand was placed on, and that the minimum does not hold. A replica of which a host leaves already is lost to the
-// minimum, and its other hosts follow: the operator deletes replicas only whole. Idle terminations never free room for
-// launches in the same plan: Ray may refuse the drain.
+// stopIdle stops units that Ray reports idle for strictly longer than their group's timeout, that no demand was placed
+// on, and that the minimum does not need. If a host of a replica is already leaving, the replica does not count toward
+// the minimum, and its other hosts stop too: the operator deletes only whole replicas. Stopping idle nodes never makes
+// room for launches in the same plan, because Ray may refuse the drain.
 func (r *Fleet) stopIdle(used []bool, given []int64) {
 	for _, u := range r.units(r.Overdue()) {
 		g := &r.Groups[u.group]
@@ -38,7 +38,7 @@ func (r *Fleet) stopIdle(used []bool, given []int64) {
 	}
 }
 
-// Overdue marks the groups in which some node has been idle for too long; in a steady cluster there are none.
+// Overdue marks the groups with a node that has been idle for too long. In a steady cluster there are none.
 func (r *Fleet) Overdue() []bool {
 	groups := make([]bool, len(r.Groups))
 	for i := range r.Nodes {

@@ -11,11 +11,11 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// conservativeStep is the least that upscalingMode Conservative lets a group have on its way at once
-// (Ray's first autoscaler: max(5, running); KubeRay's tests expect it still).
+// conservativeStep is the minimum number of pods that upscalingMode Conservative allows a group on the way at once
+// (Ray's first autoscaler: max(5, running); KubeRay's tests still expect it).
 const conservativeStep = 5
 
-// findBlocked finds why a group takes no launches, whatever its limits.
+// findBlocked finds why a group takes no launches, regardless of its limits.
 func (g *Group) findBlocked(mode string) {
 	switch {
 	case g.CoolingSeconds > 0:
@@ -28,8 +28,8 @@ func (g *Group) findBlocked(mode string) {
 	case g.LimitsConflict():
 		g.Blocked = model.Reason{
 			Code: model.CodeInvalidLimits,
-			Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
-				"the group is left as it is until that is mended", g.Min, g.Max),
+			Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d; the operator stops reconciling the whole cluster, "+
+				"so the plan leaves the group as it is until the limits are corrected", g.Min, g.Max),
 		}
 	}
 	g.InFlight = vector.MaxCount
@@ -38,15 +38,15 @@ func (g *Group) findBlocked(mode string) {
 	}
 }
 
-// LimitsConflict reports whether the group's limits exclude each other. The operator stops the whole cluster for it, so
-// the group is left as it is, whatever else there is to say about it: nothing is launched or stopped.
+// LimitsConflict reports whether the group's minimum is above its maximum. The operator then stops reconciling the
+// whole cluster, so the plan neither launches nor stops pods of the group.
 func (g *Group) LimitsConflict() bool { return g.MinPods > g.MaxPods }
 
-// Remaining counts the pods that stay: joined, on their way, or asked for.
+// Remaining counts the pods that stay: joined, on their way, or requested.
 func (g *Group) Remaining() int64 { return g.Live + g.Missing - g.Stopping }
 
-// Room returns how many pods may be launched beside those given, in whole replicas, however many may be on their way at
-// once. Nodes that are being stopped still fill the group: they exist until they have been drained.
+// Room returns how many more pods can be launched in addition to those given, in whole replicas, regardless of
+// in-flight caps. Nodes that are being stopped still count: they exist until they are drained.
 func (g *Group) Room(given int64) int64 {
 	if g.Blocked.Code != "" {
 		return 0
@@ -55,7 +55,7 @@ func (g *Group) Room(given int64) int64 {
 	return n - n%g.Hosts
 }
 
-// Spare returns how many pods the bound on all workers still allows.
+// Spare returns how many more pods the bound on all workers allows.
 func (r *Fleet) Spare(given []int64) int64 {
 	spare := r.Bound
 	for i := range r.Groups {
@@ -64,8 +64,8 @@ func (r *Fleet) Spare(given []int64) int64 {
 	return max(spare, 0)
 }
 
-// Preference is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that
-// failed a second earlier win over one that is better and cheaper.
+// Preference is the preference of one group: its chance that a launch succeeds, in halves, and its priority. With finer
+// steps, a group that failed one second earlier could win over a better and cheaper one.
 type Preference struct {
 	Recoverable float64
 	Priority    int
@@ -83,11 +83,11 @@ func (g *Group) Preference() Preference {
 	return s
 }
 
-// Carries reports whether the group's pods carry a label that a gang wants to share, if it does.
+// Carries reports whether the group's pods have the topology label of a gang, if the gang has one.
 func (g *Group) Carries(topology string) bool {
 	_, has := g.Labels[topology]
 	return topology == "" || has
 }
 
-// Pending counts the pods that were asked for before this plan and have not joined.
+// Pending counts the pods that were requested before this plan and have not joined.
 func (g *Group) Pending() int64 { return g.Live - g.Joined + g.Missing }

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// MemoryShare is the memory of a slice as a part of the largest of all groups; 1 where it is not known.
+// MemoryShare returns the memory of a slice as a share of the largest one in any group; 1 if unknown.
 func (r *Fleet) MemoryShare(s *model.Slice) float64 {
 	if s == nil || s.MemoryMiB == nil || r.largestSlice == 0 {
 		return 1
@@ -14,8 +14,8 @@ func (r *Fleet) MemoryShare(s *model.Slice) float64 {
 	return float64(*s.MemoryMiB) / float64(r.largestSlice)
 }
 
-// SizeOn is size, by which node classes are offered, tightest first: where there are slice requirements, smaller slices
-// before larger ones.
+// SizeOn returns the size by which node classes are sorted, tightest first. With slice requirements, smaller slices
+// come before larger ones.
 func (r *Fleet) SizeOn(s *vector.Shape, free vector.Vector) float64 {
 	size := r.Size(free)
 	if r.Sliced {

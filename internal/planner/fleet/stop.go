@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// stopOutdated stops nodes whose launch configuration is not their group's any more, each with all hosts of its
-// replica. KubeRay clusters have the check off. The head is never stopped.
+// stopOutdated stops nodes whose launch configuration differs from their group's, each with all hosts of its replica.
+// The check is off for KubeRay clusters. The head is never stopped.
 func (r *Fleet) stopOutdated(checkDisabled bool) {
 	if checkDisabled {
 		return
@@ -22,18 +22,18 @@ func (r *Fleet) stopOutdated(checkDisabled bool) {
 		}
 		first := &r.Nodes[u.nodes[at]]
 		r.stopUnit(&u, model.StopOutdated, func(n *Node) string {
-			return cmp.Or(r.outdated(n), fmt.Sprintf("it leaves with host %s of its replica: %s", first.Pod, r.outdated(first)))
+			return cmp.Or(r.outdated(n), fmt.Sprintf("it stops with host %s of its replica: %s", first.Pod, r.outdated(first)))
 		})
 	}
 }
 
-// outdated says what is wrong with a node's launch configuration, or nothing.
+// outdated describes how a node's launch configuration differs from its group's, or returns an empty string.
 func (r *Fleet) outdated(n *Node) string {
 	want := cmp.Or(r.Groups[n.GroupIndex].LaunchConfigHash, n.GroupLaunchConfigHash)
 	if n.LaunchConfigHash == "" || want == "" || want == n.LaunchConfigHash {
 		return ""
 	}
-	return fmt.Sprintf("its launch configuration %s is not the group's %s", n.LaunchConfigHash, want)
+	return fmt.Sprintf("its launch configuration %s differs from the group's %s", n.LaunchConfigHash, want)
 }
 
 func (r *Fleet) stop(i int, reason, message string) {
@@ -47,7 +47,8 @@ func (r *Fleet) stop(i int, reason, message string) {
 	}
 }
 
-// stopOverMaximum first brings each group to its own maximum, then all of them to the common bound.
+// stopOverMaximum stops nodes until each group is at or below its own maximum, and then until all groups are within the
+// common bound.
 func (r *Fleet) stopOverMaximum() {
 	if !r.overMaximum() {
 		return
@@ -59,7 +60,7 @@ func (r *Fleet) stopOverMaximum() {
 		if over <= 0 || g.LimitsConflict() {
 			continue
 		}
-		r.stopUnits(units, over, model.StopMaxGroup, fmt.Sprintf("group %s has %d of at most %d", g.Name, g.Live, g.MaxPods),
+		r.stopUnits(units, over, model.StopMaxGroup, fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods),
 			func(u *unit) bool { return u.group == i })
 	}
 	over := -r.Bound
@@ -69,8 +70,8 @@ func (r *Fleet) stopOverMaximum() {
 	if over <= 0 {
 		return
 	}
-	message := fmt.Sprintf("all groups together have %d more than the %d allowed", over, r.Bound)
-	// Groups at their minimum lose workers only when nothing else is left to give.
+	message := fmt.Sprintf("all groups together have %d more than the maximum of %d", over, r.Bound)
+	// Groups at their minimum lose workers only if no other group can.
 	over = r.stopUnits(units, over, model.StopMaxWorkers, message, func(u *unit) bool {
 		g := &r.Groups[u.group]
 		return !g.LimitsConflict() && g.Remaining()-r.podsOf(u) >= g.MinPods
@@ -84,7 +85,7 @@ func (r *Fleet) stopOverMaximum() {
 	)
 }
 
-// overMaximum reports whether any limit is exceeded at all.
+// overMaximum reports whether any limit is exceeded.
 func (r *Fleet) overMaximum() bool {
 	var all int64
 	for i := range r.Groups {
@@ -96,7 +97,8 @@ func (r *Fleet) overMaximum() bool {
 	return all > r.Bound
 }
 
-// stopUnits stops eligible units, least disruptive first, until over pods are gone, and returns what is still over.
+// stopUnits stops eligible units, least disruptive first, until the number of pods to stop is reached, and returns the
+// rest.
 func (r *Fleet) stopUnits(units []unit, over int64, reason, message string, eligible func(*unit) bool) int64 {
 	for i := range units {
 		u := &units[i]
@@ -112,7 +114,7 @@ func (r *Fleet) stopUnits(units []unit, over int64, reason, message string, elig
 	return over
 }
 
-// stopUnit stops all nodes of a unit. Hosts that its replica has lost do not come back then.
+// stopUnit stops all nodes of a unit. Lost hosts of its replica are then not replaced.
 func (r *Fleet) stopUnit(u *unit, reason string, message func(*Node) string) {
 	for _, n := range u.nodes {
 		r.stop(n, reason, message(&r.Nodes[n]))
@@ -122,25 +124,25 @@ func (r *Fleet) stopUnit(u *unit, reason string, message func(*Node) string) {
 	g.Missing = max(0, g.Missing-max(0, lost))
 }
 
-// podsOf counts the pods that a unit has when it is complete.
+// podsOf counts the pods of the complete unit.
 func (r *Fleet) podsOf(u *unit) int64 {
 	return vector.RoundUp(int64(len(u.nodes)), r.Groups[u.group].Hosts)
 }
 
-// unit is what can only be stopped together: one node, or all hosts of a multi-host replica. Hosts that do not say
-// which replica they belong to form one unit, because taking some would break up replicas at random.
+// unit is the smallest set of nodes that can be stopped: one node, or all hosts of a multi-host replica. Hosts of an
+// unknown replica form one unit, because stopping some of them would break up replicas at random.
 type unit struct {
 	group int
 	key   string
 	nodes []int
-	// joined says that some node has joined Ray; busy that some node is not idle by Ray's own account.
+	// joined: some node has joined Ray. busy: Ray reports that some node is not idle.
 	joined, busy bool
 	idleSeconds  float64 // of the host that was busy last
-	used         float64 // mean share of what the nodes have
+	used         float64 // mean share of the nodes' resources
 }
 
-// units returns the units that remain in the groups marked, or in all, those first that are stopped first: not yet
-// joined, longest idle, least used (Ray 2.60's order).
+// units returns the remaining units of the marked groups, or of all, in the order in which they are stopped: not joined
+// yet, idle longest, least used (the order of Ray 2.60).
 func (r *Fleet) units(marked []bool) []unit {
 	type identity struct {
 		group int
@@ -189,7 +191,7 @@ func leastDisruptiveFirst(a, b unit) int {
 	)
 }
 
-// usedShare is the mean over the resources that the node has of the share in use.
+// usedShare returns the mean share in use of the node's resources.
 func (r *Fleet) usedShare(n *Node) float64 {
 	var sum float64
 	var kinds int

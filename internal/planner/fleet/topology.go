@@ -7,14 +7,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Topology distinguishes label sets by their value of one label. Values are numbered in order of their names.
+// Topology groups label sets by their value of one label. Values are numbered in alphabetical order.
 type Topology struct {
-	// Of is the number of each label set's value, or below 0 where the set lacks the label.
+	// Of is the number of each label set's value, or negative if the set lacks the label.
 	Of     []int
 	Values int
 }
 
-// Domain is where a gang may lie: nodes and groups with one value of a topology. The zero one is everywhere.
+// Domain is where a gang can be placed: nodes and groups with one value of a topology. The zero Domain is everywhere.
 type Domain struct {
 	*Topology
 	Value int
@@ -22,7 +22,7 @@ type Domain struct {
 
 func (d Domain) Admits(labels int) bool { return d.Topology == nil || d.Of[labels] == d.Value }
 
-// numberTopologies numbers the values of each label that some gang wants to share.
+// numberTopologies numbers the values of each topology label of the gangs.
 func (r *Fleet) numberTopologies(gangs []raydemand.Gang) {
 	r.topologies = map[string]*Topology{}
 	for i := range gangs {
@@ -32,7 +32,7 @@ func (r *Fleet) numberTopologies(gangs []raydemand.Gang) {
 	}
 }
 
-// Topology returns the numbered values of a label that some gang wants to share.
+// Topology returns the numbered values of a topology label.
 func (r *Fleet) Topology(label string) *Topology { return r.topologies[label] }
 
 func (r *Fleet) newTopology(label string) *Topology {
@@ -63,7 +63,7 @@ func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
 	return all
 }
 
-// Inside is the item with no place outside of a domain.
+// Inside returns the item restricted to a domain.
 func Inside(it *vector.Item, d Domain) *vector.Item {
 	if d.Topology == nil {
 		return it

@@ -1,6 +1,6 @@
 package model
 
-// FindingPoolWithoutNodes says that a pool of a snapshot is of none of the nodes beside it, and has no shape.
+// FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
 // Reasons of a Termination.
@@ -11,62 +11,62 @@ const (
 	StopOutdated   = "outdated"
 )
 
-// Codes of the reasons in a group's row. They are stable; the sentences beside them are for people.
+// Codes of the reasons in a group's row. They are stable; the sentences next to them can change.
 const (
 	CodeLaunch        = "launch"         // pods are launched, and for what
-	CodeNotNeeded     = "not_needed"     // nothing that waits needs another pod of this group
-	CodeAtMax         = "at_max"         // demand waits, the group is at its maximum
-	CodeMaxWorkers    = "max_workers"    // demand waits, all groups together are at their bound
-	CodeConservative  = "conservative"   // demand waits, upscalingMode Conservative has enough on the way
-	CodeInFlight      = "in_flight"      // demand waits, and follows when pods that are on their way have joined: no more may be at once
-	CodeClosed        = "closed"         // the group takes no launches until somebody mends it
+	CodeNotNeeded     = "not_needed"     // no waiting demand needs another pod of this group
+	CodeAtMax         = "at_max"         // demand is waiting, and the group is at its maximum
+	CodeMaxWorkers    = "max_workers"    // demand is waiting, and all groups together are at their bound
+	CodeConservative  = "conservative"   // demand is waiting, and upscalingMode Conservative allows no more pods on the way
+	CodeInFlight      = "in_flight"      // demand is waiting until pods on their way have joined: an in-flight cap allows no more at once
+	CodeClosed        = "closed"         // the group is closed to launches until somebody corrects its configuration
 	CodeCoolingDown   = "cooling_down"   // the group takes no launches for a while because its last ones failed
-	CodeTooSmall      = "too_small"      // its pods have too little for what waits
-	CodeLabels        = "labels"         // its labels do not match what waits
-	CodeNotChosen     = "not_chosen"     // it could have served, another group was taken
-	CodeInvalidLimits = "invalid_limits" // minReplicas above maxReplicas
-	CodeOnTheWay      = "on_the_way"     // pods asked for have not joined Ray yet
-	CodeNotInFull     = "not_in_full"    // a gang or a call of request_resources cannot be had in full, so nothing is launched for it
+	CodeTooSmall      = "too_small"      // its pods are too small for the waiting demand
+	CodeLabels        = "labels"         // its labels do not match the waiting demand
+	CodeNotChosen     = "not_chosen"     // it could serve the demand, but another group was chosen
+	CodeInvalidLimits = "invalid_limits" // minReplicas is above maxReplicas
+	CodeOnTheWay      = "on_the_way"     // requested pods have not joined Ray yet
+	CodeNotInFull     = "not_in_full"    // a gang or a call of request_resources cannot be served in full, so nothing is launched for it
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
-	CodeHeldOver      = "held_over"      // idle workers serve a request and stay until those that the plan counts on in their stead have joined Ray
+	CodeHeldOver      = "held_over"      // idle workers serve a request and stay until their replacements in the plan have joined Ray
 )
 
-// Codes of the reasons why a group's GPUs are not for some demand.
+// Codes of the reasons why a group's GPUs do not meet a requirement.
 const (
-	CodeSliceTooSmall = "slice_too_small" // they have too little memory or compute for what waits
-	CodeSliceUnknown  = "slice_unknown"   // what waits asks of them what is not known of them
-	CodeIsolation     = "isolation"       // they are not kept apart from others as what waits needs it
+	CodeSliceTooSmall = "slice_too_small" // they have too little memory or compute
+	CodeSliceUnknown  = "slice_unknown"   // a required property of theirs is unknown
+	CodeIsolation     = "isolation"       // they are not isolated as required
 )
 
-// CodePoolCeiling says that demand waits, and the pools of nodes that the group can land on have no room for more of
-// its pods, grown as far as they may.
+// CodePoolCeiling reports that demand is waiting, and the group's node pools have no room for more of its pods, even at
+// their maximum size.
 const CodePoolCeiling = "pool_ceiling"
 
 // Codes of the findings in a plan.
 const (
-	// FindingOverstated: a node reports more free than it has in total.
+	// FindingOverstated: a node reports more available than total.
 	FindingOverstated = "available-over-total"
-	// FindingUnreported: a node that has joined says nothing of what it has; it counts as what its group brings.
+	// FindingUnreported: a node that has joined reports no resources; it counts with its group's.
 	FindingUnreported = "resources-unreported"
-	// FindingGroupRemoved: a pod of a group that the RayCluster does not list any more.
+	// FindingGroupRemoved: a pod belongs to a group that the RayCluster no longer has.
 	FindingGroupRemoved = "group-removed"
-	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters reports it by the same
+	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters reports the same
 	// code and closes the group.
 	FindingMinAboveMax = "min-above-max"
 )
 
-// FindingUnpriced is the code of a finding: a group without a price could serve the same work as groups with one, whose
-// prices do not count therefore.
+// FindingUnpriced reports a group without a price that could serve the same work as groups with one, so that their
+// prices do not count.
 const FindingUnpriced = "price-missing"
 
-// FindingSlicesUnknown says that demand asks for memory, compute or isolation of its GPUs, and of no group it is known
-// what they are.
+// FindingSlicesUnknown reports demand with requirements for GPU memory, compute or isolation, although no group's GPUs
+// are known.
 const FindingSlicesUnknown = "slices-unknown"
 
-// FindingTooManyRequests says that a RayCluster has more requests of owners, or these more shapes, than a plan takes
-// in.
+// FindingTooManyRequests reports that a RayCluster has more requests of owners, or more shapes in them, than a plan
+// takes.
 const FindingTooManyRequests = "too-many-requests"
 
-// FindingKeyUnknown says that a snapshot file has a key that nobody reads.
+// FindingKeyUnknown reports an unknown key in a snapshot file.
 const FindingKeyUnknown = "key-unknown"

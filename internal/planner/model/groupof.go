@@ -7,13 +7,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// nodeGroupLabel is the label that every Ray node carries with its group's name, so a selector may ask for it
+// nodeGroupLabel is the label with the group's name that every Ray node carries, so selectors can use it
 // (docs/reference/facts.md#node-group-label).
 const nodeGroupLabel = "ray.io/node-group"
 
-// SnapshotOf is what a RayCluster alone says of a snapshot: its settings and its groups, not who runs and what is asked
-// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same. Of groups with equal
-// names only the first is in it, which is broken, and one without a name is not: no pod can be called its own.
+// SnapshotOf returns what a RayCluster contributes to a snapshot: its settings and its groups, without nodes and
+// demand. Live snapshots and `autoscaler plan` with a RayCluster share it, so both give the same plan. Of groups with
+// equal names, it keeps only the first, which is broken. It leaves out groups without a name, because no pod can belong
+// to them.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	idle := cluster.IdleTimeout.Seconds()
 	s := Snapshot{
@@ -40,8 +41,8 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	return s
 }
 
-// groupOf reads a worker group. Its replicas are those that the operator keeps: a minimum above spec.replicas is on its
-// way without anybody launching it.
+// groupOf converts a worker group. Its replicas are those that the operator maintains: pods for a minimum above
+// spec.replicas are on their way without a launch.
 func groupOf(g nodepool.WorkerGroup) Group {
 	replicas := g.Goal()
 	group := Group{

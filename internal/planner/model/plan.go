@@ -8,62 +8,63 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Policy is what an operator may choose about planning. The zero value is the default.
+// Policy is how an operator configures planning. The zero value is the default.
 type Policy struct {
-	// GPUForCPU lets CPU-only work launch GPU groups even where a CPU group could serve it.
+	// GPUForCPU allows CPU-only work to launch GPU groups even if a CPU group could serve it.
 	GPUForCPU bool `json:"gpuForCPU,omitempty"`
-	// MaxInFlight and MaxInFlightPerGroup bound the pods of all groups, and of one group, that are asked for and have not
-	// joined Ray; 0 is no bound. What they hold back follows as pods join. A gang or a replica that is larger goes alone.
+	// MaxInFlight and MaxInFlightPerGroup limit the requested pods that have not joined Ray, for all groups and for
+	// each group; 0 means no limit. Launches beyond a cap follow as pods join. A larger gang or replica is launched
+	// alone.
 	MaxInFlight         int `json:"maxInFlight,omitempty"`
 	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
 }
 
-// Reason is a stable code with a sentence for people.
+// Reason is a stable code with a sentence for users.
 type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Plan is a decision. Its JSON form is what `autoscaler plan` prints; other programs read it, so keys keep their names.
+// Plan is a decision. Its JSON form is the output of `autoscaler plan`; other programs read it, so keys are stable.
 type Plan struct {
 	// Launch counts pods per group; groups without launches are absent.
 	Launch    map[string]int `json:"launch"`
 	Terminate []Termination  `json:"terminate"`
 	Groups    []GroupPlan    `json:"groups"`
-	// The three infeasible lists repeat what is not served, with the reason.
+	// The three infeasible lists repeat unserved demand, with the reason.
 	InfeasibleRequests         []UnmetRequest `json:"infeasibleRequests"`
 	InfeasibleGangRequests     []UnmetGang    `json:"infeasibleGangRequests"`
 	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
-	// Summary accounts for all demand: requests largest first, gangs as they were planned, request_resources.
+	// Summary accounts for all demand: requests, largest first; gangs in the order of planning; request_resources.
 	Summary []DemandSummary `json:"summary"`
-	// Requests has each request over REST, the plain one first, then by id.
+	// Requests lists each request over REST: the plain one first, then by ID.
 	Requests []RequestPlan `json:"requests,omitempty"`
-	// Price is the price of what is launched, where every launched group has one.
+	// Price is the price of the launched pods, if every launched group has one.
 	Price *float64 `json:"price,omitempty"`
-	// Findings report what the snapshot says against all sense and how it was planned around.
+	// Findings report contradictions in the snapshot, and how the plan handles them.
 	Findings []raydemand.Finding `json:"findings,omitempty"`
 }
 
-// Termination names one pod that has to go. Reason is idle, max_group, max_workers or outdated.
+// Termination names one pod to stop. Reason is idle, max_group, max_workers or outdated.
 type Termination struct {
 	Pod    string `json:"pod"`
 	Group  string `json:"group"`
 	Reason string `json:"reason"`
-	// Busy: the pod has work; Parting says how it may leave.
+	// Busy: the pod has work; Parting describes how it stops.
 	Busy    bool   `json:"busy,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// Parting says how a pod that has work leaves, and nothing of one that has none. Only above its group's maximum is it
-// drained with a deadline.
+// Parting describes how a pod with work stops, or returns an empty string for a pod without work. A drain has a
+// deadline only if the group is above its maximum.
 func (t Termination) Parting() string {
 	switch {
 	case !t.Busy:
 		return ""
 	case t.Reason == StopMaxGroup:
-		return "; it has work and leaves only by a drain with a deadline"
+		return "; it has work, so it stops by a drain with a deadline"
 	}
-	return "; it has work and leaves once that is done"
+	return "; it has work and stops after the work is done"
 }
 
 // GroupPlan is one group's row. Current, Desired, Min, Max and Held count pods.
@@ -73,27 +74,27 @@ type GroupPlan struct {
 	Desired int    `json:"desired"`
 	Min     int    `json:"min"`
 	Max     int    `json:"max"`
-	// Held is what would be launched too, and is held back by the policy's caps on pods on their way.
+	// Held counts launches that the policy's in-flight caps delay.
 	Held int `json:"held,omitempty"`
-	// BelowMin is how many pods a limit keeps the group below its minimum, those launched counted as there.
+	// BelowMin is how far a limit keeps the group below its minimum, after the plan's launches.
 	BelowMin  int              `json:"belowMin,omitempty"`
 	Resources raydemand.Bundle `json:"resources"`
 	Reasons   []Reason         `json:"reasons"`
-	// Slice is what one GPU of the group is; nil where nothing is known of it.
+	// Slice is what one GPU of the group is; nil if unknown.
 	Slice *Slice `json:"slice,omitempty"`
-	// NumGPUs is there where the group was read from a RayCluster's manifest.
+	// NumGPUs is set if the group was read from a RayCluster's manifest.
 	NumGPUs *NumGPUs `json:"numGpus,omitempty"`
 }
 
-// NumGPUs are what the spec of a group says about the GPUs of one worker, what is passed to `ray start`, and what the
-// nodes report. Compute knows nothing of it; who reads manifests fills it in. nil is not known.
+// NumGPUs compares the GPUs of one worker in the group's spec, in the arguments of `ray start`, and in the reports of
+// nodes; nil means unknown. Compute does not use it; the reader of manifests sets it.
 type NumGPUs struct {
 	Declared *raydemand.Amount `json:"declared"`
 	Derived  *raydemand.Amount `json:"derived"`
 	Reported *raydemand.Amount `json:"reported"`
 }
 
-// Size writes the row's numbers as a person would: 1 → 3 pods (min 0, no max).
+// Size formats the row's numbers: 1 → 3 pods (min 0, no max).
 func (g GroupPlan) Size() string {
 	pods := phrase.Pods(int64(g.Desired))
 	if g.Current != g.Desired {
@@ -109,8 +110,8 @@ func (g GroupPlan) Size() string {
 // UnmetRequest is a request, or the rest of one, that this plan does not serve.
 type UnmetRequest struct {
 	raydemand.Request
-	// AskedBy names the requests of owners that it is of, those that are served first first; empty for what nobody asks in
-	// his own name.
+	// AskedBy names the owned requests that it belongs to, in the order in which they are served. It is empty for
+	// demand without an owner.
 	AskedBy string `json:"askedBy,omitempty"`
 	Reason  Reason `json:"reason"`
 }
@@ -121,9 +122,9 @@ type UnmetGang struct {
 	Reason Reason `json:"reason"`
 }
 
-// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way. Closed:
-// the groups that could serve it take no launches until somebody mends them. CoolingDown: some of them take no launches
-// for a while because their last ones failed, and are tried again by themselves.
+// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit prevents it. Closed: the
+// groups that could serve it are closed to launches until somebody corrects them. CoolingDown: some of them take no
+// launches for a while because their last ones failed, and are then tried again automatically.
 const (
 	Impossible  = "impossible"
 	Capped      = "capped"

@@ -11,33 +11,33 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// GroupPool is a pool of Kubernetes nodes that a group's pods can land on.
+// GroupPool is a pool of Kubernetes nodes that a group's pods can be scheduled on.
 type GroupPool struct {
 	Name string `json:"name"`
-	// MaxPods is how many pods of the group it can ever have, on nodes that are there and nodes that it may add; nil:
-	// nothing bounds it.
+	// MaxPods is how many pods of the group the pool can ever hold, on present nodes and nodes that it may add; nil
+	// means no limit.
 	MaxPods *int64 `json:"maxPods"`
-	// Resource is what groups compete for on the pool's nodes, by Kubernetes' name, and Units how much of it one pod
-	// takes. Groups that take other resources of the same nodes, another MIG profile for example, leave this one alone.
+	// Resource is the Kubernetes name of what groups compete for on the pool's nodes, and Units is how much of it one
+	// pod takes. Groups that use other resources of the same nodes, such as another MIG profile, do not compete for it.
 	Resource string `json:"resource,omitempty"`
 	Units    int64  `json:"units,omitempty"`
-	// ProfileFixed: the MIG profile of the pool was chosen when it was made and cannot be changed, as on AKS.
+	// ProfileFixed: the pool's MIG profile was set when the pool was created and cannot change, as on AKS.
 	ProfileFixed bool `json:"profileFixed,omitempty"`
-	// Shares are all that a pod takes of the pool's nodes, of which the pool's whole is known.
+	// Shares are all resources that a pod takes of the pool's nodes, if the pool's total is known.
 	Shares []PoolShare `json:"shares,omitempty"`
-	// Cards are those of the nodes that hold pods of the group, as they are cut now.
+	// Cards are the current cards of the nodes that hold pods of the group.
 	Cards []nodegpu.CutCards `json:"cards,omitempty"`
 }
 
-// PoolShare is what one pod takes of a resource of a pool, and what all nodes that are there and may be added have of
-// it: CPU in thousandths, memory in MiB, all else as Kubernetes counts it.
+// PoolShare is how much of a resource one pod takes, and how much the pool's present and possible nodes have of it: CPU
+// in thousandths, memory in MiB, other resources as Kubernetes counts them.
 type PoolShare struct {
 	Resource string `json:"resource"`
 	Units    int64  `json:"units"`
 	Capacity int64  `json:"capacity"`
 }
 
-// poolsOf are the pools of a group, where all of them are known.
+// poolsOf returns the pools of a group, if all of them are known.
 func poolsOf(g nodepool.WorkerGroup) []GroupPool {
 	resource, units := contended(g)
 	_, named := g.Pod.Selector["kubernetes.azure.com/agentpool"]
@@ -58,7 +58,7 @@ func poolsOf(g nodepool.WorkerGroup) []GroupPool {
 	return pools
 }
 
-// contended is what a pod takes of a node that others want too: its devices, else its CPU, in thousandths.
+// contended returns the contended resource that a pod takes of a node: its devices, else its CPU in thousandths.
 func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 	if len(g.Slices) > 0 {
 		return g.Slices[0].Resource, g.Slices[0].UnitsPerPod
@@ -70,7 +70,7 @@ func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 	return "pods", 1
 }
 
-// sharesOf rounds what a pod takes down and what the pool has up, so that no place is lost by it.
+// sharesOf rounds a pod's amounts down and the pool's amounts up, so that rounding never removes room.
 func sharesOf(takes, has podfit.Quantities) []PoolShare {
 	var shares []PoolShare
 	for _, name := range slices.Sorted(maps.Keys(has)) {

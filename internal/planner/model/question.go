@@ -9,44 +9,44 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Question is what Explain is asked; exactly one field is set.
+// Question is a question for Explain. Exactly one field is set.
 type Question struct {
-	// Demand is what a task or bundle asks for, Group a worker group's name, Pod a pod's, Gang a placement group's id.
+	// Demand is the request of a task or bundle. Group is the name of a worker group, Pod the name of a pod, Gang the
+	// ID of a placement group.
 	Demand           *raydemand.Request
 	Group, Pod, Gang string
-	// AskedGang is what a placement group asks for, whether one waits for it or not; its ID does not matter.
+	// AskedGang is the request of a placement group, whether one is waiting for it or not. Its ID does not matter.
 	AskedGang *raydemand.Gang
-	// Request is the id of an owned request, or PlainRequest.
+	// Request is the ID of an owned request, or PlainRequest.
 	Request string
 }
 
-// PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner: the one made over
-// REST and the one made from within Ray.
+// PlainRequest is the Question.Request for calls of request_resources without an owner, over REST and from within Ray.
 const PlainRequest = "request_resources"
 
-// ErrQuestion says that a Question asks for nothing, or for several things.
-var ErrQuestion = errors.New("exactly one thing is asked")
+// ErrQuestion reports that a Question names nothing, or several things.
+var ErrQuestion = errors.New("want a question about exactly one thing")
 
-// UnknownError says that a snapshot has not what a Question asks for.
+// UnknownError reports that a snapshot does not have the object of a Question.
 type UnknownError struct {
 	// Kind is group, pod, gang or request.
 	Kind, Name string
-	// Known are the names that would do, sorted.
+	// Known lists the possible names, sorted.
 	Known []string
 }
 
-// Error names the kind, the name and the first of the names that would do.
+// Error returns the kind, the name, and the first of the possible names.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s: %q: want %s", e.Kind, e.Name, phrase.OneOf(e.Known))
 }
 
-// ErrBrokenOff says that nobody waited for an answer until it was there.
-var ErrBrokenOff = errors.New("broken off before the answer was complete")
+// ErrBrokenOff reports that interrupted before the answer was complete.
+var ErrBrokenOff = errors.New("interrupted before the answer was complete")
 
-// Known are the names, sorted, that a snapshot has of what a question names, be it a group, a pod, a gang or a request.
+// Known returns the sorted names of a snapshot's objects of the question's kind: groups, pods, gangs or requests.
 func (q Question) Known(s *Snapshot) []string { return slices.Sorted(slices.Values(q.About(s).Known)) }
 
-// About is what a question names, with all names of its kind that a snapshot has.
+// About returns the object of a question, with all names of its kind in a snapshot.
 func (q Question) About(s *Snapshot) UnknownError {
 	switch {
 	case q.Group != "":
@@ -70,11 +70,11 @@ func (q Question) About(s *Snapshot) UnknownError {
 		}
 		return e
 	}
-	return UnknownError{Kind: "request", Name: q.Request, Known: standingRequests(s)}
+	return UnknownError{Kind: "request", Name: q.Request, Known: requestNames(s)}
 }
 
-// standingRequests are the names that asking.request knows.
-func standingRequests(s *Snapshot) []string {
+// requestNames lists the possible values of Question.Request.
+func requestNames(s *Snapshot) []string {
 	var names []string
 	if len(s.Constraint)+len(s.KeptResources) > 0 {
 		names = append(names, PlainRequest)

@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RequestPlan says what becomes of one request over REST. Asked, Served and Waiting count bundles; what is left of
-// Asked is not planned for.
+// RequestPlan is the state of one request over REST. Asked, Served and Waiting count bundles; the rest of Asked is not
+// planned for.
 type RequestPlan struct {
 	ID    string `json:"id,omitempty"`
 	Owner string `json:"owner,omitempty"`
@@ -17,25 +17,24 @@ type RequestPlan struct {
 	State    raydemand.RequestState `json:"state"`
 	Reason   Reason                 `json:"reason"`
 	Asked    int64                  `json:"asked"`
-	// Served have a place on workers that have joined Ray, Waiting on those that are on their way or that are launched
-	// when it is their turn.
+	// Served bundles are placed on workers that have joined Ray. Waiting ones are placed on workers that are on their
+	// way or that are launched later.
 	Served  int64 `json:"served"`
 	Waiting int64 `json:"waiting"`
-	// Groups are the groups of the pods that serve it, by name; the head's has no name.
+	// Groups lists the groups of the pods that serve it, by name; the head's name is empty.
 	Groups []RequestGroup `json:"groups,omitempty"`
-	// Pods are names of pods that serve it, at most MaxRequestPods.
+	// Pods lists names of pods that serve it, at most MaxRequestPods.
 	Pods []string `json:"pods,omitempty"`
 }
 
-// RequestGroup counts the pods of a group that serve a request. Others may be served by the same pods.
+// RequestGroup counts the pods of a group that serve a request. The same pods can serve other requests too.
 type RequestGroup struct {
 	Name string `json:"name"`
 	Pods int64  `json:"pods"`
-	// Waiting are those of the pods that have not joined Ray, the last of them asked for at Since; zero where that is not
-	// known.
+	// Waiting counts the pods that have not joined Ray. Since is when the last of them was requested; zero if unknown.
 	Waiting int64     `json:"waiting,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// MaxRequestPods bounds how many pods of a request are named.
+// MaxRequestPods is how many pods of a request are named.
 const MaxRequestPods = 100

@@ -11,24 +11,24 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. What is
-// not known is nil, empty or unknown, and is never enough for a request that asks for it.
+// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. Unknown
+// values are nil, empty or unknown, and never meet a requirement.
 type Slice struct {
 	Kind gpuinfo.Kind `json:"kind"`
-	// MemoryMiB is the memory behind one GPU, no more than the worst node gives. ComputeFraction is the part of one
-	// physical card's compute that it is sure of, 0 to 1.
+	// MemoryMiB is the memory of one GPU on the worst node. ComputeFraction is the guaranteed fraction of one physical
+	// card's compute, 0 to 1.
 	MemoryMiB       *int64            `json:"memoryMiB"`
 	ComputeFraction *float64          `json:"computeFraction"`
 	Isolation       gpuinfo.Isolation `json:"isolation"`
-	// Profile is the MIG profile, Product the model of the card as nodes name it.
+	// Profile is the MIG profile. Product is the model of the card in the labels of nodes.
 	Profile string `json:"profile,omitempty"`
 	Product string `json:"product,omitempty"`
-	// Blocks is how many larger instances become impossible on the card that is best for it, as the cards are now, when
-	// one more is taken; nil where single cards are not read.
+	// Blocks is how many larger instances become impossible on the best card in its current layout when one more slice
+	// is taken; nil if single cards are unknown.
 	Blocks *int64 `json:"blocks,omitempty"`
 }
 
-// Name is for people: "slice 1g.5gb", "whole card", "time-sliced GPU".
+// Name returns a short description: "slice 1g.5gb", "whole card", "time-sliced GPU".
 func (s *Slice) Name() string {
 	switch {
 	case s.Profile != "" && s.Kind == gpuinfo.MIG:
@@ -47,7 +47,7 @@ func (s *Slice) Name() string {
 	return string(s.Kind) + " share"
 }
 
-// String writes what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
+// String returns what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
 func (s *Slice) String() string {
 	text := s.Name()
 	if s.Product != "" {
@@ -66,7 +66,7 @@ func (s *Slice) String() string {
 	return text + ": " + strings.Join(parts, ", ")
 }
 
-// Key distinguishes slices where a requirement can.
+// Key distinguishes slices that a requirement can distinguish.
 func (s *Slice) Key() string {
 	return fmt.Sprintf(
 		"%s %v %v %s %s",
@@ -78,7 +78,7 @@ func (s *Slice) Key() string {
 	)
 }
 
-// NameOr is the name, or what to say where nothing is known.
+// NameOr returns the name, or a default if nothing is known.
 func (s *Slice) NameOr(otherwise string) string {
 	if s == nil {
 		return otherwise
@@ -86,29 +86,29 @@ func (s *Slice) NameOr(otherwise string) string {
 	return s.Name()
 }
 
-// SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or
-// nothing is known of it.
+// SliceOf returns what one GPU of a group is if a pod declares this many GPUs to Ray. It returns nil if the group has
+// none, or if nothing is known.
 func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	var total int64
 	for _, s := range g.Slices {
 		total += s.UnitsPerPod
 	}
 	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
-		return nil // of several kinds of devices behind one number nobody can say which is meant
+		return nil // one number for several kinds of devices does not tell which kind is meant
 	}
 	var least podfit.Slice
 	for i, s := range g.Slices {
-		announced := numGPUs
+		declared := numGPUs
 		if len(g.Slices) > 1 {
-			announced = raydemand.Whole(s.UnitsPerPod)
+			declared = raydemand.Whole(s.UnitsPerPod)
 		}
-		each := oneOf(s.Slice, announced, g.Pod.CardsAsked)
+		each := oneOf(s.Slice, declared, g.Pod.CardsAsked)
 		if i == 0 {
 			least = each
 			continue
 		}
 		least = podfit.Lesser(least, each)
-		least.Blocks = nil // of several kinds none says how it lies on a card
+		least.Blocks = nil // several kinds have no common position on a card
 	}
 	made := newSlice(least)
 	if made.blank() {
@@ -117,15 +117,15 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	return made
 }
 
-// blank reports whether nothing at all is known.
+// blank reports whether nothing is known.
 func (s *Slice) blank() bool {
 	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
 	return kind && podfit.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
 		s.Profile+s.Product == ""
 }
 
-// oneOf is one GPU of a slice. Several devices behind one GPU still count as one of them: no task can have the memory
-// of two in one piece. Units of memory of one card add up.
+// oneOf returns one GPU of a slice. Several devices behind one GPU count as one of them, because no task can use the
+// memory of two in one piece. Units of memory of one card add up.
 func oneOf(s podfit.Slice, numGPUs raydemand.Amount, cards int64) podfit.Slice {
 	s.MemoryMiB = measured(s)
 	if s.Kind == gpuinfo.GPUMemory {
@@ -155,8 +155,8 @@ func newSlice(s podfit.Slice) *Slice {
 	return made
 }
 
-// measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it
-// stands the least that a known product does.
+// measured returns the memory of one unit. The rounded size in a profile's name is larger than on any card, so measured
+// returns the smallest size of any known product instead.
 func measured(s podfit.Slice) *int64 {
 	if !s.Nominal || s.Profile == nil {
 		return s.MemoryMiB

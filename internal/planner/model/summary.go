@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DemandKind distinguishes the three kinds of demand; the words are those of the REST API.
+// DemandKind distinguishes the three kinds of demand. The values are those of the REST API.
 type DemandKind string
 
 // The kinds of demand: pending tasks and actors by shape, placement groups, and request_resources.
@@ -20,36 +20,36 @@ const (
 	KindRequestResources DemandKind = "requestResources"
 )
 
-// DemandSummary says what becomes of one demand: one entry for each shape of request and of request_resources, and one
-// for each gang. Asked is the sum of all counts that follow it; a gang counts as one.
+// DemandSummary accounts for one demand: one entry for each shape of request and of request_resources, and one for each
+// gang. Asked is the sum of all counts that follow it; a gang counts as one.
 type DemandSummary struct {
 	Kind DemandKind `json:"kind"`
-	// Resources and Selectors are what one bundle asks for; both are absent for a gang.
+	// Resources and Selectors describe one bundle; both are absent for a gang.
 	Resources raydemand.Bundle     `json:"resources,omitempty"`
 	Selectors []raydemand.Selector `json:"labelSelectors,omitempty"`
-	// Slice is what it asks of each GPU beyond their number; nil is nothing.
+	// Slice is what it requires of each GPU; nil means nothing.
 	Slice *raydemand.SliceRequirement `json:"slice,omitempty"`
 	Gang  *raydemand.Gang             `json:"gang,omitempty"`
 
-	// OverREST: the call of request_resources was made over REST, and not from within Ray.
+	// OverREST: the call of request_resources was made over REST, not from within Ray.
 	OverREST bool `json:"overREST,omitempty"`
 
 	Asked int64 `json:"asked"`
-	// Served fits on what runs now; Ray places it by itself.
+	// Served demand fits on running nodes; Ray places it by itself.
 	Served int64 `json:"served"`
-	// Waiting counts on pods that were asked for earlier, the oldest of them at WaitingSince (zero where not known), and
-	// Launching on pods that this plan launches.
+	// Waiting demand counts on pods that were requested earlier, the oldest of them at WaitingSince (zero if unknown).
+	// Launching demand counts on pods that this plan launches.
 	Waiting      int64     `json:"waiting"`
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
 	Launching    int64     `json:"launching"`
-	// Impossible, Capped, Closed and CoolingDown are not served, for the reason of that code.
+	// Impossible, Capped, Closed and CoolingDown demand is not served, for the reason with that code.
 	Impossible  int64 `json:"impossible"`
 	Capped      int64 `json:"capped"`
 	Closed      int64 `json:"closed"`
 	CoolingDown int64 `json:"coolingDown"`
 }
 
-// AddUnmet counts unserved demand under its reason.
+// AddUnmet counts unserved demand by its reason.
 func (d *DemandSummary) AddUnmet(code string, n int64) {
 	switch code {
 	case Impossible:
@@ -63,7 +63,7 @@ func (d *DemandSummary) AddUnmet(code string, n int64) {
 	}
 }
 
-// Join adds up the counts of entries; what they ask for is left as it is.
+// Join adds the counts of another entry and leaves the description unchanged.
 func (d *DemandSummary) Join(other DemandSummary) {
 	d.Asked += other.Asked
 	d.Served += other.Served
@@ -76,7 +76,7 @@ func (d *DemandSummary) Join(other DemandSummary) {
 	d.CoolingDown += other.CoolingDown
 }
 
-// Worst is the worst that becomes of any of it.
+// Worst returns the worst disposition of any part of the demand.
 func (d *DemandSummary) Worst() string {
 	switch {
 	case d.Impossible > 0:
@@ -88,15 +88,14 @@ func (d *DemandSummary) Worst() string {
 	case d.Capped > 0:
 		return Capped
 	case d.Launching > 0:
-		return FateLaunching
+		return DispositionLaunching
 	case d.Waiting > 0:
-		return FateWaiting
+		return DispositionWaiting
 	}
-	return FateServed
+	return DispositionServed
 }
 
-// Tally writes the counts that are not zero as a person would: 1 is served by what runs now, 2 wait for pods on their
-// way.
+// Tally describes the counts that are not zero: 1 is served by running nodes, 2 wait for pods on their way.
 func (d *DemandSummary) Tally() string {
 	since := ""
 	if !d.WaitingSince.IsZero() {
@@ -116,26 +115,26 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 		}
 	}
 	if d.asksForNothing() {
-		add(d.Served, "asks for nothing, so any node will do", "ask for nothing, so any node will do")
+		add(d.Served, "requires no resources, so any node serves it", "require no resources, so any node serves them")
 	} else {
-		add(d.Served, "is served by what runs now", "are served by what runs now")
+		add(d.Served, "is served by running nodes", "are served by running nodes")
 	}
 	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
-	add(d.Launching, "gets a place on pods launched now", "get places on pods launched now")
+	add(d.Launching, "is placed on pods launched now", "are placed on pods launched now")
 	add(d.Impossible, "is impossible", "are impossible")
 	add(d.Capped, "is capped", "are capped")
-	add(d.Closed, "has only closed groups", "have only closed groups")
-	add(d.CoolingDown, "has to wait until a group has cooled down", "have to wait until a group has cooled down")
+	add(d.Closed, "fits closed groups only", "fit closed groups only")
+	add(d.CoolingDown, "waits until a group has cooled down", "wait until a group has cooled down")
 	return strings.Join(parts, ", ")
 }
 
-// asksForNothing reports whether a request has its place on any node, and is served therefore even where none runs yet.
+// asksForNothing reports whether any node serves the request, so that it counts as served even before one runs.
 func (d *DemandSummary) asksForNothing() bool {
 	return d.Kind != KindGang && d.Resources.IsZero() &&
 		!slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
-// About says what is asked for: a bundle with its labels, or a gang by its id.
+// About describes the demand: a bundle with its labels, or a gang by its ID.
 func (d *DemandSummary) About() string {
 	if d.Gang == nil {
 		return phrase.Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})
@@ -143,7 +142,7 @@ func (d *DemandSummary) About() string {
 	return strings.TrimSpace(fmt.Sprintf("gang %s of %d bundles, %s", d.Gang.ID, len(d.Gang.Bundles), d.Gang.Strategy))
 }
 
-// Earliest is the earlier of two moments; a zero one is not known.
+// Earliest returns the earlier of two times. A zero time is unknown.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -1,7 +1,7 @@
 package packing
 
-// budgets are what all bins together may take: pods that are launched, and accelerators on them. The second keeps
-// work that needs none from being what accelerators are launched for.
+// budgets limit what all bins together may take: launched pods, and accelerators on them. The second prevents launching
+// accelerators for work that needs none.
 type budgets [2]int64
 
 const (
@@ -9,7 +9,7 @@ const (
 	acceleratorBudget
 )
 
-// takes is how much one use of a bin takes of a budget.
+// takes returns how much one use of a bin takes of a budget.
 func (c *covering) takes(b, budget int) int64 {
 	switch bin := &c.bins[b]; {
 	case bin.Existing:
@@ -21,7 +21,7 @@ func (c *covering) takes(b, budget int) int64 {
 	}
 }
 
-// affordable is how often a bin may still be used.
+// affordable returns how often a bin may still be used.
 func (c *covering) affordable(b int) int64 {
 	n := c.limit[b]
 	for budget, left := range c.budget {
@@ -32,7 +32,7 @@ func (c *covering) affordable(b int) int64 {
 	return max(n, 0)
 }
 
-// use books that a bin is used n times; less than nothing gives it back.
+// use books n uses of a bin; a negative n returns them.
 func (c *covering) use(b int, n int64) {
 	c.limit[b] -= n
 	for budget := range c.budget {

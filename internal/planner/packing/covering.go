@@ -1,6 +1,7 @@
-// Package packing answers one question in numbers: which bins, filled how, take all items at the least cost. It uses a
-// knapsack for each bin, a linear program over the fillings found, and rounding (docs/design/0002-the-planner.md). It
-// imports package vector alone: it must not know groups, gangs, ledgers or policies.
+// Package packing answers one question in numbers: which bins, with which fillings, hold all items at the least cost.
+// It uses a knapsack for each bin, a linear program over the fillings found, and rounding
+// (docs/design/0002-the-planner.md). It must not know groups, gangs, ledgers or policies: it imports only package
+// vector.
 package packing
 
 import (
@@ -9,28 +10,28 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// covering is a packing question in numbers: which bins, filled how, take all bundles at least cost. It is answered by
-// column generation: a linear program over the fillings known so far says what each bundle is worth, a knapsack per
-// bin finds fillings worth more than they cost, until there are none; then whole numbers are fixed one filling after
-// the other (docs/design/0002-the-planner.md).
+// covering is a packing question in numbers: which bins, with which fillings, hold all bundles at the least cost.
+// Column generation answers it: a linear program over the known fillings gives the value of each bundle, and a knapsack
+// per bin finds fillings worth more than they cost, until there are none. Then whole numbers are fixed one filling
+// after the other (docs/design/0002-the-planner.md).
 type covering struct {
 	items []*vector.Item
-	// left counts the bundles of each item that wait, limit how often each bin may still be used.
+	// left counts the waiting bundles of each item, limit how often each bin may still be used.
 	left, limit []int64
-	// most is how many bundles of each item one host may take; nil is as many as fit.
+	// most is how many bundles of each item one host may take; nil means as many as fit.
 	most []int64
 	bins []Bin
 	// budget is what all bins together may still take.
 	budget budgets
-	// rows counts the rows of the program: items first, then limited bins by limitRow, then budgets by budgetRow.
+	// rows is the number of rows of the program: items first, then limited bins by limitRow, then budgets by budgetRow.
 	rows              int
 	limited, limitRow []int
 	budgetRow         [len(budgets{})]int
 	highestCost       float64
-	// nodes is what one knapsack may look at. steps counts the work so far, and work is how much of it there may be.
+	// nodes limits the search of one knapsack. steps counts the work so far, work is its limit.
 	nodes, steps, work int
 	pool               []column
-	// exact: the last knapsacks were searched to the end, so the program's value is a lower bound.
+	// exact: the last knapsacks were searched completely, so the program's value is a lower bound.
 	exact    bool
 	knapsack knapsack
 }
@@ -41,46 +42,46 @@ type Bin struct {
 	Cost  float64
 	Hosts int64
 	Limit int64
-	// Accelerators are those of one use together.
+	// Accelerators is how many accelerators one use of the bin has.
 	Accelerators int64
-	// Existing marks nodes that need not be launched.
+	// Existing marks nodes that need no launch.
 	Existing bool
 	// Admits says for each item whether it may be put here.
 	Admits []Admission
 }
 
-// Admission says what an item may do with a bin.
+// Admission is what an item may do with a bin.
 type Admission uint8
 
 const (
 	never     Admission = iota
-	Secondary           // only beside an item that the bin is meant for
+	Secondary           // only next to an item that the bin is meant for
 	Primary             // the bin is meant for it
 )
 
-// Filling is a filling that was decided on, and how often.
+// Filling is a chosen filling and how often it is used.
 type Filling struct {
 	Bin   int
 	Uses  []Portion // in one host
 	Count int64
 }
 
-// pricingNodes bounds one knapsack while columns are looked for; programPivots bounds one linear program.
+// pricingNodes limits one knapsack during column generation; programPivots limits one linear program.
 const (
 	pricingNodes  = 400
 	programPivots = 2000
 	pricingRounds = 60
 )
 
-// maxSteps bounds the work on one program. Columns are looked for and rounding goes on as long as it is not used up;
-// greedy packing, which every answer ends with, may take as much again, and what it has not packed by then is left
-// over. A step is a node of a knapsack, or as much work on the program: some tens of nanoseconds.
+// maxSteps limits the work on one program. Column generation and rounding continue until it is used up. The greedy
+// packing that ends every answer may take as much again, and what it has not packed by then stays unserved. A step is a
+// node of a knapsack, or an equal amount of work on the program: some tens of nanoseconds.
 const maxSteps = 200_000
 
-// pastBudget reports whether the search for something better is over.
+// pastBudget reports whether the search for a better answer has ended.
 func (c *covering) pastBudget() bool { return c.steps > c.work }
 
-// outOfWork reports whether all work on the program is over.
+// outOfWork reports whether all work on the program has ended.
 func (c *covering) outOfWork() bool { return c.steps > 2*c.work }
 
 func newCovering(w *Demand, bins []Bin, budget budgets) *covering {
@@ -103,7 +104,7 @@ func newCovering(w *Demand, bins []Bin, budget budgets) *covering {
 	return c
 }
 
-// useful is how often a bin could be used at all: not more often than bundles wait.
+// useful returns how often a bin could be used at all: not more often than bundles are waiting.
 func (c *covering) useful(i int) (most int64) {
 	for at, a := range c.bins[i].Admits {
 		if a != never {
@@ -124,7 +125,7 @@ func (c *covering) seed() {
 	}
 }
 
-// perHost is how many bundles of an item one host of a bin can have a use for.
+// perHost returns how many bundles of an item one host of a bin can use.
 func (c *covering) perHost(b, i int) int64 {
 	hosts := c.bins[b].Hosts
 	n := (c.left[i] + hosts - 1) / hosts
@@ -134,7 +135,7 @@ func (c *covering) perHost(b, i int) int64 {
 	return n
 }
 
-// solve answers the linear program. It returns its value in s.
+// solve solves the linear program and leaves its value in s.
 func (c *covering) solve(s *simplex) {
 	for range pricingRounds {
 		if !s.improve(c.pool) {
@@ -163,7 +164,7 @@ func (c *covering) solve(s *simplex) {
 	c.exact = false
 }
 
-// generate looks for the filling of one bin that is worth most more than it costs.
+// generate finds the filling of one bin whose value exceeds its cost the most.
 func (c *covering) generate(s *simplex, b int) (column, bool) {
 	bin := &c.bins[b]
 	hosts := float64(bin.Hosts)
@@ -171,7 +172,7 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 	c.knapsack.kinds = c.knapsack.kinds[:0]
 	mixed := slices.Contains(bin.Admits, Secondary)
 	for i, a := range bin.Admits {
-		// What is worth nothing may justify a bin still.
+		// An item without value may still justify a bin.
 		if a == never || c.left[i] == 0 || s.dual[i] <= 0 && !(mixed && a == Primary) {
 			continue
 		}
@@ -201,7 +202,7 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 	return column{b, bin.Cost, uses}, true
 }
 
-// search fills a bin from the kinds laid out in the knapsack.
+// search fills a bin with the kinds in the knapsack.
 func (c *covering) search(free vector.Vector) float64 {
 	value := c.knapsack.solve(free, c.nodes)
 	c.steps += c.nodes - max(c.knapsack.nodes, 0)
@@ -209,7 +210,7 @@ func (c *covering) search(free vector.Vector) float64 {
 	return value
 }
 
-// forceNative finds the best filling that has something the bin is meant for.
+// forceNative finds the best filling with an item that the bin is meant for.
 func (c *covering) forceNative(b int, least float64) (best []Portion, most float64) {
 	kinds := slices.Clone(c.knapsack.kinds)
 	most = least

@@ -133,7 +133,7 @@ func TestAPackingIsAllowedAndNoneIsCheaperThanTheProgramSays(t *testing.T) {
 		left, budget := append([]int64(nil), c.left...), c.budget
 		best := cheapest{covering: c, unserved: math.MaxInt64}
 		best.from(0, 0)
-		p := c.best(roundings)
+		p := c.best()
 		checkPacking(t, c, left, budget, p)
 		if p.unserved < best.unserved || p.unserved == best.unserved && p.cost < best.cost-1e-9 {
 			t.Fatalf("leaves %d and costs %v, the best leaves %d and costs %v", p.unserved, p.cost, best.unserved, best.cost)
@@ -205,7 +205,7 @@ func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 		}
 	}
 	c := newCovering(&w, bins, budgets{vector.MaxCount, vector.MaxCount})
-	c.best(roundings)
+	c.best()
 	if most := 2*maxSteps + kinds*pricingNodes + items*pricingNodes; c.steps > most {
 		t.Errorf("the program takes %d steps, at most %d are allowed", c.steps, most)
 	}

@@ -7,48 +7,48 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// roundings is how many times fractions are rounded: more find almost nothing that two have missed.
+// roundings is how many times fractions are rounded. More roundings find almost nothing that two have missed.
 const roundings = 2
 
-// Demand is what of a batch waits: the items with their places in it.
+// Demand is the waiting part of a batch: the items with their indexes in it.
 type Demand struct {
 	Items []*vector.Item
 	Left  []int64
 	At    []int
-	// Most is how many bundles of each item one node may take; nil is as many as fit.
+	// Most is how many bundles of each item one node may take; nil means as many as fit.
 	Most []int64
 }
 
-// Fit packs all that waits into bins, whatever they cost. It reports false where not even fractions of fillings would
+// Fit packs all waiting demand into bins, whatever they cost. It reports false if not even fractional fillings would
 // serve everything, and returns the steps of work that it took.
 func Fit(w *Demand, bins []Bin) (found Result, possible bool, steps int) {
 	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
-	found, possible = c.fit(roundings)
+	found, possible = c.fit()
 	return found, possible, c.steps
 }
 
-// Cover answers the program and returns the steps of work that it took. Where work that needs no accelerator could ride
-// on nodes with some, those that need one are packed alone first: all together must not launch more accelerators than
-// they did.
+// Cover answers the program and returns the steps of work that it took. If work without accelerators could use nodes
+// with accelerators, the items that need accelerators are packed alone first: all items together must not launch more
+// accelerators than that.
 func Cover(w *Demand, bins []Bin, spare int64) (Result, int) {
 	steps := 0
 	budget := budgets{podBudget: min(spare, vector.MaxCount), acceleratorBudget: math.MaxInt64}
 	if alone, bins := w.onAccelerators(bins); len(alone.Items) > 0 && len(alone.Items) < len(w.Items) {
 		c := newCovering(&alone, bins, budget)
 		var most int64
-		for _, f := range c.best(roundings).Fillings {
+		for _, f := range c.best().Fillings {
 			most += f.Count * bins[f.Bin].Accelerators
 		}
 		budget[acceleratorBudget] = most
 		steps = c.steps
 	}
 	c := newCovering(w, bins, budget)
-	found := c.best(roundings)
+	found := c.best()
 	return found, steps + c.steps
 }
 
-// onAccelerators picks the items for which nodes with accelerators are launched, if others could ride on those, and
-// the bins as these items see them.
+// onAccelerators picks the items that launch nodes with accelerators, if other items could use those nodes too, and the
+// bins as these items see them.
 func (w *Demand) onAccelerators(bins []Bin) (Demand, []Bin) {
 	var alone Demand
 	rider := false
@@ -95,9 +95,9 @@ type Portion struct {
 	Count int64
 }
 
-// LowerBound is the value of the covering program, less than which no packing costs, with at most so many nodes for
-// each knapsack. served is false where not even fractions of fillings serve everything; exact is false where some
-// knapsack was cut short, so that the value is no bound. Tests judge plans by it.
+// LowerBound returns the value of the covering program, which no packing costs less than, with a limit on the nodes of
+// each knapsack. served is false if not even fractional fillings serve everything. exact is false if some knapsack was
+// cut short, so that the value is not a bound. Tests judge plans by it.
 func LowerBound(w *Demand, bins []Bin, nodes int) (value float64, served, exact bool) {
 	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
 	c.nodes, c.work = nodes, math.MaxInt/2

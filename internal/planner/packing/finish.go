@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// attempt is a packing with what it leaves.
+// attempt is a packing and what it leaves.
 type attempt struct {
 	fillings []Filling
 	left     []int64
@@ -29,8 +29,8 @@ func (a *attempt) keep(other attempt) {
 	}
 }
 
-// finished packs what is left greedily: the filling that is worth most for its cost again and again. Demand and limits
-// are as before afterwards.
+// finished packs the rest greedily: it repeats the filling with the most value for its cost. It restores demand and
+// limits afterwards.
 func (c *covering) finished(dual []float64, chosen []Filling) attempt {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	all := slices.Clone(chosen)
@@ -56,7 +56,7 @@ func (c *covering) finished(dual []float64, chosen []Filling) attempt {
 	return done
 }
 
-// repeats is how often a filling is needed in full, at least once.
+// repeats returns how often a filling is needed in full, at least once.
 func (c *covering) repeats(col *column) int64 {
 	times := int64(vector.MaxCount)
 	for _, u := range col.uses {
@@ -65,11 +65,11 @@ func (c *covering) repeats(col *column) int64 {
 	return max(times, 1)
 }
 
-// least is what a bundle counts for at least, in shares of the dearest bin: one that rides along for nothing must be
-// placed all the same.
+// least is the minimum value of a bundle, as a share of the most expensive bin. A bundle without a price must be placed
+// too.
 const least = 1e-4
 
-// fullest fills one bin with what is worth most. Bundles that the bin is not meant for come along only beside others.
+// fullest fills one bin with the most valuable items. Bundles that the bin is not meant for only join others.
 func (c *covering) fullest(b int, dual []float64) ([]Portion, float64) {
 	bin := &c.bins[b]
 	hosts := float64(bin.Hosts)

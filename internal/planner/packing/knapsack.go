@@ -9,42 +9,42 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// knapsack finds the most valuable filling of one bin: branch and bound, the bundles that give most for the space
-// they take first. It stops after a number of nodes with the best filling found so far, which is at least as good as
-// taking the bundles in that order.
+// knapsack finds the most valuable filling of one bin by branch and bound, starting with the bundles that give the most
+// value for their space. It stops after a number of nodes with the best filling found so far, which is at least as good
+// as taking the bundles in that order.
 type knapsack struct {
 	kinds []kind
 	free  vector.Vector
-	// densest[i*len(free)+r] is the most that a unit of resource r brings when spent on kinds from i on.
+	// densest[i*len(free)+r] is the highest value of a unit of resource r for kinds from i on.
 	densest []float64
 	nodes   int
-	// looks is how many branches may still be looked at, those included that a bound cuts off at once.
+	// looks is how many branches may still be visited, including those that a bound cuts off at once.
 	looks    int
 	counts   []int64
 	best     []int64
 	bestSum  float64
-	complete bool // the search was not cut short
+	complete bool // the search finished
 	kept     []vector.Vector
 }
 
-// kind is one item as the knapsack sees it.
+// kind is one item in the knapsack.
 type kind struct {
 	item    int
 	need    []vector.Term
 	limit   int64
 	value   float64
 	density float64
-	primary bool // justifies the bin; others only ride along
+	primary bool // justifies the bin; other items only join it
 	partly  bool // asks for parts of cards
-	// onCards: some term lies on cards.
+	// onCards: some term asks for cards.
 	onCards bool
 }
 
-// looksPerNode bounds the branches that are cut off at once beside those that are followed: of a bundle that fits a
-// million times there are as many.
+// looksPerNode limits the branches that are cut off at once per branch that is followed. A bundle that fits a million
+// times has a million such branches.
 const looksPerNode = 64
 
-// solve fills what is free by looking at no more than nodes branches, and returns what the best filling is worth.
+// solve fills what is free within a number of branches, and returns the value of the best filling.
 func (k *knapsack) solve(free vector.Vector, nodes int) float64 {
 	k.order(free)
 	k.free = append(k.free[:0], free...)
@@ -55,7 +55,7 @@ func (k *knapsack) solve(free vector.Vector, nodes int) float64 {
 	return k.bestSum
 }
 
-// order sorts the kinds by value for the share of the bin that they take, and prepares the bounds.
+// order sorts the kinds by value per share of the bin, and prepares the bounds.
 func (k *knapsack) order(free vector.Vector) {
 	for i := range k.kinds {
 		kd := &k.kinds[i]
@@ -97,7 +97,7 @@ func amountOf(need []vector.Term, resource int) raydemand.Amount {
 	return 0
 }
 
-// bound is more than the kinds from i on can bring: each resource alone bounds it.
+// bound is an upper bound on the value of the kinds from i on, by each resource alone.
 func (k *knapsack) bound(i int) float64 {
 	least := math.Inf(1)
 	for r, free := range k.free {
@@ -163,8 +163,8 @@ func (k *knapsack) take(kd *kind, n int64) {
 	k.free.SubtractAdded(kd.need, n)
 }
 
-// before keeps what is free where the i-th kind asks for parts of cards: what those are taken from is not known
-// afterwards. nil is for all others, which are given back.
+// before copies what is free if the i-th kind asks for parts of cards, because subtracting parts cannot be undone. It
+// returns nil for all other kinds.
 func (k *knapsack) before(i int) vector.Vector {
 	if !k.kinds[i].partly {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// column is one way to fill one bin: a variable of the covering program that counts how often it is done.
+// column is one way to fill one bin: a variable of the covering program that counts how often it is used.
 type column struct {
 	bin  int
 	cost float64
@@ -14,30 +14,30 @@ type column struct {
 	uses []Portion
 }
 
-// simplex solves the covering program over the columns that are known so far: least cost such that every item's
-// bundles are covered, or left over at a price that no filling reaches, and no bin is used more often than it may be.
+// simplex solves the covering program over the known columns at the least cost: every item's bundles are covered, or
+// left over at a price above any filling's, and no bin is used more often than allowed.
 //
-// It is the revised simplex method with an explicit inverse of the basis, which is right for what it is used for:
-// some tens of rows, and columns that come one by one. Products are rounded before they are added, so that a machine
-// that could fuse both steps finds the same plan as one that cannot.
+// It is the revised simplex method with an explicit inverse of the basis, which suits some tens of rows and columns
+// that arrive one by one. Products are rounded before they are added, so a machine with fused multiply-add finds the
+// same plan as one without.
 type simplex struct {
 	*covering
 	inverse []float64 // of the basis, row by row
 	value   []float64 // of the basic variables
 	basis   []int     // column number; a slack of row r is -1-r
 	dual    []float64
-	enter   []float64 // the entering column, seen from the basis
-	pivots  int       // how many may still be made
+	enter   []float64 // the entering column, in terms of the basis
+	pivots  int       // how many more pivots are allowed
 }
 
 const (
-	// tolerance is how much a reduced cost must promise, in shares of the dearest bin.
+	// tolerance is the least improvement of a reduced cost, as a share of the most expensive bin.
 	tolerance = 1e-7
-	// perturbation sets equal right-hand sides apart, against cycling. It stays below what rounding looks at.
+	// perturbation makes equal right-hand sides different, against cycling. It is smaller than roundingSlack.
 	perturbation = 1e-6
 	// stepSize is how many operations on the program take about as long as a node of a knapsack.
 	stepSize = 32
-	// leftOver is the price of a bundle that is not served, in dearest bins.
+	// leftOver is the price of an unserved bundle, as a multiple of the most expensive bin.
 	leftOver = 1000
 )
 
@@ -51,7 +51,7 @@ func newSimplex(c *covering, pivots int) *simplex {
 	return s
 }
 
-// restart forgets the basis. Demand and limits may have changed since.
+// restart discards the basis, because demand and limits may have changed.
 func (s *simplex) restart() {
 	clear(s.inverse)
 	for r := range s.rows {
@@ -62,7 +62,7 @@ func (s *simplex) restart() {
 	}
 }
 
-// bound is the right-hand side of a row: bundles of an item, uses of a bin, or a budget.
+// bound returns the right-hand side of a row: bundles of an item, uses of a bin, or a budget.
 func (c *covering) bound(row int) float64 {
 	if m := len(c.items); row < m {
 		return float64(c.left[row])
@@ -77,7 +77,7 @@ func (c *covering) bound(row int) float64 {
 	return 0
 }
 
-// layRows gives a row to each item, and to those limits only that could ever be reached.
+// layRows creates a row for each item, and for each limit that could be reached.
 func (c *covering) layRows() {
 	c.rows = len(c.items)
 	c.limitRow = make([]int, len(c.bins))
@@ -106,7 +106,7 @@ func (c *covering) layRows() {
 // none is the row of a limit that cannot be reached.
 const none = -1
 
-// dualOf is the price of a row, 0 where there is none.
+// dualOf returns the price of a row, or 0 for none.
 func (s *simplex) dualOf(row int) float64 {
 	if row == none {
 		return 0
@@ -114,7 +114,7 @@ func (s *simplex) dualOf(row int) float64 {
 	return s.dual[row]
 }
 
-// binPrice is what one use of a bin costs beside its own cost: the worth of the limits that it takes from.
+// binPrice returns what one use of a bin costs in addition to its own cost: the value of the limits that it uses.
 func (s *simplex) binPrice(b int) float64 {
 	price := -s.dualOf(s.limitRow[b])
 	for budget, row := range s.budgetRow {
@@ -123,7 +123,7 @@ func (s *simplex) binPrice(b int) float64 {
 	return price
 }
 
-// slackPrice is what one unit of a row's own variable costs: a bundle left over is dear, a bin not used is free.
+// slackPrice returns the price of one unit of a row's slack variable: high for an unserved bundle, 0 for an unused bin.
 func (c *covering) slackPrice(row int) float64 {
 	if row < len(c.items) {
 		return leftOver * c.highestCost
@@ -131,8 +131,8 @@ func (c *covering) slackPrice(row int) float64 {
 	return 0
 }
 
-// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots or the
-// work that were allowed are used up.
+// improve enters columns until no known column makes the program cheaper. It reports false if the allowed pivots or the
+// allowed work are used up.
 func (s *simplex) improve(pool []column) bool {
 	for ; s.pivots > 0 && !s.pastBudget(); s.pivots-- {
 		s.steps += (s.rows*s.rows + 4*len(pool)) / stepSize
@@ -168,10 +168,10 @@ func (s *simplex) improve(pool []column) bool {
 	return false
 }
 
-// surplusOf numbers the variable that takes up what is covered beyond the demand of a row.
+// surplusOf returns the number of the variable for bundles covered beyond the demand of a row.
 func surplusOf(row int) int { return math.MinInt32 + row }
 
-// reduced is what one unit of a column saves, negative when it does.
+// reduced returns the reduced cost of a column, negative if it lowers the cost.
 func (s *simplex) reduced(c *column) float64 {
 	hosts := float64(s.bins[c.bin].Hosts)
 	cost := c.cost + s.binPrice(c.bin)
@@ -222,7 +222,7 @@ func (s *simplex) pivot(variable int, reduced float64) {
 		}
 	}
 	if leave < 0 {
-		s.pivots = 0 // no filling is without limit: only rounding leads here
+		s.pivots = 0 // every filling has a limit: only rounding errors lead here
 		return
 	}
 	n := s.rows
@@ -245,7 +245,7 @@ func (s *simplex) pivot(variable int, reduced float64) {
 	s.value[leave], s.basis[leave] = least, variable
 }
 
-// objective is what the program costs by its prices, without the perturbation: with all columns priced out, no
+// objective returns the cost of the program by its prices, without the perturbation. If no column improves it, no
 // filling costs less.
 func (s *simplex) objective() (sum float64) {
 	for r, d := range s.dual {
@@ -254,7 +254,7 @@ func (s *simplex) objective() (sum float64) {
 	return sum
 }
 
-// leavesOver reports whether some bundle cannot be covered even in fractions.
+// leavesOver reports whether some bundle cannot be covered, even in fractions.
 func (s *simplex) leavesOver() bool {
 	for r, variable := range s.basis {
 		if variable < 0 && variable >= -len(s.items) && s.value[r] > roundingSlack {

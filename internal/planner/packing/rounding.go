@@ -7,15 +7,15 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// roundingSlack is how far from a whole number counts as one; it covers what perturbation moves.
+// roundingSlack is how close to a whole number counts as whole. It covers the perturbation.
 const roundingSlack = 1e-3
 
-// round turns fractions into whole fillings: all that the program uses at least once are fixed as often as that, then
-// the one nearest to once, and the program is solved again for what is left. What no bin takes stays in c.left.
+// round turns fractions into whole fillings. It fixes all fillings that the program uses at least once, as often as
+// that, or else the one nearest to once, and solves the program again for the rest. What no bin takes stays in c.left.
 //
-// Rounding up is dear where a large bin is used a little, so before each time what is left is also packed greedily by
-// what the program says that bundles are worth, and the best of all these packings is returned. With the budget of work
-// used up the last of them ends the rounding.
+// Rounding up is expensive if a large bin is used a little. So before each step, the rest is also packed greedily by
+// the program's values, and the best of all these packings is returned. If the budget of work is used up, the last one
+// ends the rounding.
 func (c *covering) round(s *simplex, choice int) []Filling {
 	var chosen []Filling
 	best := c.nothing()
@@ -44,7 +44,7 @@ func (c *covering) round(s *simplex, choice int) []Filling {
 	return best.fillings
 }
 
-// solution lists the columns in use with how often.
+// solution lists the columns in use and how often each is used.
 func (s *simplex) solution() (columns []int, counts []float64) {
 	for r, j := range s.basis {
 		if j >= 0 && s.value[r] > roundingSlack {
@@ -64,7 +64,8 @@ func (c *covering) fixWhole(cols []int, counts []float64, chosen *[]Filling) boo
 	return fixed
 }
 
-// nearest picks the column to round up: the choice-th largest fraction, the first rounding takes the largest.
+// nearest picks the column to round up: the one with the choice-th largest fraction. The first rounding takes the
+// largest.
 func (c *covering) nearest(cols []int, counts []float64, choice int) int {
 	order := make([]int, 0, len(cols))
 	for at, j := range cols {
@@ -89,7 +90,7 @@ func (c *covering) applicable(col *column) bool {
 	return c.affordable(col.bin) > 0 && c.justified(col.bin, col.uses)
 }
 
-// justified reports whether something waits among the uses that the bin is meant for.
+// justified reports whether the uses contain waiting demand that the bin is meant for.
 func (c *covering) justified(b int, uses []Portion) bool {
 	return slices.ContainsFunc(
 		uses,
@@ -97,13 +98,13 @@ func (c *covering) justified(b int, uses []Portion) bool {
 	)
 }
 
-// fix decides on a filling, as often as it serves something, and takes what it covers off the demand.
+// fix chooses a filling, as often as it serves something, and subtracts it from the demand.
 func (c *covering) fix(col *column, n int64, chosen *[]Filling) bool {
 	hosts := c.bins[col.bin].Hosts
 	n = min(n, c.affordable(col.bin))
 	fixed := false
 	for n > 0 && c.justified(col.bin, col.uses) {
-		// As often as every use is needed in full, else once, with what is left.
+		// Use it as often as every portion is needed in full, or else once, with what is left.
 		uses, times := c.clipped(col, n)
 		if times == 0 {
 			break
@@ -140,7 +141,7 @@ func (c *covering) clipped(col *column, n int64) ([]Portion, int64) {
 	return uses, 1
 }
 
-// costOf adds up what a packing launches.
+// costOf adds up the cost of a packing.
 func (c *covering) costOf(all []Filling) (sum float64) {
 	for _, p := range all {
 		if !c.bins[p.Bin].Existing {
@@ -155,37 +156,37 @@ type Result struct {
 	Fillings []Filling
 	unserved int64
 	cost     float64
-	bound    float64 // what the program says that nothing can be below; 0 when it is not known
+	bound    float64 // the program's lower bound; 0 if unknown
 }
 
-// best finds the packing that serves most, then costs least.
-func (c *covering) best(dives int) Result {
+// best finds the packing that serves most, and of those the cheapest.
+func (c *covering) best() Result {
 	s := newSimplex(c, programPivots)
 	c.solve(s)
 	bound := 0.0
 	if c.exact && !s.leavesOver() {
 		bound = s.objective()
 	}
-	return c.explore(s, dives, bound)
+	return c.explore(s, bound)
 }
 
-// fit finds a packing into bins whatever they cost. It reports false when not even fractions of fillings would serve
+// fit finds a packing into bins, whatever they cost. It reports false if not even fractional fillings would serve
 // everything.
-func (c *covering) fit(dives int) (Result, bool) {
+func (c *covering) fit() (Result, bool) {
 	s := newSimplex(c, programPivots)
 	c.solve(s)
 	if s.leavesOver() {
 		return Result{}, false
 	}
-	return c.explore(s, dives, 0), true
+	return c.explore(s, 0), true
 }
 
-// explore packs greedily by the worths of a solved program, then rounds with several first choices.
-func (c *covering) explore(s *simplex, dives int, bound float64) Result {
+// explore packs greedily by the values of a solved program, then rounds with several first choices.
+func (c *covering) explore(s *simplex, bound float64) Result {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	greedy := c.finished(s.dual, nil)
 	best := Result{greedy.fillings, greedy.unserved, greedy.cost, bound}
-	for choice := range dives {
+	for choice := range roundings {
 		copy(c.left, left)
 		copy(c.limit, limit)
 		c.budget = budget

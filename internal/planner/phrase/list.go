@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Choice names one of several choices, counted from 1: choice 2 of 3. Of one alone it says nothing.
+// Choice names one of several choices, counted from 1: choice 2 of 3. It returns an empty string for a single choice.
 func Choice(i, all int) string {
 	if all < 2 {
 		return ""
@@ -14,24 +14,24 @@ func Choice(i, all int) string {
 	return fmt.Sprintf("choice %d of %d", i+1, all)
 }
 
-// Join joins those that say something.
+// Join joins the parts that are not empty.
 func Join(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
-// OneOf lists the first of the names that would do.
+// OneOf lists the first of the possible names.
 func OneOf(names []string) string {
 	const most = 8
 	switch {
 	case len(names) == 0:
-		return "one that the snapshot has; it has none"
+		return "a name from the snapshot, which has none"
 	case len(names) > most:
-		return fmt.Sprintf("one that the snapshot has: %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+		return fmt.Sprintf("one of %s, or %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
-	return "one that the snapshot has: " + strings.Join(names, ", ")
+	return "one of " + strings.Join(names, ", ")
 }
 
-// List joins the first sentences and counts the others.
+// List joins the first sentences and counts the rest.
 func List(sentences []string) string {
 	const most = 4
 	seen := map[string]bool{}

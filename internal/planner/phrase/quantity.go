@@ -1,5 +1,5 @@
-// Package phrase writes amounts, durations, counts and lists for people. It must not know what a plan is: packages that
-// decide use it for names and sizes only, and whole sentences about decisions belong to package reasons.
+// Package phrase formats amounts, durations, counts and lists. It must not know what a plan is: packages that decide
+// use it for names and sizes only. Sentences about decisions belong to package reasons.
 package phrase
 
 import (
@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// memoryUnit is one of the two units that memory is written in, below them bytes.
+// memoryUnit is a unit of memory: GiB, MiB or bytes.
 type memoryUnit struct {
 	name  string
 	bytes float64
@@ -26,7 +26,7 @@ func memoryUnitFor(a raydemand.Amount) memoryUnit {
 	return memoryUnit{"B", 1}
 }
 
-// write rounds to so many decimals and leaves out what is 0 at the end.
+// write rounds to a number of decimals and removes trailing zeros.
 func (u memoryUnit) write(a raydemand.Amount, decimals int) string {
 	text := strconv.FormatFloat(a.Float()/u.bytes, 'f', decimals, 64)
 	if decimals > 0 {
@@ -38,7 +38,7 @@ func (u memoryUnit) write(a raydemand.Amount, decimals int) string {
 // decimalsOfMemory is enough to distinguish the sizes of machines.
 const decimalsOfMemory = 2
 
-// quantity writes memory in GiB, or in MiB where it is less than one, to two decimals; everything else as Ray does.
+// quantity formats memory in GiB, or in MiB below 1 GiB, to two decimals, and everything else as Ray does.
 func quantity(name string, a raydemand.Amount) string {
 	if !IsMemory(name) || a <= 0 {
 		return a.String()
@@ -46,7 +46,7 @@ func quantity(name string, a raydemand.Amount) string {
 	return memoryUnitFor(a).write(a, decimalsOfMemory)
 }
 
-// Pair writes two quantities of one resource in one unit, to as many decimals as distinguish them.
+// Pair formats two quantities of one resource in one unit, to as many decimals as distinguish them.
 func Pair(name string, a, b raydemand.Amount) (string, string) {
 	if !IsMemory(name) || a <= 0 || b <= 0 {
 		return quantity(name, a), quantity(name, b)
@@ -61,7 +61,7 @@ func Pair(name string, a, b raydemand.Amount) (string, string) {
 	}
 }
 
-// NeedsHas says what is asked for of one resource and what is there: needs 2 GPU, has 1.
+// NeedsHas returns, for example, needs 2 GPU, has 1.
 func NeedsHas(name string, need, has raydemand.Amount) string {
 	needs, there := Pair(name, need, has)
 	return fmt.Sprintf("needs %s %s, has %s", needs, name, there)
@@ -72,7 +72,7 @@ func FreeOf(name string, free, total raydemand.Amount) string {
 	return fmt.Sprintf("%s of %s free", left, all)
 }
 
-// Rounded writes a sum without what adding up in binary leaves at its end.
+// Rounded formats a sum without its binary rounding error.
 func Rounded(sum float64) string {
 	return strconv.FormatFloat(sum, 'g', 12, 64)
 }
@@ -83,7 +83,7 @@ func Decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func Memory(bytes int64) string { return quantity(raydemand.Memory, raydemand.Whole(bytes)) }
 
-// Fractions writes two numbers that differ with as many digits as it takes to see it.
+// Fractions formats two different numbers with as many digits as distinguish them.
 func Fractions(a, b float64) (string, string) {
 	for digits := 3; digits < 9; digits++ {
 		x, y := strconv.FormatFloat(a, 'g', digits, 64), strconv.FormatFloat(b, 'g', digits, 64)

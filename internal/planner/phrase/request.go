@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b, and a slice requirement
-// as {GPU 1} of 10 GiB, hardware. Amounts of zero are left out.
+// Describe formats a request: {CPU 1, memory 2 GiB} where zone=a, else zone=b; a slice requirement as {GPU 1} of 10
+// GiB, hardware. It leaves out amounts of zero.
 func Describe(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteByte('{')

@@ -14,10 +14,10 @@ const (
 	year   = 365 * day
 )
 
-// Span writes a length of time, in seconds, for a person: as kubectl writes ages, and below ten seconds finer. 98ms,
-// 9.3s, 45s, 2m30s, 45m, 3h20m, 20h, 3d4h, 12d. What is negative is no time.
+// Span formats a duration in seconds as kubectl formats ages, and more precisely below ten seconds: 98ms, 9.3s, 45s,
+// 2m30s, 45m, 3h20m, 20h, 3d4h, 12d. Negative durations are 0s.
 func Span(seconds float64) string {
-	const most = 1e15 // more is of no age, and a whole number still
+	const most = 1e15 // keeps the number of seconds exact
 	switch {
 	case seconds < 0.0005:
 		return "0s"
@@ -46,7 +46,7 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%dy", s/year)
 }
 
-// inTwo writes seconds in two units, or in the larger one where it is a whole number of it.
+// inTwo formats seconds in two units, or in the larger unit if that is exact.
 func inTwo(s, large int64, largeName string, small int64, smallName string) string {
 	text := fmt.Sprintf("%d%s", s/large, largeName)
 	if rest := s % large / small; rest > 0 {

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// rayOrder numbers items in the order in which Ray places them (ray scheduler.py, _sort_resource_request).
+// rayOrder returns the indexes of items in Ray's order of placement (ray scheduler.py, _sort_resource_request).
 func rayOrder(items []*vector.Item) []int {
 	order := make([]int, len(items))
 	for i := range order {
@@ -26,7 +26,7 @@ func rayOrder(items []*vector.Item) []int {
 	return order
 }
 
-// placeAsRay serves a batch in Ray's way: on the nodes there are, then on new ones.
+// placeAsRay places a batch as Ray does: on existing nodes, then on new ones.
 func (p *Placer) placeAsRay(l *Ledger, b *Batch) {
 	p.useFullest(l, b, false)
 	if l.Stepwise {
@@ -42,7 +42,7 @@ type patternKey struct {
 	free  *raydemand.Amount
 }
 
-// useFullest fills the node that is filled best, whether it has joined or not, again and again.
+// useFullest repeatedly fills the node that can be filled best, joined or not.
 func (p *Placer) useFullest(l *Ledger, b *Batch, hidden bool) {
 	kept := map[patternKey]*pattern{}
 	for !b.Served() {
@@ -79,7 +79,7 @@ func (p *Placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern,
 	return at, best
 }
 
-// nameSet is a set of resources by their number in the catalog; those from 64 on are left out.
+// nameSet is a set of resources by number in the catalog; it leaves out numbers from 64.
 type nameSet uint64
 
 func (b *Batch) named(uses []packing.Portion) (names nameSet) {
@@ -91,7 +91,7 @@ func (b *Batch) named(uses []packing.Portion) (names nameSet) {
 	return names
 }
 
-// credit counts in the score what this plan has placed on the node before, as Ray does.
+// credit adds to the score what this plan has already placed on the node, as Ray does.
 func (p *Placer) credit(pat *pattern, b *Batch, class *NodeClass) {
 	pat.score.kinds = 0
 	names := class.named | b.named(pat.uses)

@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// pattern is how what waits would fill one new replica of a group, or one node on its way: the unit of choice.
+// pattern is how waiting demand would fill one new replica of a group, or one node on its way. It is the unit of
+// choice.
 type pattern struct {
 	hosts []filled
 	// uses counts the bundles of each item on the whole replica.
@@ -26,7 +27,7 @@ type filled struct {
 	after vector.Vector
 }
 
-// fill packs what waits onto one node, largest first, at most quota bundles.
+// fill packs waiting demand onto one node, largest items first, up to quota bundles.
 func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
 	var take []packing.Portion
 	free = slices.Clone(free)
@@ -50,8 +51,7 @@ func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 	return take, free
 }
 
-// newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled
-// at once.
+// newPattern fills a number of hosts of a shape in turn, each with at most quota bundles. It fills equal hosts at once.
 func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
 	p.BreakOff()
 	var pat pattern
@@ -81,10 +81,10 @@ func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts
 	return pat, true
 }
 
-// holds reports whether filling again would give the same pattern: less may wait by now.
+// holds reports whether filling again would give the same pattern, although less demand may be waiting now.
 func (pat *pattern) holds(b *Batch) bool { return pat.times(b, 1) == 1 }
 
-// times returns how often the pattern can be repeated, at most limit times.
+// times returns how often the pattern can be repeated, up to limit.
 func (pat *pattern) times(b *Batch, limit int64) int64 {
 	for _, u := range pat.uses {
 		limit = min(limit, b.Left[u.Item]/u.Count)
@@ -92,25 +92,25 @@ func (pat *pattern) times(b *Batch, limit int64) int64 {
 	return limit
 }
 
-// score ranks what could serve; better compares field by field in this order. rank, sparing, kinds, least and mean are
-// Ray's score (ray scheduler.py, _compute_score) with amounts of different resources made comparable.
+// score rates a pattern; better compares its fields in this order. rank, sparing, kinds, least and mean are Ray's score
+// (ray scheduler.py, _compute_score) with comparable units for different resources.
 type score struct {
-	rank    int     // preference of the first bundle's matching selector, larger is earlier in the list
-	most    float64 // what is served per pod, where the number of pods is what is short
-	whole   float64 // the same of the whole replica: of two as good, the larger first, since no room may be left for it later
-	sparing bool    // no accelerator lies idle beside work that needs none
-	// The group's own preference comes before what its nodes cost.
+	rank    int     // preference of the first bundle's matching selector; a larger rank is earlier in the list
+	most    float64 // served per pod, if the number of pods is limited
+	whole   float64 // the same for the whole replica: of two equals the larger one first, because later there may be no room for it
+	sparing bool    // no accelerator stays idle next to work that needs none
+	// The group's preference comes before the cost of its nodes.
 	preference fleet.Preference
-	thrift     float64 // what is served for the cost
+	thrift     float64 // served per cost
 	kinds      int     // resources in use
 	least      float64
 	mean       float64
-	room       float64 // what was free before, where a gang has to leave what fits others tightly
-	share      float64 // in use, without weight: of two equals the one that wastes less
-	cloud      float64 // the cloud's stock
+	room       float64 // free before, if a gang must leave the nodes that fit others tightly
+	share      float64 // share in use, without weights: of two equals the one that wastes less
+	cloud      float64 // Ray's record of the cloud's availability
 }
 
-// better orders scores: positive when a is better than b.
+// better compares scores: positive if a is better than b.
 func better(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.most, b.most),
@@ -127,7 +127,7 @@ func better(a, b score) int {
 	)
 }
 
-// betterForRay orders scores as Ray does: how well a node is filled comes before its group's preference.
+// betterForRay compares scores as Ray does: how well a node is filled comes before its group's preference.
 func betterForRay(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
@@ -141,8 +141,8 @@ func betterForRay(a, b score) int {
 	)
 }
 
-// score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
-// so large nodes filled well win over small ones, and half-empty ones lose.
+// score rates a replica with the bundles placed on it. A share u in use of a resource with total t counts t·u³, so
+// large nodes filled well win over small ones, and half-empty ones lose.
 func (p *Placer) score(b *Batch, s *vector.Shape, free vector.Vector, hosts int64, uses []packing.Portion) score {
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
@@ -178,7 +178,7 @@ func (p *Placer) scoreUse(sc *score, b *Batch, total vector.Vector, hosts int64,
 			sc.kinds++
 		}
 		if phrase.IsMemory(p.Names[i]) && !b.memory {
-			continue // memory is on every node and nobody asked: no waste
+			continue // every node has memory and nothing asks for it, so it is not wasted
 		}
 		whole := p.Worth(i, amount) * float64(hosts)
 		share := used[i] / whole
@@ -207,8 +207,8 @@ func (p *Placer) scoreGroup(sc *score, group int) {
 	}
 }
 
-// useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
-// pattern is kept as long as filling again would give the same.
+// useOnTheWay places waiting demand on the nodes on their way that it fills best, one kind of node after the other. It
+// keeps a pattern as long as filling again would give the same.
 func (p *Placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	kept := map[*vector.Shape]*pattern{}
 	var fair []float64
@@ -253,7 +253,7 @@ func (p *Placer) bestOnTheWay(
 	return at, best
 }
 
-// prefers compares by score; equal ones by group name, which is the order of the numbers.
+// prefers compares by score, then by group number, which is the order of names.
 func (how Strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
 	if how.RaysOrder() {

@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
-// did. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
+// fitJointly places a batch on nodes that have joined or are on their way, unless that leaves as much unserved as
+// greedy placement. Costs only guide it: fillings that are tight for a node's cost leave room elsewhere.
 func (p *Placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	w := b.part()
 	classes, bins := p.existingBins(l, b, &w)
@@ -25,7 +25,7 @@ func (p *Placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
 }
 
-// neededFor is what bundles that wait ask for that is scarce, as one number.
+// neededFor returns the scarce resources that waiting bundles ask for, as one number.
 func (p *Placer) neededFor(b *Batch, left []int64) (sum float64) {
 	for i, n := range left {
 		sum += float64(n) * p.Needed(b.items[i])
@@ -33,9 +33,9 @@ func (p *Placer) neededFor(b *Batch, left []int64) (sum float64) {
 	return sum
 }
 
-// carryOut takes the fillings from the node classes of their bins, from those that serve soonest first.
+// carryOut takes the fillings from the node classes of their bins, starting with those that serve soonest.
 func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch, w *packing.Demand) {
-	perLot := make([][]packing.Filling, len(l.Classes))
+	perClass := make([][]packing.Filling, len(l.Classes))
 	room := make([]int64, len(l.Classes))
 	for i := range l.Classes {
 		room[i] = l.Classes[i].Count
@@ -43,16 +43,16 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 	for _, f := range fillings {
 		for _, at := range classes[f.Bin] {
 			if n := min(f.Count, room[at]); n > 0 {
-				perLot[at] = append(perLot[at], packing.Filling{Bin: f.Bin, Uses: f.Uses, Count: n})
+				perClass[at] = append(perClass[at], packing.Filling{Bin: f.Bin, Uses: f.Uses, Count: n})
 				room[at] -= n
 				f.Count -= n
 			}
 		}
 	}
-	// From the last node class to the first: taking from a node class moves those behind it.
-	for i := len(perLot) - 1; i >= 0; i-- {
+	// Go from the last node class to the first, because taking from a class moves the classes after it.
+	for i := len(perClass) - 1; i >= 0; i-- {
 		at := i
-		for _, f := range perLot[i] {
+		for _, f := range perClass[i] {
 			if portions := inBatch(w, f.Uses, b, f.Count); len(portions) > 0 {
 				l.take(at, b, f.Count, portions)
 				at++
@@ -61,9 +61,8 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 	}
 }
 
-// existingBins lists what the ledger holds, as bins, each with its node classes. Nodes that differ in nothing but
-// whether they have joined yet are one bin, and the order does not depend on it: what was found while they were on
-// their way is found again when some have come up.
+// existingBins lists the ledger's nodes as bins, each with its node classes. Nodes that differ only in whether they
+// have joined share a bin, and the order does not depend on it, so the plan stays the same when some of them join.
 func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [][]int, bins []packing.Bin) {
 	order := make([]int, 0, len(l.Classes))
 	for i := range l.Classes {
@@ -94,7 +93,7 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 	return classes, bins
 }
 
-// compareBins orders node classes by what could be put on their nodes.
+// compareBins orders node classes by what could be placed on their nodes.
 func compareBins(a, b *NodeClass) int {
 	return cmp.Or(
 		cmp.Compare(a.Shape.Group, b.Shape.Group),
@@ -103,7 +102,7 @@ func compareBins(a, b *NodeClass) int {
 	)
 }
 
-// AdmittedBy says which items a node of a node class could take, and whether there are any.
+// AdmittedBy returns which items fit on a node of a class, and reports whether there are any.
 func AdmittedBy(w *packing.Demand, class *NodeClass) (admits []packing.Admission, useful bool) {
 	admits = make([]packing.Admission, len(w.Items))
 	for at, it := range w.Items {
@@ -114,7 +113,7 @@ func AdmittedBy(w *packing.Demand, class *NodeClass) (admits []packing.Admission
 	return admits, useful
 }
 
-// costOf is what a node on the ledger would cost to launch again, for the share of it that is free.
+// costOf returns what a node would cost to launch again, for its free share.
 func (p *Placer) costOf(class *NodeClass) float64 {
 	free := p.Holding(class.Free)
 	if g := class.Shape.Group; g >= 0 {
@@ -123,7 +122,7 @@ func (p *Placer) costOf(class *NodeClass) float64 {
 	return free
 }
 
-// fitsInSum reports whether the bins have enough of every resource, added up.
+// fitsInSum reports whether the bins have enough of every resource in total.
 func fitsInSum(w *packing.Demand, bins []packing.Bin) bool {
 	width := len(bins[0].Free)
 	room := make([]float64, width)

@@ -13,17 +13,17 @@ import (
 type Batch struct {
 	purpose string // for the log; empty for plain requests
 	items   []*vector.Item
-	Left    []int64 // bundles of each item that wait
-	// apart is how many bundles one node may take, 0 for as many as fit: of that many strictly spread gangs one each. turn
-	// distinguishes the gangs' own nodes from others.
+	Left    []int64 // waiting bundles of each item
+	// apart is how many bundles one node may take, or 0 for as many as fit: strictly spread gangs may place one each.
+	// turn distinguishes the gangs' own nodes from others.
 	apart  int64
 	turn   int
 	within fleet.Domain
-	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
+	// avoid and join name a gang whose former nodes are excluded, or the only ones allowed; 0 means none.
 	avoid, join int
-	// order is in which items are placed on a node; nil is as they stand.
+	// order is the order of items on a node; nil is their own order.
 	order   []int
-	memory  bool // some bundle asks for memory, so memory left over counts as waste
+	memory  bool // some bundle asks for memory, so unused memory counts as waste
 	scratch []int64
 	Looks   int64
 }
@@ -44,7 +44,7 @@ func (p *Placer) NewBatch(purpose string, items []*vector.Item, how Strategy) *B
 	return b
 }
 
-// at is the number of the k-th item to be placed.
+// at returns the index of the k-th item to place.
 func (b *Batch) at(k int) int {
 	if b.order == nil {
 		return k
@@ -52,7 +52,7 @@ func (b *Batch) at(k int) int {
 	return b.order[k]
 }
 
-// Served reports whether nothing waits any more.
+// Served reports whether nothing is waiting.
 func (b *Batch) Served() bool {
 	return !slices.ContainsFunc(b.Left, func(n int64) bool { return n > 0 })
 }
@@ -69,7 +69,7 @@ func (b *Batch) admits(l *NodeClass) bool {
 
 func (b *Batch) admitsLabels(set int) bool { return b.within.Admits(set) }
 
-// quota is how many bundles one node of a node class may still take, whatever fits.
+// quota returns how many more bundles one node of a node class may take, regardless of its resources.
 func (b *Batch) quota(l *NodeClass) int64 {
 	switch {
 	case b.apart == 0:
@@ -80,8 +80,8 @@ func (b *Batch) quota(l *NodeClass) int64 {
 	return b.apart
 }
 
-// Place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
-// Before new ones are launched, what is there is tried once more with all of the batch looked at together.
+// Place places a batch: on nodes that run or already take demand, then on those on their way, then on new ones. Before
+// it launches new ones, it tries the existing nodes once more for all of the batch together.
 func (p *Placer) Place(l *Ledger, b *Batch) {
 	p.BreakOff()
 	defer func() { p.Looks += b.Looks }()
@@ -113,14 +113,15 @@ func (p *Placer) Place(l *Ledger, b *Batch) {
 	p.launchBest(l, b)
 }
 
-// retryable reports whether a batch that does not fit one by one is worth a second look.
+// retryable reports whether a batch that does not fit item by item is worth a second try.
 func (p *Placer) retryable(l *Ledger, b *Batch) bool {
 	return len(l.Classes) > 0 && len(l.Classes) <= MaxProgramBins && b.turn == 0 && p.Steps <= MaxPlanSteps && b.joinable()
 }
 
-// UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are
-// tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from
-// leaving it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
+// UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
+// selectors in order. Work without accelerators uses accelerator nodes last. But before a request prevents a node from
+// being stopped, it uses a node that has work anyway. This is for requests only: demand after a gang may need the
+// accelerators.
 func (l *Ledger) UseExisting(b *Batch) {
 	ride := b.purpose == "" && l.anyOverdue()
 	for i, it := range b.items {
@@ -167,8 +168,8 @@ func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) boo
 	}
 }
 
-// useClass fills as many nodes of a node class as the item needs, the last one perhaps in part. It returns how many
-// node classes were split off in front of what is left.
+// useClass fills as many nodes of a node class as the item needs, the last one perhaps partly. It returns how many node
+// classes it split off in front of the rest.
 func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	each := l.Classes[at].Free.Times(b.items[i].Need, min(b.Left[i], b.quota(&l.Classes[at])))
 	if each == 0 {
@@ -187,8 +188,8 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	return max(at-start-1, 0)
 }
 
-// take places the portions on each of count nodes of a node class, one after the other. Of parts of cards that were
-// found to fit in another order some may not fit in this one; those wait on.
+// take places the portions on each of count nodes of a node class, one portion after the other. If parts of cards were
+// found to fit in another order, some may not fit in this one; those keep waiting.
 func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion) {
 	at = l.split(at, count)
 	class := &l.Classes[at]
@@ -213,7 +214,7 @@ func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion)
 	}
 }
 
-// subtract takes portions off what is free and returns those that fitted.
+// subtract takes portions off the free resources and returns those that fitted.
 func (b *Batch) subtract(free vector.Vector, portions []packing.Portion) []packing.Portion {
 	for i := 0; i < len(portions); i++ {
 		p := portions[i]
@@ -231,7 +232,7 @@ func (b *Batch) subtract(free vector.Vector, portions []packing.Portion) []packi
 	return portions
 }
 
-// mark books the bundles of strictly spread gangs on a node.
+// mark records the bundles of strictly spread gangs on a node.
 func (b *Batch) mark(class *NodeClass, portions []packing.Portion) {
 	if b.apart == 0 {
 		return

@@ -9,9 +9,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the
-// other where a gang wants to share a label. The one whose launches are best by the objective is taken; nothing is
-// better than no launch, so the first that needs none ends the search.
+// placeOption places equal gangs by one option, all of them or none, wherever they may go: in one domain after the
+// other if a gang has a topology label. It takes the placement with the best launches. The first one that needs no
+// launch ends the search, because nothing is better.
 func (p *Placer) placeOption(l *Ledger, gangs []*fleet.Gang, o int) (best *Ledger, ok bool) {
 	g := gangs[0]
 	option := g.Options[o]
@@ -41,22 +41,22 @@ func (p *Placer) placeOption(l *Ledger, gangs []*fleet.Gang, o int) (best *Ledge
 	return best, best != nil
 }
 
-// Equal gangs are placed together, so that the work depends on how many kinds of gangs there are and not on how many
-// gangs. Nothing is lost by it: what n gangs ask for together can be dealt out to them afterwards. Where bundles may
-// share nodes any way of dealing will do; a strictly packed gang is a single bundle; and n strictly spread gangs of
-// which no node holds more than n bundles can be dealt out so that none has two on a node (the edges of a bipartite
-// graph of degree n have n colours).
+// Equal gangs are placed together, so the work depends on the number of kinds of gangs, not on the number of gangs.
+// Nothing is lost by this: what n gangs ask for together can be divided among them afterwards. If bundles may share
+// nodes, any division works. A strictly packed gang is a single bundle. And n strictly spread gangs, of which no node
+// holds more than n bundles, can be divided so that no gang has two bundles on a node (the edges of a bipartite graph
+// of degree n have n colors).
 
-// Run is a number of equal gangs that were placed together, by one of their options. What was placed for them is booked
-// under the items of the first.
+// Run is a number of equal gangs that were placed together by one option. The placement is booked under the items of
+// the first gang.
 type Run struct {
 	Gangs  []*fleet.Gang
 	Option int
 	Within fleet.Domain
 }
 
-// PlaceIdentical places as many of some equal gangs as it can, each whole, by the first option, then others by the
-// next. It returns the ledger to go on with, and how many are served: those in front.
+// PlaceIdentical places as many of some equal gangs as it can, each as a whole: by the first option, the rest by the
+// next ones. It returns the ledger to continue with, and how many gangs at the front are served.
 func (p *Placer) PlaceIdentical(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
 	served := 0
 	for o := range gangs[0].Options {
@@ -73,7 +73,7 @@ func (p *Placer) PlaceIdentical(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
 	return l, served
 }
 
-// placeMost finds how many of the gangs an option serves: all, or else by bisection.
+// placeMost finds how many of the gangs an option serves: all, or fewer by bisection.
 func (p *Placer) placeMost(l *Ledger, gangs []*fleet.Gang, o int) (*Ledger, int) {
 	best, served := p.placeOption(l, gangs, o)
 	if served {
@@ -96,8 +96,8 @@ func (p *Placer) placeMost(l *Ledger, gangs []*fleet.Gang, o int) (*Ledger, int)
 	return best, least
 }
 
-// Domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any
-// does.
+// Domains lists where a gang can be placed, by the values of its topology label: only those that hold some of it, if
+// any do.
 func (p *Placer) Domains(l *Ledger, g *fleet.Gang) []fleet.Domain {
 	if g.TopologyLabel == "" {
 		return []fleet.Domain{{}}
@@ -112,12 +112,11 @@ func (p *Placer) Domains(l *Ledger, g *fleet.Gang) []fleet.Domain {
 	return t.Domains(func(value int) bool { return !g.Held || holds[value] })
 }
 
-// maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in
-// sum are not tried, so the bound is met only where many have room and the gang still does not fit.
+// maxDomains is how many domains are tried for one gang. A label can have one value per node. Domains without enough
+// room in total are not tried, so the bound matters only if many have room and the gang still does not fit.
 const maxDomains = 64
 
-// Roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be
-// launched.
+// Roomy removes the domains that have less in total than the option asks for, including possible launches.
 func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Domain {
 	if len(all) < 2 {
 		return all
@@ -160,8 +159,8 @@ func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Do
 	return roomy
 }
 
-// compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then
-// by the objective.
+// compareLaunches orders the launches of two domains for one option: without accelerators if the option needs none,
+// then by cost.
 func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
 	x, y := p.Costs.LaunchCost(a), p.Costs.LaunchCost(b)
 	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 )
 
-// Hide keeps empty nodes back until a step needs them.
+// Hide holds empty nodes back until a step needs them.
 func (l *Ledger) Hide() {
 	l.Stepwise = true
 	for i := range l.Classes {
@@ -27,7 +27,7 @@ func (l *Ledger) HiddenOf(groups int) []int64 {
 	return counts
 }
 
-// Reveal offers n more nodes of a group to all that is placed from now on.
+// Reveal offers n more nodes of a group to all demand that is placed from now on.
 func (l *Ledger) Reveal(group int, n int64) {
 	for i := 0; i < len(l.Classes) && n > 0; i++ {
 		if !l.Classes[i].hidden || l.Classes[i].Shape.Group != group {
@@ -39,7 +39,7 @@ func (l *Ledger) Reveal(group int, n int64) {
 	}
 }
 
-// RevealMinimum offers what a minimum keeps in any case.
+// RevealMinimum offers the nodes that a minimum keeps in any case.
 func (p *Placer) RevealMinimum(l *Ledger) {
 	short := make([]int64, len(p.Groups))
 	for i := range p.Groups {

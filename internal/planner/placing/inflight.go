@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// MostInFlight is how many pods of a group may be on their way at once.
+// MostInFlight returns how many pods of a group may be on their way at once.
 func (p *Placer) MostInFlight(g *fleet.Group) int64 {
 	return min(OrUnbounded(p.Policy.MaxInFlightPerGroup), g.InFlight)
 }
@@ -19,11 +19,11 @@ func OrUnbounded(most int) int64 {
 	return int64(most)
 }
 
-// InFlightCaps is what the caps on pods on their way take from a ledger's limits.
+// InFlightCaps is how much the in-flight caps reduce a ledger's limits.
 type InFlightCaps struct {
-	// asked counts the pods on their way by group before the ledger's own launches.
+	// asked counts the pods on their way, by group, before the ledger's own launches.
 	asked []int64
-	// cut is what is taken from the room of each group, cutAll from what all may launch together.
+	// cut is the reduction of each group's room, cutAll that of all groups together.
 	cut    []int64
 	cutAll int64
 }
@@ -32,7 +32,8 @@ func (c *InFlightCaps) CopyFrom(other *InFlightCaps) {
 	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
 }
 
-// capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap goes alone.
+// capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap is launched
+// alone.
 func (p *Placer) capLedger(l *Ledger, given []int64) {
 	var all int64
 	least := int64(vector.MaxCount)
@@ -62,7 +63,7 @@ func (p *Placer) capLedger(l *Ledger, given []int64) {
 	l.cutAll -= l.Spare
 }
 
-// liftCaps gives back what the caps take, and recap takes it again, from what is left.
+// liftCaps restores what the caps remove; recap removes it again from what is left.
 func (l *Ledger) liftCaps() {
 	for i, n := range l.cut {
 		l.Room[i] += n
@@ -81,7 +82,7 @@ func (l *Ledger) restoreCaps() {
 	l.cutAll = left - l.Spare
 }
 
-// cappedFor reports whether the caps keep some group from launches that an option could use.
+// cappedFor reports whether the caps prevent launches of a group that an option could use.
 func (l *Ledger) cappedFor(p *Placer, gang *fleet.Gang) bool {
 	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
 		i := g.Shape.Group
@@ -89,8 +90,8 @@ func (l *Ledger) cappedFor(p *Placer, gang *fleet.Gang) bool {
 	})
 }
 
-// PlaceBeyondCaps places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If
-// it has to wait for the caps alone, what it waits for is kept for it.
+// PlaceBeyondCaps places the first of some equal gangs that found no room under the caps, if it may exceed them. If it
+// waits only for the caps, the launches that it needs are reserved.
 func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
 	if len(l.cut) == 0 || len(gangs) == 0 || !l.cappedFor(p, gangs[0]) {
 		return l, 0
@@ -109,7 +110,7 @@ func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) 
 	return l, 0
 }
 
-// alone reports whether nothing else counts under the caps that launches would go beyond.
+// alone reports whether nothing else counts toward the caps that launches would exceed.
 func (l *Ledger) alone(launched []int64) bool {
 	var all, asked int64
 	for i := range launched {
@@ -123,8 +124,8 @@ func (l *Ledger) alone(launched []int64) bool {
 	return all <= l.Spare || asked == 0
 }
 
-// reserve keeps under each cap that is in the way all that is left for launches that wait for it. It counts as asked
-// for, so that no other goes alone meanwhile.
+// reserve keeps all that is left under each limiting cap for launches that are waiting for it. It counts as requested,
+// so that no other gang exceeds the cap in the meantime.
 func (l *Ledger) reserve(launched []int64) {
 	var all int64
 	for i := range launched {
@@ -145,7 +146,7 @@ func (l *Ledger) reserve(launched []int64) {
 	}
 }
 
-// Uncapped returns a copy of a ledger without caps, or nil where there are none.
+// Uncapped returns a copy of a ledger without caps, or nil if it has none.
 func (p *Placer) Uncapped(l *Ledger) *Ledger {
 	if len(l.cut) == 0 {
 		return nil
@@ -155,7 +156,7 @@ func (p *Placer) Uncapped(l *Ledger) *Ledger {
 	return lifted
 }
 
-// ReserveRest reserves what is still to be launched of what a claim needs.
+// ReserveRest reserves the launches that a claim still needs.
 func (l *Ledger) ReserveRest(needed, launched []int64) {
 	rest := slices.Clone(l.Launched)
 	for i := range rest {

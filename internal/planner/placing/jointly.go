@@ -5,17 +5,17 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Limits of what is answered jointly. Beyond them the greedy strategies answer alone: a program grows with the square
-// of its rows, and demand of so many shapes fills its nodes well anyway.
+// Limits of joint answers. Beyond them, only the greedy strategies answer: a program grows with the square of its rows,
+// and demand with that many shapes fills its nodes well anyway.
 const (
 	MaxProgramItems = 60
 	MaxProgramBins  = 120
 	maxFitBins      = 40
-	// MaxPlanSteps bounds all programs of a plan together.
+	// MaxPlanSteps limits the work of all programs of a plan together.
 	MaxPlanSteps = 1_500_000
 )
 
-// joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
+// joinable reports whether one program can answer a batch: only counts connect its bundles.
 func (b *Batch) joinable() bool {
 	return b.apart == 0 && b.avoid == 0 && b.join == 0 && waiting(b.Left) <= MaxProgramItems
 }
@@ -39,7 +39,7 @@ func (b *Batch) part() packing.Demand {
 	return w
 }
 
-// inBatch numbers portions by their place in the batch, and leaves out what no longer waits.
+// inBatch converts portions to the indexes of the batch and leaves out what is no longer waiting.
 func inBatch(w *packing.Demand, uses []packing.Portion, b *Batch, hosts int64) []packing.Portion {
 	var portions []packing.Portion
 	for _, u := range uses {
@@ -50,7 +50,7 @@ func inBatch(w *packing.Demand, uses []packing.Portion, b *Batch, hosts int64) [
 	return portions
 }
 
-// launchJointly launches what the covering program over all open groups finds.
+// launchJointly launches the answer of the covering program over all open groups.
 func (p *Placer) launchJointly(l *Ledger, b *Batch) {
 	if !b.joinable() || b.Served() || p.Steps > MaxPlanSteps {
 		return
@@ -66,7 +66,7 @@ func (p *Placer) launchJointly(l *Ledger, b *Batch) {
 		g := &p.Groups[groups[f.Bin]]
 		n := min(f.Count, min(l.Room[g.Shape.Group], l.Spare)/g.Hosts)
 		if n <= 0 {
-			continue // launches of another group have filled a pool of nodes that both can land on
+			continue // launches of another group have filled a pool that both groups use
 		}
 		portions := inBatch(&w, f.Uses, b, g.Hosts*n)
 		if len(portions) == 0 {
@@ -78,7 +78,7 @@ func (p *Placer) launchJointly(l *Ledger, b *Batch) {
 	}
 }
 
-// OpenBins lists the groups that may launch, as bins, with what each may be launched for.
+// OpenBins lists the groups that may launch as bins, with the items that each may be launched for.
 func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
@@ -97,14 +97,14 @@ func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int,
 	return groups, bins
 }
 
-// suitability says how well a group stands for an item, smaller is better: first the item's own preference, then
-// whether an accelerator would be tied up, then the group's class.
+// suitability rates how well a group serves an item, smaller is better: first by the item's preference, then by whether
+// an accelerator would stay unused, then by the group's tier.
 type suitability struct {
 	rank, tied, class int
 }
 
-// admit decides which groups are launched for an item: those that stand best for it. The others that its first
-// matching selector allows may carry it when they are launched for something else.
+// admit decides which groups are launched for an item: those with the best suitability. Other groups that match its
+// first matching selector may carry it if they are launched for something else.
 func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item) {
 	best := suitability{rank: len(it.Request.Selectors) + 1}
 	stands := make([]suitability, len(groups))

@@ -5,29 +5,29 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Strategy says by what new nodes are chosen. None is best for every demand, so a plan tries several.
+// Strategy is how new nodes are chosen. No strategy is best for every demand, so a plan tries several.
 type Strategy int
 
 const (
-	// Fullest takes the nodes that are filled best, as Ray does.
+	// Fullest chooses the nodes that are filled best, as Ray does.
 	Fullest Strategy = iota
-	// Cheapest takes the nodes that serve most for what they cost.
+	// Cheapest chooses the nodes that serve most for their cost.
 	Cheapest
-	// Fewest takes the nodes that serve most, for when the number of pods is what is short.
+	// Fewest chooses the nodes that serve most, for when the number of pods is limited.
 	Fewest
-	// Jointly answers all of a batch together by column generation; what that leaves goes the thriftiest way.
+	// Jointly answers for all of a batch together by column generation; the rest uses the cheapest nodes.
 	Jointly
-	// AsRay places in Ray's order in all: also on what is there or on its way.
+	// AsRay places everything in Ray's order, also on existing nodes.
 	AsRay
-	// Roomiest is like asRay, but gangs take the nodes with most room.
+	// Roomiest is like AsRay, but gangs use the nodes with the most room.
 	Roomiest
 )
 
 // RaysOrder reports whether demand is placed in Ray's order.
 func (how Strategy) RaysOrder() bool { return how >= AsRay }
 
-// launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
-// as it lasts, so the work does not depend on the counts.
+// launchBest repeatedly launches a replica of the group that waiting demand fills best. It repeats a pattern as often
+// as possible, so the work does not depend on the counts.
 func (p *Placer) launchBest(l *Ledger, b *Batch) {
 	if b.join > 0 || b.Served() {
 		return
@@ -61,8 +61,8 @@ func (p *Placer) launchBest(l *Ledger, b *Batch) {
 	}
 }
 
-// fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing
-// else, however few of them wait: the rest of the node serves others.
+// fairPrices returns what one bundle of each item costs on the cheapest group that serves it, if a node of the group
+// held nothing else. The number of bundles that wait does not matter, because the rest of the node serves others.
 func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
 	if l.How != Cheapest && l.How != Jointly {
 		return nil
@@ -87,7 +87,7 @@ func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
 	return fair
 }
 
-// rate completes the score of a pattern on hosts of a group by what the strategy looks at.
+// rate adds to the score of a pattern what the strategy optimizes.
 func (p *Placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
 	switch how {
 	case Cheapest, Jointly:

@@ -13,64 +13,65 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
+// Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
+// undoes the trial.
 type Ledger struct {
 	Classes []NodeClass
 	InFlightCaps
-	// Room counts the pods that each group may still launch, spare those that all may launch together.
+	// Room counts the pods that each group may still launch, Spare those that all groups together may.
 	Room  []int64
 	Spare int64
 	// Launched counts the pods launched since the ledger was opened.
 	Launched []int64
-	// How says by what new nodes are chosen.
+	// How is the strategy for choosing new nodes.
 	How Strategy
 	// Stepwise: empty nodes are hidden until a step needs them.
 	Stepwise bool
-	// Joinable: something was launched for that could have been answered jointly.
+	// Joinable: something was launched for a batch that one program could answer.
 	Joinable bool
 	Log      []Entry
-	// Waits lists what was placed on pods that were asked for earlier and have not joined yet.
+	// Waits lists demand placed on pods that were requested earlier and have not joined yet.
 	Waits []Wait
-	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each
-	// group.
+	// ceilings are the limits of node pools; nil if none limits a group. taken is in their units; pods counts each
+	// group's pods.
 	ceilings    *fleet.Ceilings
 	Taken, Pods []int64
 	// Runs lists the gangs that were placed.
 	Runs []Run
-	// Traces lists what was placed where, if tracing.
+	// Traces lists all placements, if tracing is on.
 	Traces  []Placement
 	Tracing bool
 }
 
-// NodeClass is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes
-// there are and not on how many nodes.
+// NodeClass is a number of nodes that are equal for planning, so that work depends on the number of kinds of nodes, not
+// on the number of nodes.
 type NodeClass struct {
 	Shape *vector.Shape
 	Phase fleet.Phase
 	Free  vector.Vector
-	// Size is free as one number when the ledger was opened; it only orders node classes.
+	// Size is what was free when the ledger was opened, as one number. It only orders node classes.
 	Size  float64
 	Count int64
-	// Members are the nodes' numbers in the fleet, those to be used first in front; nil for pods that have no node yet.
+	// Members are the nodes' numbers in the fleet, those to use first in front; nil for pods that have no node yet.
 	Members []int
-	// since is when the oldest pod of a node class on its way was asked for; zero where that is not known.
+	// since is when the oldest pod of a node class on its way was requested; zero if unknown.
 	since time.Time
-	// Touched: some demand was placed here in this plan.
+	// Touched: this plan placed demand here.
 	Touched bool
 	// hidden: not offered yet.
 	hidden bool
 	// planned marks pods that this plan launches.
 	planned bool
-	// named are the resources that this demand asks for.
+	// named are the resources that demand placed here asks for.
 	named nameSet
-	// gang names the strictly spread gangs that were placed here last, by their turn, and taken counts their bundles on
-	// each node; placed lists the gangs that held one before, by their number in the snapshot.
+	// gang is the turn of the strictly spread gangs that were last placed here, and taken counts their bundles on each
+	// node. placed lists the gangs that held a bundle here before, by number in the snapshot.
 	gang   int
 	taken  int64
 	placed []int
 }
 
-// Entry records demand placed on planned pods: it is why they are launched.
+// Entry records demand placed on planned pods. It is why they are launched.
 type Entry struct {
 	Group   int
 	Purpose string
@@ -78,14 +79,14 @@ type Entry struct {
 	Count   int64
 }
 
-// Wait records demand placed on pods that were asked for before this plan.
+// Wait records demand placed on pods that were requested before this plan.
 type Wait struct {
 	Item  *vector.Item
 	Count int64
 	Since time.Time
 }
 
-// copyFrom makes l equal to other. It uses the memory that l has already.
+// copyFrom makes l equal to other. It reuses the memory of l.
 func (l *Ledger) copyFrom(other *Ledger) {
 	l.Classes = append(l.Classes[:0], other.Classes...)
 	l.Room = append(l.Room[:0], other.Room...)
@@ -99,8 +100,8 @@ func (l *Ledger) copyFrom(other *Ledger) {
 	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
 }
 
-// Trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of node classes, so
-// what is released is used again.
+// Trial returns a copy of a ledger for a trial. Hundreds of gangs are tried on thousands of node classes, so released
+// ledgers are reused.
 func (p *Placer) Trial(l *Ledger) *Ledger {
 	copied := &Ledger{}
 	if n := len(p.released); n > 0 {
@@ -110,15 +111,15 @@ func (p *Placer) Trial(l *Ledger) *Ledger {
 	return copied
 }
 
-// Release gives up a ledger that nobody will look at again. nil is allowed.
+// Release returns a ledger that is no longer used. nil is allowed.
 func (p *Placer) Release(l *Ledger) {
 	if l != nil {
 		p.released = append(p.released, l)
 	}
 }
 
-// OpenLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is ignored:
-// that is how request_resources counts. Equal nodes become one node class before anything is sorted.
+// OpenLedger lists the nodes that stay and the pods that were requested. With totals, it ignores work in progress,
+// which is how request_resources counts. It merges equal nodes into one node class before it sorts.
 func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
 	kinds := make(map[string]int)
@@ -158,7 +159,7 @@ func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	return p.inOrder(classes)
 }
 
-// appendKey writes what makes two node classes of nodes equal.
+// appendKey appends what equal nodes have in common.
 func (l *NodeClass) appendKey(key []byte) []byte {
 	key = binary.AppendVarint(key, int64(l.Phase))
 	key = binary.AppendVarint(key, int64(l.Shape.Group))
@@ -175,7 +176,7 @@ func (l *NodeClass) appendKey(key []byte) []byte {
 	return key
 }
 
-// busyLastFirst sorts equal nodes so that those that were busy last are used first, and others may leave.
+// busyLastFirst sorts equal nodes so that those that were busy last are used first, and the others can stop.
 func (p *Placer) busyLastFirst(nodes []int) {
 	slices.SortFunc(nodes, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
@@ -193,7 +194,7 @@ func (p *Placer) NewClass(g *fleet.Group, count int64, planned bool) NodeClass {
 	}
 }
 
-// inOrder sorts node classes. They are large, so it is their places that are moved about.
+// inOrder sorts node classes. They are large, so it moves indexes instead.
 func (p *Placer) inOrder(classes []NodeClass) []NodeClass {
 	order := make([]*NodeClass, len(classes))
 	for i := range classes {
@@ -207,8 +208,8 @@ func (p *Placer) inOrder(classes []NodeClass) []NodeClass {
 	return sorted
 }
 
-// soonestFirst orders node classes by when they can serve, then tightest first, which leaves large gaps whole; idle
-// nodes that were busy last come before those that are about to leave.
+// soonestFirst orders node classes by when they can serve, then tightest first, which keeps large gaps whole. Idle
+// nodes that were busy last come before those that are about to stop.
 func (p *Placer) soonestFirst(a, b *NodeClass) int {
 	if c := cmp.Compare(a.Phase, b.Phase); c != 0 {
 		return c
@@ -216,7 +217,7 @@ func (p *Placer) soonestFirst(a, b *NodeClass) int {
 	if c := cmp.Compare(a.Size, b.Size); c != 0 {
 		return c
 	}
-	// The rest decides between node classes of one size alone.
+	// The rest only orders node classes of equal size.
 	return cmp.Or(
 		slices.Compare(a.Free, b.Free),
 		cmp.Compare(a.Shape.Group, b.Shape.Group),
@@ -244,8 +245,8 @@ func (l *Ledger) Launch(g *fleet.Group, count int64) NodeClass {
 	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Count: count, planned: true}
 }
 
-// split takes count nodes from node class i and returns where they stand: in front of the rest, so that nodes in use
-// are offered again before untouched ones.
+// split takes count nodes from node class i and returns their index: in front of the rest, so that used nodes are
+// offered before unused ones.
 func (l *Ledger) split(i int, count int64) int {
 	if l.Classes[i].Count == count {
 		return i
@@ -261,7 +262,7 @@ func (l *Ledger) split(i int, count int64) int {
 	return i
 }
 
-// Placement is bundles of one item that were placed on nodes of one kind, each on every one of them.
+// Placement is bundles of one item on nodes of one kind. Each node has the same number of them.
 type Placement struct {
 	Item    *vector.Item
 	Each    int64
@@ -271,12 +272,12 @@ type Placement struct {
 	Planned bool
 	// Members are the nodes' numbers; nil for pods that have no node yet.
 	Members []int
-	// Used is how many of the bundles belong to somebody already.
+	// Used is how many of the bundles are assigned already.
 	Used int64
 }
 
-// Open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
-// stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
+// Open opens a ledger on which the given pods are on their way. They are in the order of the next snapshot, so that the
+// next plan finds the same places: after equal pods that were requested earlier.
 func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 	l := &Ledger{Classes: slices.Clone(classes), Launched: make([]int64, len(p.Groups)), Spare: p.Spare(given)}
 	for i := range p.Groups {
@@ -299,7 +300,7 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 	return l
 }
 
-// LaunchMinimum brings every group to its minimum. These pods then serve demand like any other.
+// LaunchMinimum launches pods until every group is at its minimum. These pods serve demand like any other.
 func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
@@ -311,7 +312,7 @@ func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 	}
 }
 
-// trace notes what was placed on the nodes of a node class.
+// trace records what was placed on the nodes of a node class.
 func (l *Ledger) trace(b *Batch, at *NodeClass, portions []packing.Portion) {
 	for _, p := range portions {
 		l.Traces = append(

@@ -1,6 +1,6 @@
-// Package placing puts demand on a Ledger: on nodes that are there, on pods on their way, and on pods that it launches,
-// within the limits that the ledger keeps. A Ledger is the one thing that changes; a trial works on a copy. The package
-// must not compare plans or decide in which order demand is placed: package search does.
+// Package placing places demand on a Ledger: on existing nodes, on pods on their way, and on pods that it launches,
+// within the ledger's limits. Only a Ledger changes; a trial works on a copy. The package must not compare plans or
+// decide the order in which demand is placed: package search does.
 package placing
 
 import (
@@ -9,30 +9,29 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// Placer places demand on ledgers. It knows the fleet and what launching costs, and it keeps the budget of work that
-// placing shares with the search.
+// Placer places demand on ledgers. It knows the fleet and the cost of launches, and it counts the work, which it shares
+// with the search.
 type Placer struct {
 	*fleet.Fleet
 	Policy model.Policy
 	Costs  cost.Model
-	// Uncut counts the pods that a plan launches in all, by group, while it is cut down to what the caps on pods in flight
-	// allow; nil otherwise.
+	// Uncut counts all pods that a plan launches, by group, while the plan is reduced to what the in-flight caps allow;
+	// otherwise nil.
 	Uncut []int64
-	// released are ledgers whose memory is used again.
+	// released are ledgers whose memory can be reused.
 	released []*Ledger
 	// Steps counts the work on packing programs so far.
 	Steps int
 	// Looks counts how often a bundle was tried on a node.
 	Looks int64
-	// Stop is closed when nobody waits for the plan any more; nil never is.
+	// Stop is closed when the caller stops waiting for the plan; nil is never closed.
 	Stop <-chan struct{}
 }
 
-// brokenOff is the panic that ends a planning nobody waits for any more. It leaves no planning behind that could be
-// looked at.
+// brokenOff is the panic value that ends a planning whose caller stopped waiting. The unfinished planning is discarded.
 type brokenOff struct{}
 
-// UnlessBrokenOff reports whether something was done to its end.
+// UnlessBrokenOff runs a function and reports whether it finished.
 func UnlessBrokenOff(do func()) (done bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -45,8 +44,7 @@ func UnlessBrokenOff(do func()) (done bool) {
 	return true
 }
 
-// BreakOff ends the planning when nobody waits for it any more. It is called where each further step takes at most some
-// milliseconds.
+// BreakOff ends the planning if the caller stopped waiting. Call it where each step takes at most some milliseconds.
 func (p *Placer) BreakOff() {
 	select {
 	case <-p.Stop:

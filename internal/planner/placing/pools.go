@@ -1,6 +1,6 @@
 package placing
 
-// bindPools lowers the room of groups on a ledger to that of their pools, with the pods given on their way.
+// bindPools lowers the room of groups on a ledger to that of their pools, with the given pods on their way.
 func (p *Placer) bindPools(l *Ledger, given []int64) {
 	if p.Ceilings == nil {
 		return

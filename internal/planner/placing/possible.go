@@ -8,8 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DifferentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among
-// them.
+// DifferentNodes counts the nodes within a domain that can hold a bundle of an option, including possible launches.
 func (p *Placer) DifferentNodes(l *Ledger, o fleet.Option, within fleet.Domain) (n int64) {
 	for k := range l.Classes {
 		class := &l.Classes[k]
@@ -27,8 +26,8 @@ func (p *Placer) DifferentNodes(l *Ledger, o fleet.Option, within fleet.Domain) 
 	return n + min(fresh, l.Spare)
 }
 
-// HasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are
-// not more than there is in sum, and those that no two of may share a node find nodes enough.
+// HasPlaces reports whether an option could be placed if nothing else were: each bundle has a place, all bundles
+// together fit in the total, and there are enough nodes for bundles that cannot share one. Possible launches count.
 func (p *Placer) HasPlaces(l *Ledger, g *fleet.Gang, o fleet.Option, most []float64) bool {
 	asked := make([]float64, len(p.Names))
 	for _, it := range o.Items {
@@ -44,7 +43,7 @@ func (p *Placer) HasPlaces(l *Ledger, g *fleet.Gang, o fleet.Option, most []floa
 	return g.Strategy != raydemand.StrictSpread || p.DifferentNodes(l, o, fleet.Domain{}) >= vector.BundlesOf(o.Items)
 }
 
-// hasPlace reports whether one bundle fits on what is there, or on pods that some group may still launch.
+// hasPlace reports whether one bundle fits on existing nodes, or on pods that some group may still launch.
 func (p *Placer) hasPlace(l *Ledger, it *vector.Item) bool {
 	for i := range p.Groups {
 		if g := &p.Groups[i]; min(l.Room[i], l.Spare) >= g.Hosts && it.Suits(g.Shape) {
@@ -56,8 +55,8 @@ func (p *Placer) hasPlace(l *Ledger, it *vector.Item) bool {
 	})
 }
 
-// MostFree is by resource what is free, and the most that may be launched: all that the groups could, or as many of the
-// largest pods as all groups together may have.
+// MostFree returns, by resource, what is free plus the most that may be launched: all pods of the groups, or as many of
+// the largest pods as all groups together may have.
 func (p *Placer) MostFree(l *Ledger) []float64 {
 	most, fresh, largest := make([]float64, len(p.Names)), make([]float64, len(p.Names)), make([]float64, len(p.Names))
 	for i := range l.Classes {

@@ -20,7 +20,7 @@ func Bundle(cpu, gpu, gib int64) raydemand.Bundle {
 	return b
 }
 
-// Fleet has 20 groups of rising size, every second one with GPUs.
+// Fleet has 20 groups of increasing size, every second one with GPUs.
 func Fleet() model.Snapshot {
 	var s model.Snapshot
 	for i := range int64(20) {
@@ -31,7 +31,7 @@ func Fleet() model.Snapshot {
 	return s
 }
 
-// WideFleet has many groups of twenty sizes, no two of them alike.
+// WideFleet has many different groups of twenty sizes.
 func WideFleet(groups int64) model.Snapshot {
 	var s model.Snapshot
 	for i := range groups {
@@ -50,7 +50,7 @@ func RandomShapes(count int, each int64) []raydemand.Request {
 	requests := make([]raydemand.Request, count)
 	for i := range requests {
 		b := Bundle(1+random.Int64N(16), 0, 1+random.Int64N(32))
-		b["CPU"] += raydemand.Amount(i) // no two alike
+		b["CPU"] += raydemand.Amount(i) // all different
 		if random.IntN(3) == 0 {
 			b["GPU"] = raydemand.Whole(1 + random.Int64N(3))
 		}

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DrawOwned gives a snapshot requests of owners.
+// DrawOwned draws a snapshot with requests of owners.
 func DrawOwned(t *rapid.T) model.Snapshot {
 	s := DrawSnapshot(t)
 	for i := range rapid.IntRange(1, 5).Draw(t, "owners") {

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// DrawPriced is a snapshot whose groups have prices and priorities too.
+// DrawPriced draws a snapshot whose groups have prices and priorities.
 func DrawPriced(t *rapid.T) model.Snapshot {
 	s := DrawSnapshot(t)
 	for i := range s.Groups {

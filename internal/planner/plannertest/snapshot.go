@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// Read reads a snapshot written as a person would.
+// Read parses a hand-written snapshot.
 func Read(t *testing.T, text string) model.Snapshot {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(text), t.Name())

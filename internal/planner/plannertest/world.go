@@ -97,8 +97,8 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 	}), 0, 3).Draw(t, "gangs")
 }
 
-// DrawSnapshot makes a small cluster that could be real, odd ones included: as somebody writes it by hand, or as
-// the loop exports it.
+// DrawSnapshot draws a small cluster that could be real, including odd ones, as a user writes it or as the loop exports
+// it.
 func DrawSnapshot(t *rapid.T) model.Snapshot {
 	timeout := 60.0
 	s := model.Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
@@ -144,8 +144,8 @@ func drawHeld(t *rapid.T, nodes []model.Node, g *raydemand.Gang) {
 	}
 }
 
-// drawExpected gives every group the replicas that the operator keeps, its pods and some more within the limits, and
-// an expected pod for each that is not there.
+// drawExpected gives each group the replicas that the operator maintains: its pods and some more within the limits.
+// Missing pods become expected nodes.
 func drawExpected(t *rapid.T, s *model.Snapshot) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -187,7 +187,7 @@ func drawGroup(t *rapid.T, i int) model.Group {
 func drawNode(t *rapid.T, i int, groups []model.Group) model.Node {
 	n := model.Node{Pod: fmt.Sprintf("n%d", i), Group: "removed", Total: shapes[1]}
 	hosts := 1
-	if len(groups) > 0 && rapid.IntRange(0, 9).Draw(t, "stranger") > 0 {
+	if len(groups) > 0 && rapid.IntRange(0, 9).Draw(t, "known group") > 0 {
 		g := rapid.SampledFrom(groups).Draw(t, "group")
 		n.Group, n.Total, n.Labels, hosts = g.Name, g.Resources, g.Labels, g.NumOfHosts
 	}

@@ -15,63 +15,63 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What
-// is said is true of these two groups; where nothing that is can have decided, it says so.
+// Preferred explains why one group was chosen for demand that another group could also serve within its limits. The
+// sentence is true of these two groups. If no difference between them can have decided, the sentence says so.
 func (w *Writer) Preferred(c Candidate, other int, given []int64, out *search.Outcome) model.Reason {
 	if reason, ok := w.elsewhereBound(c.Item, other, out); ok {
 		return reason
 	}
 	return model.Reason{
 		Code:    model.CodeNotChosen,
-		Message: "group " + w.Groups[c.Taken].Name + " was taken: " + w.advantage(c, other, given, out),
+		Message: "group " + w.Groups[c.Taken].Name + " was chosen: " + w.advantage(c, other, given, out),
 	}
 }
 
-// advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
+// advantage names the first advantage of the chosen group, in the order in which plans are compared.
 func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[c.Taken], &w.Groups[other]
 	rank, otherRank := c.Item.Rank[a.Shape.Labels], c.Item.Rank[b.Shape.Labels]
 	ours, theirs := a.Preference(), b.Preference()
 	switch {
 	case rank < otherRank:
-		return fmt.Sprintf("its labels are the demand's choice %d, before choice %d", rank+1, otherRank+1)
+		return fmt.Sprintf("its labels match choice %d of the demand, before choice %d", rank+1, otherRank+1)
 	case w.forMinimum(c.Taken, given):
-		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.MinPods)
+		return fmt.Sprintf("the pods for its minimum of %d have room", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
 		return fmt.Sprintf(
-			"it recovers from failed launches, score %s < %s",
+			"it recovers better from failed launches, score %s < %s",
 			phrase.Decimal(recoveryScore(b.RecoverableScore)),
 			phrase.Decimal(recoveryScore(a.RecoverableScore)),
 		)
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.Policy.GPUForCPU:
-		return "it has no accelerator to tie up"
+		return "it has no accelerators, and the demand needs none"
 	}
 	if ours == theirs {
 		if text := w.costsMore(c.Taken, other, given, out); text != "" {
 			return text
 		}
 		if w.Sliced && w.MemoryShare(b.Slice) > w.MemoryShare(a.Slice) {
-			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
+			return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
 		}
 		if offersAs(a, b) {
-			return "it offers the same and comes first by name"
+			return "both offer the same, and its name sorts first"
 		}
 	}
-	return "it is in the best plan found for all that waits together"
+	return "it is part of the best plan found for all waiting demand"
 }
 
-// forMinimum reports whether all that is launched of a group its minimum asks for.
+// forMinimum reports whether the group's minimum explains all pods that the plan launches for it.
 func (w *Writer) forMinimum(i int, given []int64) bool {
 	g := &w.Groups[i]
 	short := vector.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
 	return short > 0 && given[i] <= short
 }
 
-// costsMore compares what is launched of a group with the least that another would have to launch for the same: the
-// amounts alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not
-// serve it all.
+// costsMore compares the launched pods of a group with the fewest that another group would have to launch for the same
+// demand. It compares amounts alone, as if they were divisible. It returns an empty string if the other group might not
+// cost more, or could not serve all of the demand.
 func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[taken], &w.Groups[other]
 	least, able := w.leastPods(taken, other, out)
@@ -86,7 +86,7 @@ func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome)
 	if cost.CompareNearly(instead, own) <= 0 {
 		return ""
 	}
-	of := fmt.Sprintf(" (%s against %s)", phrase.Pods(least), phrase.Pods(given[taken]))
+	of := fmt.Sprintf(" (%s instead of %s)", phrase.Pods(least), phrase.Pods(given[taken]))
 	if w.Costs.ByPrice(taken) && w.Costs.ByPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
@@ -102,13 +102,14 @@ func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome)
 	case theirs > ours && least >= given[taken]:
 		return "its pods are smaller"
 	case theirs*float64(least) > ours*float64(given[taken]):
-		return "less is tied up in all" + of
+		return "it uses less in total" + of
 	}
 	return ""
 }
 
-// leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It
-// reports false where some of that could not be served by the other, or by pods that have to share a label with it.
+// leastPods returns the fewest pods of another group, in whole replicas, that hold what is launched on one group. It
+// reports false if the other group cannot serve some of that demand, or if some of it must share a label with other
+// pods.
 func (w *Writer) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 	shape := w.Groups[other].Shape
 	sum := make([]float64, len(w.Names))
@@ -136,13 +137,13 @@ func (w *Writer) leastPods(taken, other int, out *search.Outcome) (int64, bool) 
 	return vector.RoundUp(least, w.Groups[other].Hosts), true
 }
 
-// ownedBy is the gang that an item is of, and by which of its options.
+// ownedBy names the gang that an item belongs to, and the number of the option.
 type ownedBy struct {
 	Gang   *fleet.Gang
 	Option int
 }
 
-// Owner finds the gang of an item, if it is of one.
+// Owner returns the gang that an item belongs to, if any.
 func (w *Writer) Owner(it *vector.Item) (ownedBy, bool) {
 	if w.owners == nil {
 		w.owners = map[*vector.Item]ownedBy{}
@@ -158,7 +159,7 @@ func (w *Writer) Owner(it *vector.Item) (ownedBy, bool) {
 	return owner, ok
 }
 
-// elsewhereBound says why a gang that shares a label could not lie where a group is.
+// elsewhereBound explains why a gang with a topology label cannot be placed where a group's pods are.
 func (w *Writer) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (model.Reason, bool) {
 	owner, ok := w.Owner(it)
 	if !ok || owner.Gang.TopologyLabel == "" {
@@ -176,29 +177,29 @@ func (w *Writer) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (mo
 	if owner.Gang.Held {
 		return model.Reason{
 			Code:    model.CodeLabels,
-			Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label)),
+			Message: fmt.Sprintf("the gang's other bundles are on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label)),
 		}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
 
-// unlabelled says that a group's pods lack a label that a gang shares.
+// unlabelled reports that a group's pods lack the topology label of a gang.
 func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
 	if g.Carries(label) {
 		return model.Reason{}, false
 	}
 	return model.Reason{
 		Code:    model.CodeLabels,
-		Message: fmt.Sprintf("it has no label %s, which the gang wants to share", label),
+		Message: fmt.Sprintf("it lacks the gang's topology label %s", label),
 	}, true
 }
 
-// tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
+// tooSmallDomain reports that a whole gang does not fit in a group's domain, even if all of it were free.
 func (w *Writer) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
 	option := owner.Gang.Options[owner.Option]
 	nothing := make([]int64, len(w.Groups))
 	l := w.Open(w.Base, nothing)
-	enough := len(w.Roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
+	enough := len(w.Roomy(l, []fleet.Domain{within, within}, option)) > 0 // Roomy does not look at a single domain
 	needed := int64(len(owner.Gang.Alternatives()[owner.Option]))
 	if enough && (owner.Gang.Strategy != raydemand.StrictSpread || w.DifferentNodes(l, option, within) >= needed) {
 		return model.Reason{}, false

@@ -15,21 +15,21 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that
-// have are full: fewer GPUs announced for the same devices, or another cut of cards that are there, from what to what,
-// on which pool, on how many cards. It is empty where neither helps, because something else is short too or first, or
-// it is not known what the cards are.
+// Advice returns what the operator can do to serve an item if no group has large enough slices, or the pools of the
+// groups that have them are full: declare fewer GPUs for the same devices, or cut existing cards differently. It names
+// the current and the new layout, the pool and the number of cards. It returns an empty string if neither helps,
+// because something else is short too, or if the cards are unknown.
 func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) ||
 		w.rounded(it) {
 		return ""
 	}
-	var told []string
+	var advice []string
 	seen := map[string]bool{}
 	for i := range w.Groups {
 		g := &w.Groups[i]
-		if text := w.overAnnounced(i, it); text != "" {
-			told = append(told, text)
+		if text := w.overDeclared(i, it); text != "" {
+			advice = append(advice, text)
 			continue
 		}
 		for k := range g.Pools {
@@ -40,19 +40,19 @@ func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
 				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
-				// Groups that ask for other instances of the same cards are named once.
+				// Name the same cards once, even if several groups ask for instances of them.
 				if text := r.text(instances); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
 					seen[r.now(cards.Count)+r.pool.Name] = true
-					told = append(told, text)
+					advice = append(advice, text)
 				}
 			}
 		}
 	}
-	return phrase.List(told)
+	return phrase.List(advice)
 }
 
-// rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is
-// needed then.
+// rounded reports whether a group falls short only because a fraction of a card was written in decimals. Then no other
+// cut is needed.
 func (w *Writer) rounded(it *vector.Item) bool {
 	const written = 0.001
 	need := it.Slice
@@ -65,15 +65,15 @@ func (w *Writer) rounded(it *vector.Item) bool {
 	return false
 }
 
-// suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of
-// its GPUs were enough.
+// suitsButSlice reports whether a new node of a group with these amounts could serve one bundle if each of its GPUs
+// were large enough.
 func (w *Writer) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
 	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
 }
 
-// servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it
-// takes: none where the pods lack something else, the bound on all workers is reached, or what is short on the pool is
-// something else, such as CPU.
+// servedByCut returns how many of count bundles a group's pods on its k-th pool could serve if the cards there had the
+// right layout. It returns 0 if the pods lack something else, if the bound on all workers is reached, or if the pool is
+// short of something else, such as CPU.
 func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
 	g := &w.Groups[i]
 	if !w.suitsButSlice(it, g, g.Shape.Total) || w.Spare(given) < g.Hosts {
@@ -82,8 +82,8 @@ func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int
 	return min(count, vector.TimesAtMost(w.RoomBesideCards(i, k, given), g.Shape.Total.Times(it.Need, count)))
 }
 
-// overAnnounced says where a group's pods announce more GPUs than they have devices, and one device would do.
-func (w *Writer) overAnnounced(i int, it *vector.Item) string {
+// overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.
+func (w *Writer) overDeclared(i int, it *vector.Item) string {
 	g := &w.Groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG ||
 		it.Slice.Allows(g.Slice) {
@@ -93,9 +93,9 @@ func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	if devices <= 0 || gpus <= raydemand.Whole(devices) {
 		return ""
 	}
-	announced := slices.Clone(g.Shape.Total)
-	announced[w.Index[raydemand.GPU]] = raydemand.Whole(devices)
-	if !w.suitsButSlice(it, g, announced) {
+	declared := slices.Clone(g.Shape.Total)
+	declared[w.Index[raydemand.GPU]] = raydemand.Whole(devices)
+	if !w.suitsButSlice(it, g, declared) {
 		return ""
 	}
 	times, device := gpus.Float()/float64(devices), *g.Slice
@@ -111,7 +111,7 @@ func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do",
+		"group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole device, which is enough",
 		g.Name,
 		gpus,
 		devices,
@@ -120,8 +120,7 @@ func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	)
 }
 
-// onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by
-// their pools.
+// onlyACutHelps reports whether no group has large enough slices, or only the pools limit the groups that do.
 func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 	short := false
 	for i := range w.Groups {
@@ -141,7 +140,7 @@ func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 	return short
 }
 
-// cut is the smallest profile of the product that gives what is needed.
+// smallestCut returns the smallest profile of the product that meets the requirement.
 func smallestCut(n vector.SliceRequirement, product gpuinfo.Product) (gpuinfo.Profile, bool) {
 	for i := len(product.Profiles) - 1; i >= 0; i-- {
 		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 &&
@@ -152,7 +151,7 @@ func smallestCut(n vector.SliceRequirement, product gpuinfo.Product) (gpuinfo.Pr
 	return gpuinfo.Profile{}, false
 }
 
-// instance is what one instance of a profile gives.
+// instance returns the slice that one instance of a profile is.
 func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
 	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
 	compute := float64(profile.Slices) / float64(product.Slices)
@@ -163,17 +162,17 @@ func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
 	return made
 }
 
-// recut is a change of the layout of cards that a pool has.
+// recut is a change of the layout of a pool's cards.
 type recut struct {
 	pool  *model.GroupPool
 	cards nodegpu.CutCards
-	// slice is what one GPU of the group is, need what is asked of it.
+	// slice is what one GPU of the group is, need what demand requires of it.
 	slice *model.Slice
 	need  vector.SliceRequirement
 }
 
-// text says what to do with the cards so that they hold so many more instances that will do; empty where no cut holds
-// more of them than the cards do now.
+// text recommends a new layout that adds instances which meet the requirement. It returns an empty string if no layout
+// holds more of them than the current one.
 func (r recut) text(instances int64) string {
 	product, known := gpuinfo.ProductNamed(r.cards.Product)
 	if !known {
@@ -188,7 +187,7 @@ func (r recut) text(instances int64) string {
 		return ""
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
-		return fmt.Sprintf("the profile of %s is fixed: add a pool with profile %s, %s of %s for %d",
+		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
 			r.where(), to.Name, phrase.Cards(vector.RoundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
 	}
 	idle := r.cards.Count
@@ -196,36 +195,17 @@ func (r recut) text(instances int64) string {
 		idle = max(idle-*r.cards.Busy, 0)
 	}
 	if idle == 0 {
-		return fmt.Sprintf(
-			"the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
-			phrase.Cards(
-				r.cards.Count,
-			),
-			r.where(),
-			r.now(r.cards.Count),
-			phrase.OneOrMany(r.cards.Count, "is", "are all"),
-			to.Max,
-			to.Name,
-			min(gain, instances),
-		)
+		all := phrase.OneOrMany(r.cards.Count, "the card", fmt.Sprintf("all %d cards", r.cards.Count))
+		return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d", all, r.where(),
+			r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are"), to.Max, to.Name, min(gain, instances))
 	}
 	cards := min(vector.RoundUp(instances, gain)/gain, idle)
-	return fmt.Sprintf(
-		"cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
-		phrase.Cards(
-			cards,
-		),
-		r.where(),
-		r.now(cards),
-		to.Max,
-		to.Name,
-		phrase.OneOrMany(cards, "", " each"),
-		min(instances, cards*gain),
-		r.inUse(),
-	)
+	each := phrase.OneOrMany(cards, "", " each")
+	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s", phrase.Cards(cards),
+		r.where(), r.now(cards), to.Max, to.Name, each, min(instances, cards*gain), r.inUse())
 }
 
-// enoughNow is how many instances of one card would do as it is.
+// enoughNow returns how many instances of one card meet the requirement with the current layout.
 func (r recut) enoughNow(product gpuinfo.Product) int64 {
 	if len(r.cards.Cut) == 0 {
 		if r.need.Allows(r.slice) {
@@ -249,8 +229,8 @@ func (r recut) where() string {
 	return "pool " + r.pool.Name
 }
 
-// now says what so many of the cards are. What several cards are cut into together does not say what one of them is,
-// unless all are alike.
+// now describes the current layout of a number of cards. The layout of several cards together does not tell what each
+// one is, unless all are alike.
 func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {
 		return phrase.OneOrMany(cards, "now whole", "each now whole")
@@ -269,7 +249,7 @@ func (r recut) now(cards int64) string {
 	if each {
 		return phrase.OneOrMany(cards, "now ", "each now ") + list
 	}
-	return fmt.Sprintf("whose %d together are now %s", r.cards.Count, list)
+	return fmt.Sprintf("the %d together are now %s", r.cards.Count, list)
 }
 
 func (r recut) mostOf(profile string) int64 {
@@ -281,14 +261,10 @@ func (r recut) mostOf(profile string) int64 {
 func (r recut) inUse() string {
 	switch {
 	case r.cards.Busy == nil && r.cards.Count == 1:
-		return "whether it is in use is not known"
+		return "it is unknown whether the card is in use"
 	case r.cards.Busy == nil:
-		return fmt.Sprintf("which of the %d there are in use is not known", r.cards.Count)
+		return fmt.Sprintf("it is unknown which of the %d cards there are in use", r.cards.Count)
 	}
-	return fmt.Sprintf(
-		"%d of the %d there %s in use",
-		*r.cards.Busy,
-		r.cards.Count,
-		phrase.OneOrMany(*r.cards.Busy, "is", "are"),
-	)
+	areUsed := phrase.OneOrMany(*r.cards.Busy, "is", "are")
+	return fmt.Sprintf("%d of the %d cards there %s in use", *r.cards.Busy, r.cards.Count, areUsed)
 }

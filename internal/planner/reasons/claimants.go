@@ -8,18 +8,18 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// namedOwned is how many requests of owners a sentence names before it says how many more there are, namedLetters how
-// much of an owner's name.
+// namedOwned is how many requests of owners a sentence names before it counts the rest. namedLetters is how many
+// letters of an owner's name it keeps.
 const (
 	namedOwned   = 2
 	namedLetters = 40
 )
 
-// claimants knows who has what is launched for requests over REST, by kind of bundle.
+// claimants lists the REST requests that pods are launched for, by kind of bundle.
 type claimants map[string][]*search.RestRequest
 
-// claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are
-// served. Those who are left with bundles are launched for.
+// claimants assigns the bundles that need no launch in the order in which requests are served, as requestPlans does.
+// Pods are launched for the requests that still have bundles after that.
 func (w *Writer) claimants(out *search.Outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.Log {
@@ -30,7 +30,7 @@ func (w *Writer) claimants(out *search.Outcome) claimants {
 	if len(launched) == 0 || !w.Owned() {
 		return nil
 	}
-	there := map[string]int64{} // without a launch
+	there := map[string]int64{} // bundles that need no launch
 	for key, n := range launched {
 		there[key] -= n
 	}
@@ -53,7 +53,7 @@ func (w *Writer) claimants(out *search.Outcome) claimants {
 	return all
 }
 
-// purpose names a claim: that of requests over REST by those whose it is.
+// purpose names a claim. A claim of REST requests is named by those requests.
 func (c claimants) purpose(of string, it *vector.Item) string {
 	switch names, plain := c.names(it); {
 	case of != search.OverREST || names == "":
@@ -65,7 +65,7 @@ func (c claimants) purpose(of string, it *vector.Item) string {
 	}
 }
 
-// names are the requests of owners whose a bundle is, if any, and whether it is of the plain request too.
+// names lists the requests of owners that a bundle belongs to, and reports whether it belongs to the plain request too.
 func (c claimants) names(it *vector.Item) (text string, plain bool) {
 	var names []string
 	for _, s := range c[it.Key] {
@@ -87,7 +87,8 @@ func (c claimants) names(it *vector.Item) (text string, plain bool) {
 	}
 }
 
-// AskedBy names whose a bundle is, or nobody where it is of the plain request alone.
+// AskedBy names the requests that a bundle belongs to. It returns an empty string if only the plain request asks for
+// it.
 func (c claimants) AskedBy(it *vector.Item) string {
 	names, plain := c.names(it)
 	if plain && names != "" {
@@ -96,7 +97,7 @@ func (c claimants) AskedBy(it *vector.Item) string {
 	return names
 }
 
-// RefusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
+// RefusedClaimants lists the REST requests with bundles that are not planned for, by kind of bundle.
 func (w *Writer) RefusedClaimants() claimants {
 	all := claimants{}
 	for i := range w.RestRequests {
@@ -110,7 +111,7 @@ func (w *Writer) RefusedClaimants() claimants {
 	return all
 }
 
-// shortened keeps the end of a long name: that of a ServiceAccount begins with what all have.
+// shortened keeps the end of a long name, because all ServiceAccount names begin alike.
 func shortened(name string) string {
 	if letters := []rune(name); len(letters) > namedLetters {
 		return "…" + string(letters[len(letters)-namedLetters+1:])

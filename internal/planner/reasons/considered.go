@@ -14,8 +14,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too
-// little of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
+// Obstacle explains, with numbers, why one more replica of group i would not serve an item: the amounts that its pods
+// lack, the label that does not match, or the limit that the group has reached. It reports false if there is no
+// obstacle.
 func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
 	if reason, ok := w.mismatch(it, w.Groups[i].Shape, w.Groups[i].Labels); ok {
 		return reason, true
@@ -28,7 +29,7 @@ func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, 
 	return w.limit(i, given)
 }
 
-// mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of
+// mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
 // the first.
 func (w *Writer) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
@@ -57,7 +58,7 @@ func (w *Writer) mismatch(it *vector.Item, s *vector.Shape, labels map[string]st
 	return slice, short
 }
 
-// sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
+// sliceMiss explains how the GPUs of a shape fall short of an item's requirement.
 func (w *Writer) sliceMiss(it *vector.Item, s *vector.Shape) (model.Reason, bool) {
 	if at, known := w.Index[raydemand.GPU]; !known || s.Total[at] == 0 {
 		return model.Reason{}, false
@@ -65,7 +66,7 @@ func (w *Writer) sliceMiss(it *vector.Item, s *vector.Shape) (model.Reason, bool
 	return missedBy(it.Slice, w.SliceOf(s))
 }
 
-// Misses counts what keeps a shape from serving an item.
+// Misses counts the reasons why a shape cannot serve an item.
 func (w *Writer) Misses(it *vector.Item, s *vector.Shape) (n int) {
 	for _, t := range it.Need {
 		if !s.Total.Has(t) {
@@ -78,7 +79,7 @@ func (w *Writer) Misses(it *vector.Item, s *vector.Shape) (n int) {
 	return n
 }
 
-// labelMiss names for each choice of labels the first that does not match: label region is eu, which must be us.
+// labelMiss names, for each choice of labels, the first label that does not match: label region is eu, must be us.
 func labelMiss(selectors []raydemand.Selector, labels map[string]string) string {
 	var misses []string
 	for i, selector := range selectors {
@@ -86,9 +87,9 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 			if (raydemand.Selector{c}).Matches(labels) {
 				continue
 			}
-			miss := fmt.Sprintf("it has no label %s, which must be %s", c.Key, c.Expression())
+			miss := fmt.Sprintf("label %s is missing, must be %s", c.Key, c.Expression())
 			if value, present := labels[c.Key]; present {
-				miss = fmt.Sprintf("label %s is %s, which must be %s", c.Key, value, c.Expression())
+				miss = fmt.Sprintf("label %s is %s, must be %s", c.Key, value, c.Expression())
 			}
 			if len(selectors) > 1 {
 				miss = fmt.Sprintf("choice %d: %s", i+1, miss)
@@ -100,8 +101,8 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 	return phrase.List(misses)
 }
 
-// passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or
-// that pods are launched for, which its pods come nearest to.
+// passedOver explains why a group without launches was not chosen, for the unserved or launching demand that its pods
+// come closest to serving.
 func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Reason, bool) {
 	var nearest *Candidate
 	misses := 0
@@ -127,14 +128,14 @@ func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Re
 	return reason, true
 }
 
-// Candidate is demand that speaks for launching; Taken is the group that is launched for it, or below 0.
+// Candidate is demand that pods are launched for, or that needs them. Taken is the group launched for it, or negative.
 type Candidate struct {
 	Item  *vector.Item
 	Taken int
 }
 
-// candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they
-// are kept.
+// candidates lists unserved demand, then demand that pods are launched for, each item once. The list is kept because it
+// is the same for every group.
 func (w *Writer) candidates(out *search.Outcome) []Candidate {
 	if w.considering != nil {
 		return w.considering
@@ -168,7 +169,7 @@ func (w *Writer) candidates(out *search.Outcome) []Candidate {
 	return all
 }
 
-// offersAs reports whether two groups differ in nothing but the name.
+// offersAs reports whether two groups differ only in name.
 func offersAs(g *fleet.Group, other *fleet.Group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
 	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels &&
@@ -182,9 +183,9 @@ func recoveryScore(score *float64) float64 {
 	return *score
 }
 
-// Considered says of each group why it does not serve the items: first those whose pods could, then those that come
-// nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all
-// do.
+// Considered explains for each group why it does not serve the items: first the groups whose pods could, then the
+// others, the nearest miss first. topology is the gang's topology label, or empty. open lists the values of that label
+// that are possible, if not all of them are.
 func (w *Writer) Considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
 	type verdict struct {
 		model.Reason
@@ -198,7 +199,7 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 			continue
 		}
 		if !w.Groups[i].Carries(topology) {
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it has no label " + topology}, i, 1})
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it lacks the gang's topology label " + topology}, i, 1})
 			continue
 		}
 		if len(open) > 0 &&
@@ -233,7 +234,7 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 	return sentences
 }
 
-// ByChoice says which of its choices of labels a group is for an item that has several.
+// ByChoice names the choice of labels that a group matches, for an item with several.
 func (w *Writer) ByChoice(it *vector.Item, group int) string {
 	if it.Alternatives < 2 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// LimitFindings reports groups whose limits no number of pods can keep; they are left as they are.
+// LimitFindings reports groups whose limits contradict each other. The plan leaves them as they are.
 func (w *Writer) LimitFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	for i := range w.Groups {
@@ -19,7 +19,7 @@ func (w *Writer) LimitFindings() []raydemand.Finding {
 			all = append(all, raydemand.Finding{
 				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
 				Why: fmt.Sprintf(
-					"above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is",
+					"above maxReplicas %d; the operator stops reconciling the whole cluster, so the plan leaves the group as it is",
 					g.Max,
 				),
 				Fix: "lower minReplicas or raise maxReplicas",
@@ -29,7 +29,7 @@ func (w *Writer) LimitFindings() []raydemand.Finding {
 	return all
 }
 
-// UnpricedFindings reports groups without a price that keep those of their substitutes from counting.
+// UnpricedFindings reports groups without a price, which make the prices of their substitutes irrelevant.
 func (w *Writer) UnpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	r := &w.Costs.Substitutes
@@ -47,11 +47,12 @@ func (w *Writer) UnpricedFindings() []raydemand.Finding {
 			all = append(all, raydemand.Finding{
 				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.Groups[i].Name, Field: "price",
 				Why: fmt.Sprintf(
-					"%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
+					"%s could serve the same work and %s a price; because this group has none, "+
+						"the plan compares all of them by accelerators, CPUs and memory",
 					strings.Join(names, ", "),
 					phrase.HasOrHave(int64(len(names))),
 				),
-				Fix: "give the group a price",
+				Fix: "set the group's price",
 			})
 		}
 	}
@@ -66,12 +67,12 @@ func (w *Writer) ShareFindings() []raydemand.Finding {
 		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
 		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
 		Why: fmt.Sprintf(
-			"a plan takes in %d requests of owners with %d shapes together, shared fairly by owners, "+
-				"of each owner by priority, the satisfied ones first, then by age; %d do not count",
+			"a plan takes at most %d requests of owners with at most %d shapes in total; owners share both fairly, "+
+				"and each owner's requests count by priority, satisfied ones first, then by age; %d requests do not count",
 			search.MaxOwned,
 			search.MaxOwnedShapes,
 			len(w.Beyond),
 		),
-		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles in them",
+		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles",
 	}}
 }

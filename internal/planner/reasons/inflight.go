@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// inFlightLimit says which cap keeps a group from one more replica now.
+// inFlightLimit names the in-flight cap that prevents one more replica of a group.
 func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	if w.Held == nil {
 		return model.Reason{}, false
@@ -31,15 +31,15 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 		}
 		return model.Reason{
 			Code: code,
-			Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.MostInFlight(g),
+			Message: fmt.Sprintf("%s allows group %s %s on the way at once%s", setting, g.Name, phrase.Pods(w.MostInFlight(g)),
 				onTheWayNow("has", own, given[i], w.MostInFlight(g))),
 		}, true
 	case all+g.Hosts > placing.OrUnbounded(most):
 		return model.Reason{
 			Code: model.CodeInFlight,
 			Message: fmt.Sprintf(
-				"maxInFlight lets all groups together have %d on the way at once%s",
-				most,
+				"maxInFlight allows all groups together %s on the way at once%s",
+				phrase.Pods(int64(most)),
 				onTheWayNow("have", all, vector.Sum(given), int64(most)),
 			),
 		}, true
@@ -47,9 +47,9 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 		return model.Reason{
 			Code: model.CodeInFlight,
 			Message: fmt.Sprintf(
-				"group %s has %d on the way; what comes first waits until more fit under %s",
+				"group %s has %s on the way; earlier demand is waiting for %s",
 				g.Name,
-				own,
+				phrase.Pods(own),
 				w.capNames(g),
 			),
 		}, true
@@ -57,18 +57,18 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	return model.Reason{}, false
 }
 
-// onTheWayNow says how many are, and why a plan launches more than a cap allows.
+// onTheWayNow returns how many pods are on the way, or why a plan launches more than a cap allows.
 func onTheWayNow(have string, now, given, most int64) string {
 	if now > most && given > 0 {
 		return fmt.Sprintf(
-			"; %s launched now, since a gang or a replica that is larger goes whole, alone",
+			"; launching %s, because a gang or replica that is larger is launched whole and alone",
 			phrase.Pods(given),
 		)
 	}
 	return fmt.Sprintf(" (%s %d)", have, now)
 }
 
-// capNames names the caps that a group is under.
+// capNames names the caps that apply to a group.
 func (w *Writer) capNames(g *fleet.Group) string {
 	var names []string
 	if w.Policy.MaxInFlight > 0 {
@@ -84,10 +84,10 @@ func (w *Writer) capNames(g *fleet.Group) string {
 	return strings.Join(names, " and ")
 }
 
-// following says how many pods of a group follow a launch.
+// following counts the pods of a group that follow a launch.
 func (w *Writer) following(i int) string {
 	if n := w.HeldOf(i); n > 0 {
-		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, w.capNames(&w.Groups[i]))
+		return fmt.Sprintf("; %d more follow when earlier pods have joined, because of %s", n, w.capNames(&w.Groups[i]))
 	}
 	return ""
 }

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// poolLimit says that a group's pools hold no more replicas of it.
+// poolLimit reports that a group's pools have no room for another replica.
 func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if w.PoolRoom(i, given) >= w.Groups[i].Hosts {
 		return model.Reason{}, false
@@ -24,7 +24,7 @@ func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	}
 	return model.Reason{
 		Code: model.CodePoolCeiling,
-		Message: fmt.Sprintf("%s%s can hold no more pods of group %s, at most %d without others (%s)",
+		Message: fmt.Sprintf("%s%s cannot hold more pods of group %s: at most %d if no other pods use it (%s)",
 			word, strings.Join(names, ", "), g.Name, w.Ceilings.Most[i], w.having(i, given[i])),
 	}, true
 }

@@ -10,22 +10,22 @@ import (
 	"heliostat.dev/heliostat/internal/planner/search"
 )
 
-// namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how
-// many of several gangs that ask for the same.
+// namedPurposes is how many kinds of demand a sentence names before it counts the rest. namedGangs is the same for
+// equal gangs.
 const (
 	namedPurposes = 3
 	namedGangs    = 2
 )
 
-// purpose is demand of one kind that pods are launched for: that of gangs that ask for the same counts together.
+// purpose is one kind of demand that pods are launched for. Equal gangs count together.
 type purpose struct {
 	bundles int64
 	what    string
-	of      string // what is not a gang and not a pending request
+	of      string // empty for gangs and pending requests
 	gangs   []*fleet.Gang
 }
 
-// purposes says what the planned pods of a group are for.
+// purposes lists what a group's pods are launched for.
 func (w *Writer) purposes(i int, given int64, out *search.Outcome) string {
 	var parts []string
 	g := &w.Groups[i]
@@ -43,7 +43,7 @@ func (w *Writer) purposes(i int, given int64, out *search.Outcome) string {
 	}
 	text := "for " + strings.Join(parts, ", ")
 	if g.Hosts > 1 {
-		text += fmt.Sprintf(" (%d hosts to a replica)", g.Hosts)
+		text += fmt.Sprintf(" (%d hosts per replica)", g.Hosts)
 	}
 	return text
 }
@@ -83,7 +83,7 @@ func (w *Writer) purposesOf(i int, out *search.Outcome) []*purpose {
 	return all
 }
 
-// String writes gangs 3f and 40: 6 × {GPU 1}.
+// String returns, for example, gangs 3f and 40: 6 × {GPU 1}.
 func (k *purpose) String() string {
 	text := fmt.Sprintf("%d × %s", k.bundles, k.what)
 	if len(k.gangs) == 0 {

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
-// and what idles.
+// Reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
+// and those that are idle.
 func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reason {
 	reasons := []model.Reason{w.launchReason(i, given, out)}
 	g := &w.Groups[i]
@@ -24,7 +24,7 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 	if n := g.Live - g.Joined + g.Missing; n > 0 {
 		reasons = append(reasons, model.Reason{
 			Code: model.CodeOnTheWay,
-			Message: fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s%s",
+			Message: fmt.Sprintf("%s requested earlier %s not joined Ray yet%s%s",
 				phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i), w.nodesComing(i)),
 		})
 	}
@@ -40,7 +40,7 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 	return reasons
 }
 
-// nodesComing says for how many pods of a group a node is on its way.
+// nodesComing counts the pods of a group for which a node is on its way.
 func (w *Writer) nodesComing(i int) string {
 	if n := w.Groups[i].NodesComing; n > 0 {
 		return fmt.Sprintf("; Karpenter has launched nodes for %d of them", n)
@@ -48,7 +48,7 @@ func (w *Writer) nodesComing(i int) string {
 	return ""
 }
 
-// oldest says how long the oldest pod of a group is on its way, where that is known.
+// oldest returns how long the oldest pod of a group has been on its way, if known.
 func (w *Writer) oldest(i int) string {
 	var since time.Time
 	for at := range w.Nodes {
@@ -85,11 +85,11 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 	if limit, ok := w.limit(i, given); ok {
 		return limit
 	}
-	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("what waits "+NotInFull, w.shortOf(i, given, out))}
+	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("waiting demand "+NotInFull, w.shortOf(i, given, out))}
 }
 
-// shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if
-// one is.
+// shortOf names the limit of a group that is too low for a gang or a call of request_resources that is not served in
+// full, if any.
 func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 	reason, room := w.Tightest(i, given)
 	short := func(items []*vector.Item) bool {
@@ -107,10 +107,10 @@ func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 	return ""
 }
 
-// NotInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
-const NotInFull = "cannot be had in full, so nothing is launched for it"
+// NotInFull describes a gang, or a call of request_resources, of which a group could serve a part.
+const NotInFull = "cannot be served in full, so nothing is launched for it"
 
-// BelowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
+// BelowMinimum counts the pods that a group lacks to reach its minimum after the plan's launches.
 func (w *Writer) BelowMinimum(i int, given []int64) int64 {
 	g := &w.Groups[i]
 	if g.LimitsConflict() {
@@ -119,32 +119,32 @@ func (w *Writer) BelowMinimum(i int, given []int64) int64 {
 	return max(0, g.MinPods-g.Remaining()-given[i])
 }
 
-// minimumReason says which limit keeps a group below its minimum.
+// minimumReason names the limit that keeps a group below its minimum.
 func (w *Writer) minimumReason(i int, given []int64) (model.Reason, bool) {
 	short := w.BelowMinimum(i, given)
 	if short == 0 {
 		return model.Reason{}, false
 	}
 	g := &w.Groups[i]
-	text := fmt.Sprintf("%s short of its minimum of %d", phrase.Pods(short), g.MinPods)
+	text := fmt.Sprintf("%s below its minimum of %d", phrase.Pods(short), g.MinPods)
 	if limit, ok := w.limit(i, given); ok {
 		return model.Reason{Code: limit.Code, Message: text + ": " + limit.Message}, true
 	}
-	return model.Reason{Code: model.CodeStop, Message: text + " until those that leave are gone"}, true
+	return model.Reason{Code: model.CodeStop, Message: text + " until stopping pods are gone"}, true
 }
 
-// notNeeded says why a group that nothing waits for has the pods that it has.
+// notNeeded explains the size of a group that no waiting demand needs.
 func notNeeded(g *fleet.Group) model.Reason {
 	if g.MinPods > 0 && g.Current <= g.MinPods {
 		return model.Reason{
 			Code:    model.CodeNotNeeded,
-			Message: fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.MinPods),
+			Message: fmt.Sprintf("kept at its minimum of %d; no waiting demand needs more", g.MinPods),
 		}
 	}
-	return model.Reason{Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}
+	return model.Reason{Code: model.CodeNotNeeded, Message: "no waiting demand needs another pod of this group"}
 }
 
-// limit names the limit that keeps a group from launching one more replica.
+// limit names the limit that prevents one more replica of a group.
 func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 	g := &w.Groups[i]
 	pods := g.Current + given[i]
@@ -165,13 +165,13 @@ func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 	return w.inFlightLimit(i, given)
 }
 
-// workersLimit describes the bound of all groups: reached, or with room for a part of a replica.
+// workersLimit describes the bound on all groups: either it is reached, or what is left is smaller than a replica.
 func (w *Writer) workersLimit(g *fleet.Group, given []int64) model.Reason {
 	if n := w.Spare(given); n > 0 {
 		return model.Reason{
 			Code: model.CodeMaxWorkers,
 			Message: fmt.Sprintf(
-				"all groups together may have %d (%s), and a replica of group %s is %s",
+				"all groups together may have %d (%s), and one replica of group %s is %s",
 				w.Bound,
 				w.havingAll(given),
 				g.Name,
@@ -193,7 +193,7 @@ func (w *Writer) having(i int, given int64) string {
 	return text
 }
 
-// wanted reports whether some demand that is not served could use this group.
+// wanted reports whether the group could serve some of the unserved demand.
 func (w *Writer) wanted(i int, out *search.Outcome) bool {
 	s := w.Groups[i].Shape
 	for at, n := range out.Unserved {
@@ -215,7 +215,7 @@ func (w *Writer) stopReason(i int) (model.Reason, bool) {
 	for at := range w.Nodes {
 		if n := &w.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
 			if stopped == 0 {
-				first = n.Pod + " because " + n.StopMessage
+				first = fmt.Sprintf("%s (%s)", n.Pod, n.StopMessage)
 			}
 			stopped++
 		}
@@ -226,7 +226,7 @@ func (w *Writer) stopReason(i int) (model.Reason, bool) {
 	return model.Reason{Code: model.CodeStop, Message: fmt.Sprintf("stopping %s: %s", phrase.Pods(stopped), first)}, true
 }
 
-// idleReason describes the idle worker that stays and is nearest to leaving.
+// idleReason describes the idle worker that stays and is closest to being stopped.
 func (w *Writer) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	g := &w.Groups[i]
 	count, longest, at := 0, math.Inf(-1), -1
@@ -255,7 +255,7 @@ func (w *Writer) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	}, true
 }
 
-// heldOverReason counts the group's workers that stay until what replaces them has joined.
+// heldOverReason counts the group's workers that stay until their replacements have joined.
 func (w *Writer) heldOverReason(i int, out *search.Outcome) (model.Reason, bool) {
 	var held int64
 	for n := range out.HeldOver {
@@ -269,14 +269,14 @@ func (w *Writer) heldOverReason(i int, out *search.Outcome) (model.Reason, bool)
 	return model.Reason{
 		Code: model.CodeHeldOver,
 		Message: fmt.Sprintf(
-			"%s %s requests over REST until workers that the plan counts on have joined Ray",
+			"%s %s REST requests until their replacements have joined Ray",
 			phrase.Pods(held),
 			phrase.OneOrMany(held, "serves", "serve"),
 		),
 	}, true
 }
 
-// StaysIdle says why an idle worker is not stopped.
+// StaysIdle explains why an idle worker is not stopped.
 func (w *Writer) StaysIdle(at int, out *search.Outcome) string {
 	n := &w.Nodes[at]
 	g := &w.Groups[n.GroupIndex]
@@ -288,9 +288,9 @@ func (w *Writer) StaysIdle(at int, out *search.Outcome) string {
 	case g.Remaining() <= g.MinPods:
 		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case out.IsHeldOver(at):
-		return "; kept until what replaces it has joined Ray"
+		return "; kept until its replacement has joined Ray"
 	case out.Used[at]:
-		return "; kept for demand that counts on it"
+		return "; kept for demand that is placed on it"
 	case g.Hosts > 1:
 		return "; kept until all hosts of the replica are idle and the minimum allows it"
 	}

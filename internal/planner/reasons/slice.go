@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// miss says in what a slice falls short.
+// missedBy explains how a slice falls short of a requirement.
 func missedBy(n vector.SliceRequirement, s *model.Slice) (model.Reason, bool) {
 	if n.Allows(s) {
 		return model.Reason{}, false
@@ -26,7 +26,7 @@ func missedBy(n vector.SliceRequirement, s *model.Slice) (model.Reason, bool) {
 		if s.MemoryMiB == nil {
 			return model.Reason{
 				Code:    model.CodeSliceUnknown,
-				Message: fmt.Sprintf("the memory of its %s is not known, needs %s", s.Name(), phrase.Memory(n.Memory)),
+				Message: fmt.Sprintf("the memory of its %s is unknown, needs %s", s.Name(), phrase.Memory(n.Memory)),
 			}, true
 		}
 		return model.Reason{
@@ -43,7 +43,7 @@ func missedBy(n vector.SliceRequirement, s *model.Slice) (model.Reason, bool) {
 	if s.ComputeFraction == nil {
 		return model.Reason{
 			Code:    model.CodeSliceUnknown,
-			Message: fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.Name(), phrase.Fraction(n.Compute)),
+			Message: fmt.Sprintf("the compute of its %s is unknown, needs %s of a card", s.Name(), phrase.Fraction(n.Compute)),
 		}, true
 	}
 	has, needs := phrase.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
@@ -58,13 +58,13 @@ func isolationMiss(n vector.SliceRequirement, s *model.Slice) model.Reason {
 	case gpuinfo.Limit:
 		return model.Reason{
 			Code:    model.CodeIsolation,
-			Message: fmt.Sprintf("its %s is kept apart by a limit in software, needs %s isolation", s.Name(), n.Isolation),
+			Message: fmt.Sprintf("its %s is isolated by a software limit, needs %s isolation", s.Name(), n.Isolation),
 		}
 	case gpuinfo.NoIsolation:
 		return model.Reason{
 			Code: model.CodeIsolation,
 			Message: fmt.Sprintf(
-				"its %s shares a card with others and nothing keeps them apart, needs %s isolation",
+				"its %s shares a card without isolation, needs %s isolation",
 				s.Name(),
 				n.Isolation,
 			),
@@ -72,7 +72,7 @@ func isolationMiss(n vector.SliceRequirement, s *model.Slice) model.Reason {
 	}
 	return model.Reason{
 		Code:    model.CodeSliceUnknown,
-		Message: fmt.Sprintf("what keeps its %s apart from others is not known, needs %s isolation", s.Name(), n.Isolation),
+		Message: fmt.Sprintf("the isolation of its %s is unknown, needs %s isolation", s.Name(), n.Isolation),
 	}
 }
 
@@ -83,8 +83,8 @@ func partOf(n vector.SliceRequirement) string {
 	return n.Gpu.String() + " of "
 }
 
-// partOfSlice says what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of
-// whole ones, or where the memory is not known.
+// partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
+// an empty string for whole GPUs, or if the memory is unknown.
 func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	gpus := it.Request.Bundle[raydemand.GPU]
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
@@ -94,7 +94,7 @@ func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// SliceFindings reports once that slice requirements cannot be weighed.
+// SliceFindings reports, once, that slice requirements cannot be evaluated.
 func (w *Writer) SliceFindings() []raydemand.Finding {
 	if !w.Sliced {
 		return nil
@@ -113,7 +113,8 @@ func (w *Writer) SliceFindings() []raydemand.Finding {
 	}
 	return []raydemand.Finding{{
 		Code: model.FindingSlicesUnknown, Severity: raydemand.Warning, Object: "snapshot", Field: "groups", Seen: fmt.Sprintf("%d with GPUs", groups),
-		Why: "of none is it known what its GPUs are, so demand that asks for memory, compute or isolation of them is served by none; all other is planned by what groups declare",
-		Fix: "let the controller read nodes; offline, give kubeNodes beside rayCluster, or slice in each group",
+		Why: "the GPUs of no group are known, so demand with requirements for GPU memory, compute or isolation is not served; " +
+			"other demand is planned by the resources that groups declare",
+		Fix: "allow the controller to read nodes; in a snapshot file, add kubeNodes beside rayCluster, or slice to each group",
 	}}
 }

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
+// Tightest returns how many more pods a group may have, and names the limit: the bound and what counts toward it.
 func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 	g := &w.Groups[i]
 	if reason, ok := w.limit(i, given); ok {
@@ -29,18 +29,18 @@ func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 		room, reason = n, model.Reason{
 			Code: model.CodePoolCeiling,
 			Message: fmt.Sprintf(
-				"its pools of nodes hold at most %d of it without others (%s)",
+				"its node pools hold at most %d of its pods if no other pods use them (%s)",
 				w.Ceilings.Most[i],
 				w.having(i, given[i]),
 			),
 		}
 	}
 	room -= room % g.Hosts
-	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, phrase.Pods(room), reason.Message)
+	reason.Message = fmt.Sprintf("group %s can add only %s: %s", g.Name, phrase.Pods(room), reason.Message)
 	return reason, room
 }
 
-// roomFor says what a group that is at none of its limits can do for bundles that are not served together.
+// roomFor describes what a group below all of its limits can do for bundles that are not served together.
 func (w *Writer) roomFor(i int, given []int64, bundles int64) model.Reason {
 	reason, room := w.Tightest(i, given)
 	if room >= bundles {
@@ -49,7 +49,7 @@ func (w *Writer) roomFor(i int, given []int64, bundles int64) model.Reason {
 	return reason
 }
 
-// havingAll writes what all groups have together.
+// havingAll returns the number of pods of all groups together.
 func (w *Writer) havingAll(given []int64) string {
 	var have int64
 	for i := range w.Groups {

@@ -12,9 +12,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not
-// share a label. Where the bundles that it holds are in the way nothing is impossible: with those lost the gang could
-// be had elsewhere.
+// topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
+// have to share a label. Bundles that the gang already holds make nothing impossible: if they were lost, the gang could
+// be placed elsewhere.
 func (w *Writer) topologyReason(
 	g *fleet.Gang,
 	o fleet.Option,
@@ -30,18 +30,18 @@ func (w *Writer) topologyReason(
 	case len(all) == 0:
 		return model.Reason{
 			Code:    model.Impossible,
-			Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label),
+			Message: fmt.Sprintf("no node and no group has the gang's topology label %s", label),
 		}
 	case !w.possibleWithin(o, all):
 		return model.Reason{
 			Code:    model.Impossible,
-			Message: fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons),
+			Message: fmt.Sprintf("no value of label %s has nodes or groups for every bundle: %s", label, reasons),
 		}
 	case len(open) == 0:
 		return model.Reason{
 			Code: model.Capped,
 			Message: fmt.Sprintf(
-				"the gang wants to share the label %s, and the nodes that hold its other bundles do not have it",
+				"the nodes that hold the gang's other bundles lack its topology label %s",
 				label,
 			),
 		}
@@ -49,7 +49,7 @@ func (w *Writer) topologyReason(
 		return model.Reason{
 			Code: model.Capped,
 			Message: fmt.Sprintf(
-				"its other bundles lie on %s, where no node and no group could hold the rest: %s",
+				"its other bundles are on %s, where no node and no group can hold the rest: %s",
 				w.valuesOf(open, label),
 				reasons,
 			),
@@ -58,7 +58,7 @@ func (w *Writer) topologyReason(
 		return model.Reason{
 			Code: w.codeWithin(o, given, open),
 			Message: fmt.Sprintf(
-				"its other bundles lie on %s, which has no room for the other %d: %s",
+				"its other bundles are on %s, which has no room for the remaining %d: %s",
 				w.valuesOf(open, label),
 				bundles,
 				reasons,
@@ -66,7 +66,7 @@ func (w *Writer) topologyReason(
 		}
 	}
 	reason.Message = fmt.Sprintf(
-		"no value of the label %s has room for all %d bundles: %s",
+		"no value of label %s has room for all %d bundles: %s",
 		label,
 		bundles,
 		reason.Message,
@@ -74,7 +74,7 @@ func (w *Writer) topologyReason(
 	return reason
 }
 
-// valuesOf writes domains: rack=1.
+// valuesOf returns domains as text: rack=1.
 func (w *Writer) valuesOf(domains []fleet.Domain, label string) string {
 	var values []string
 	for _, d := range domains {
@@ -84,7 +84,7 @@ func (w *Writer) valuesOf(domains []fleet.Domain, label string) string {
 	return strings.Join(values, ", ")
 }
 
-// codeWithin says what stands in the way within domains alone: what another value's groups wait for does not matter.
+// codeWithin returns the reason code within some domains. Groups elsewhere do not matter.
 func (w *Writer) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain) string {
 	able, closed := false, true
 	for i := range w.Groups {

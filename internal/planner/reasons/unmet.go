@@ -15,9 +15,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// UnmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
-// and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed:
-// every group that could takes no launches now. Capped: a limit stands in the way.
+// UnmetReason explains why an item is not served: which groups were considered, and why none was chosen. Impossible: no
+// group and no node could ever serve it. CoolingDown: a group could within its limits, after its cool-down. Closed:
+// every group that could is closed to launches. Capped: a limit prevents it.
 func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
 	w.BreakOff()
 	for _, it := range items {
@@ -25,7 +25,7 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 			return model.Reason{
 				Code: model.Capped,
 				Message: fmt.Sprintf(
-					"demand of more than %d shapes is planned for by and by: this has its turn when others are served",
+					"there are more than %d shapes of demand; this one is planned after others are served",
 					w.MaxShapes(),
 				),
 			}
@@ -50,7 +50,7 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 	case !able:
 		return model.Reason{
 			Code:    model.Capped,
-			Message: "only nodes that are there already could serve it, and they have no room for all of it",
+			Message: "only existing nodes could serve it, and they do not have enough room",
 		}
 	case cooling:
 		return model.Reason{Code: model.CoolingDown, Message: reasons}
@@ -60,7 +60,7 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 	return model.Reason{Code: model.Capped, Message: reasons}
 }
 
-// nearestMiss says what the best group lacks.
+// nearestMiss explains what the closest group lacks.
 func (w *Writer) nearestMiss(it *vector.Item) string {
 	if len(w.Groups) == 0 {
 		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
@@ -77,7 +77,7 @@ func (w *Writer) nearestMiss(it *vector.Item) string {
 	)
 }
 
-// labelledNowhere says so when no group has the labels that an item wants either.
+// labelledNowhere reports that no group has the labels that an item selects.
 func (w *Writer) labelledNowhere(it *vector.Item) string {
 	if slices.ContainsFunc(
 		w.Groups,
@@ -89,10 +89,10 @@ func (w *Writer) labelledNowhere(it *vector.Item) string {
 	for i, selector := range it.Request.Selectors {
 		wanted[i] = selector.String()
 	}
-	return "; and no group has the labels " + strings.Join(wanted, ", else ")
+	return "; no group has the labels " + strings.Join(wanted, ", else ")
 }
 
-// missedAlone names a resource of which no group has enough, whatever else is asked for.
+// missedAlone names a resource of which no group has enough, regardless of the others.
 func (w *Writer) missedAlone(it *vector.Item) string {
 	for _, t := range it.Need {
 		best := 0
@@ -117,15 +117,15 @@ func (w *Writer) missedAlone(it *vector.Item) string {
 	return ""
 }
 
-// meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's
-// being CPU and GPU, or one that a group or node has and that is nearly called so.
+// meantFor suggests a name for a resource that no group has: the same name in another case, such as Ray's CPU and GPU,
+// or the similar name of a resource that exists.
 func (w *Writer) meantFor(name string) string {
 	known := w.resourcesThere()
 	if slices.Contains(known, name) {
 		return ""
 	}
 	if other := typo.OtherCase(name, known); other != "" {
-		return fmt.Sprintf(", and %s is another resource, spelt %s", name, other)
+		return fmt.Sprintf("; did you mean %s? Resource names are case-sensitive", other)
 	}
 	if near := typo.Likely(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
@@ -133,7 +133,7 @@ func (w *Writer) meantFor(name string) string {
 	return ""
 }
 
-// resourcesThere are the names of resources that a group or node has, but for those that Ray makes up.
+// resourcesThere lists the resources of all groups and nodes, except those that Ray adds by itself.
 func (w *Writer) resourcesThere() []string {
 	if w.existing != nil {
 		return w.existing
@@ -156,13 +156,13 @@ func (w *Writer) resourcesThere() []string {
 	return w.existing
 }
 
-// GangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at
-// all.
+// GangReason explains, choice by choice, why a gang is not served. The code is that of the first choice that is
+// possible at all.
 func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	if g.Deferred {
 		return model.Reason{
 			Code:    model.Capped,
-			Message: "too many different gangs come before it to be planned at once; it is planned for when those are served",
+			Message: "too many different gangs come before this one; it is planned after they are served",
 		}
 	}
 	bundles := g.Alternatives()
@@ -182,7 +182,7 @@ func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	return whole
 }
 
-// optionReason explains why one choice of a gang cannot be had.
+// optionReason explains why one choice of a gang cannot be served.
 func (w *Writer) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64) model.Reason {
 	reason := w.UnmetReason(o.Items, given, g.TopologyLabel)
 	if reason.Code == model.Impossible {
@@ -203,7 +203,8 @@ func (w *Writer) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given 
 	return reason
 }
 
-// possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
+// possibleWithin reports whether some domain has, for each bundle of a choice, a group or a node that could ever hold
+// it.
 func (w *Writer) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
 		return slices.ContainsFunc(

@@ -1,5 +1,5 @@
-// Package reasons writes sentences: why a group launches nothing, why demand is not served, why one group was taken
-// before another. It reads a decision and changes nothing in it, and no package that decides may import it.
+// Package reasons writes sentences: why a group launches nothing, why demand is not served, why one group was chosen
+// over another. It must not change a decision, and packages that decide must not import it.
 package reasons
 
 import (
@@ -7,14 +7,14 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Writer writes why a decision is as it is. It reads the decision and changes nothing in it.
+// Writer explains one decision. It reads the decision and never changes it.
 type Writer struct {
 	*search.Search
-	// owners are the gangs of items, once that was asked.
+	// owners maps items to their gangs. It is filled on first use.
 	owners map[*vector.Item]ownedBy
-	// existing are the names of resources that a group or node has, once that was asked.
+	// existing lists the resources of all groups and nodes. It is filled on first use.
 	existing []string
-	// considering is what groups are considered for, once that was asked.
+	// considering lists the demand that groups are considered for. It is filled on first use.
 	considering []Candidate
 }
 

@@ -14,8 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
-// no group serves it.
+// choices explains each of a request's selectors, in order: pods are launched for it, or why no group serves it.
 func (r *Reporter) choices(it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	if it.Alternatives < 2 {
 		return nil
@@ -48,7 +47,7 @@ func (r *Reporter) choice(it *vector.Item, i int, given []int64, out *search.Out
 		slices.Sort(names)
 		return model.Reason{
 			Code:    model.CodeLaunch,
-			Message: fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", ")),
+			Message: fmt.Sprintf("%d are placed on new pods of %s", launched, strings.Join(names, ", ")),
 		}
 	}
 	alone := it.Request
@@ -56,7 +55,7 @@ func (r *Reporter) choice(it *vector.Item, i int, given []int64, out *search.Out
 	return r.obstacles(r.NewItem(alone, it.Need, ""), given)
 }
 
-// obstacles says why no group serves an item, by the code of the group that comes nearest to it.
+// obstacles explains why no group serves an item. The code is that of the group that comes closest.
 func (r *Reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	code, least := model.CodeNotNeeded, len(r.Names)+2
 	for i := range r.Groups {
@@ -64,7 +63,7 @@ func (r *Reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 		if !stands {
 			return model.Reason{
 				Code:    model.CodeNotNeeded,
-				Message: "pods of group " + r.Groups[i].Name + " would do, and none is needed for it",
+				Message: "pods of group " + r.Groups[i].Name + " could serve it, but none is needed",
 			}
 		}
 		if n := r.Misses(it, r.Groups[i].Shape); n < least {
@@ -89,7 +88,7 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 		case len(details) == mostElsewhere:
 			more++
 		default:
-			text := fmt.Sprintf("%s, beside the tasks; %s", asks, r.tally(&summary))
+			text := fmt.Sprintf("%s, in addition to the tasks; %s", asks, r.tally(&summary))
 			if reason := unmet.gangs[g.Number]; reason != nil {
 				text += ": " + reason.Message
 			}
@@ -104,7 +103,7 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			details,
 			model.Detail{
 				About:  "gangs",
-				Reason: model.Reason{Code: model.FateWaiting, Message: fmt.Sprintf("%d more ask for this", more)},
+				Reason: model.Reason{Code: model.DispositionWaiting, Message: fmt.Sprintf("%d more ask for this", more)},
 			},
 		)
 	}
@@ -131,8 +130,8 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 	return details
 }
 
-// asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they
-// share a node. It is empty where it does not.
+// asksFor describes how a gang asks for a bundle: how many of its bundles are equal, and in which choice; or all of
+// them together if they share a node. It returns an empty string if the gang does not ask for the bundle.
 func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
 	all := g.Alternatives()
 	for k, bundles := range all {

@@ -15,8 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// asker is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is
-// closed.
+// asker answers questions by a policy. It gives up soon after stop is closed; a nil stop is never closed.
 type asker struct {
 	policy model.Policy
 	stop   <-chan struct{}
@@ -27,8 +26,8 @@ func (a asker) decide(s *model.Snapshot) (r *Reporter, given []int64, out search
 	return New(p), given, out
 }
 
-// demand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
-// has any. Where fewer wait in the snapshot than the request counts, it is planned as if so many did.
+// demand explains a request: all pending ones with these resources, and with these selectors if it has any. If fewer
+// wait in the snapshot than the request counts, the plan is made as if that many did.
 func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
@@ -52,18 +51,18 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	e.About = "demand " + phrase.Describe(r)
 	switch {
 	case waiting == 0 && r.Count == 1:
-		e.Message = "no task waits for it in the snapshot; if one did: " + e.Message
+		e.Message = "no task in the snapshot is waiting for it; if one were: " + e.Message
 	case waiting == 0:
-		e.Message = fmt.Sprintf("no task waits for it in the snapshot; if %d did: %s", r.Count, e.Message)
+		e.Message = fmt.Sprintf("no task in the snapshot is waiting for it; if %d were: %s", r.Count, e.Message)
 	case waiting < r.Count:
-		e.Message = fmt.Sprintf("%d in the snapshot; if it were %d: %s", waiting, r.Count, e.Message)
+		e.Message = fmt.Sprintf("%d in the snapshot; with %d: %s", waiting, r.Count, e.Message)
 	}
 	e.Details = append(e.Details, p.elsewhere(r.Bundle, given, &out)...)
 	return e
 }
 
-// explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of
-// labels and each group has to do with it.
+// explainRequests explains the pending requests that are the same as one, each of its choices of labels, and each
+// group.
 func (r *Reporter) explainRequests(
 	same func(raydemand.Request) bool,
 	given []int64,
@@ -99,7 +98,7 @@ func (r *Reporter) explainRequests(
 	return e
 }
 
-// groupDetails says of one group whether its new pods and its present ones could serve an item.
+// groupDetails reports whether new pods and present pods of one group could serve an item.
 func (r *Reporter) groupDetails(i int, it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	g := &r.Groups[i]
 	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
@@ -114,7 +113,7 @@ func (r *Reporter) groupDetails(i int, it *vector.Item, given []int64, out *sear
 	}
 	if there > 0 {
 		details = append(details, model.Detail{About: "pods of group " + g.Name, Reason: model.Reason{Code: model.PodRoom,
-			Message: fmt.Sprintf("%d of the %d that have joined have room for one now", room, there)}})
+			Message: fmt.Sprintf("%d of %d joined pods have room for one now", room, there)}})
 	}
 	return details
 }
@@ -135,7 +134,7 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 	if own > 0 {
 		return model.Reason{
 			Code:    model.CodeLaunch,
-			Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.ByChoice(it, i)),
+			Message: fmt.Sprintf("launching %s, which %s %d%s", phrase.Pods(given[i]), phrase.OneOrMany(given[i], "serves", "serve"), own, r.ByChoice(it, i)),
 		}
 	}
 	if reason, ok := r.Obstacle(i, it, given); ok {
@@ -148,13 +147,13 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 		return model.Reason{Code: model.CodeNotInFull, Message: "it " + reasons.NotInFull}
 	}
 	if reason, short := r.Tightest(i, given); r.fellBack(it, out) && short < vector.BundlesOf([]*vector.Item{it}) {
-		reason.Message = "the gang goes by a later choice: " + reason.Message
+		reason.Message = "the gang uses a later choice: " + reason.Message
 		return reason
 	}
-	return model.Reason{Code: model.CodeNotNeeded, Message: "its pods would do, and none is needed for it"}
+	return model.Reason{Code: model.CodeNotNeeded, Message: "its pods could serve it, but none is needed"}
 }
 
-// fellBack reports whether the gang that an item is of was placed by a later choice.
+// fellBack reports whether the gang of an item is served by a later choice.
 func (r *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
 	owner, ok := r.Owner(it)
 	return ok &&
@@ -164,18 +163,11 @@ func (r *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
 		)
 }
 
-// waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
+// waitsStill reports whether some of an item, or of its gang or call, is not served.
 func (r *Reporter) waitsStill(it *vector.Item, out *search.Outcome) bool {
 	if at := slices.Index(r.Requests, it); at >= 0 {
 		return out.Unserved[at] > 0
 	}
 	return slices.ContainsFunc(out.Gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
 		slices.ContainsFunc(out.Claims, func(i int) bool { return slices.Contains(r.Claims[i].Items, it) })
-}
-
-func areLaunched(n int64) string {
-	if n == 1 {
-		return "1 pod is"
-	}
-	return fmt.Sprintf("%d pods are", n)
 }

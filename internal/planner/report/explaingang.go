@@ -8,14 +8,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gangLike explains the first gang in the order of planning that waits for the same, or one that is planned for beside
-// those that wait.
+// gangLike explains the first waiting gang, in the order of planning, that asks for the same bundles. If none waits, it
+// adds one to the snapshot.
 func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
 	p, given, out := a.decide(&s)
 	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
 	at, prefix := slices.IndexFunc(p.Gangs, same), ""
 	if at < 0 {
-		prefix = "no gang waits for it in the snapshot; if one did: "
+		prefix = "no gang in the snapshot is waiting for it; if one were: "
 		asked.ID = ""
 		s.Gangs = append(slices.Clone(s.Gangs), asked)
 		p, given, out = a.decide(&s)

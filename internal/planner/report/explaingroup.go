@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// group explains one group's size: its reasons, its pods, and what each demand finds in it. It reports false when
-// the snapshot has no such group.
+// group explains one group's size: its reasons, its pods, and how each demand relates to it. It reports false if the
+// snapshot has no such group.
 func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	i := slices.IndexFunc(p.Groups, func(g fleet.Group) bool { return g.Name == name })
@@ -58,7 +58,7 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	for _, c := range p.Claims {
 		about := c.Purpose
 		if about == search.OverREST {
-			about = "requests over REST" // those of owners are among them
+			about = "requests over REST" // includes the requests of owners
 		}
 		for _, it := range c.Items {
 			e.Details = append(
@@ -74,7 +74,7 @@ func counted(it *vector.Item) string {
 	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Request))
 }
 
-// podStates counts the group's pods by what they do.
+// podStates counts the group's pods by state.
 func (r *Reporter) podStates(i int) []model.Detail {
 	g := &r.Groups[i]
 	var busy, idle int64
@@ -109,7 +109,7 @@ func (r *Reporter) podStates(i int) []model.Detail {
 	return details
 }
 
-// pod explains why one pod stays or goes. It reports false when the snapshot has no such pod.
+// pod explains why one pod stays or stops. It reports false if the snapshot has no such pod.
 func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, _, out := a.decide(&s)
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
@@ -118,7 +118,7 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 		e.Details = append(e.Details, p.podDetails(at, &out)...)
 		return e, true
 	}
-	// Those that count for nothing are not in the fleet.
+	// The fleet leaves out nodes that do not count.
 	at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })
 	if at < 0 {
 		return model.Explanation{}, false
@@ -127,18 +127,18 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	case model.Leaving:
 		e.Reason = model.Reason{
 			Code:    model.PodLeaving,
-			Message: "it is drained or being deleted; it serves nothing and fills its group until it is gone",
+			Message: "it is draining or being deleted; it serves nothing, but counts toward its group's limits until it is gone",
 		}
 	case model.AllocationTimeout:
 		e.Reason = model.Reason{
 			Code:    model.PodGivenUp,
-			Message: "it did not join Ray in time and counts for nothing; others serve the demand",
+			Message: "it did not join Ray in time and does not count; other pods serve the demand",
 		}
 	default:
 		e.Reason = model.Reason{
 			Code: model.PodRemoved,
 			Message: fmt.Sprintf(
-				"the snapshot has no worker group %q, so the pod is left out of the plan: no demand is placed on it, and it is not stopped",
+				"the snapshot has no worker group %q, so the plan ignores the pod: it places no demand on it and does not stop it",
 				n.Group,
 			),
 		}
@@ -160,7 +160,7 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 		if !n.Since.IsZero() && n.Since.Before(r.TakenAt) {
 			text += ", for " + phrase.Span(r.TakenAt.Sub(n.Since).Seconds())
 		}
-		return model.Reason{Code: model.PodPending, Message: text + "; it counts as what its group brings"}
+		return model.Reason{Code: model.PodPending, Message: text + "; it counts with its group's resources"}
 	case out.IsHeldOver(at):
 		return model.Reason{
 			Code:    model.CodeHeldOver,
@@ -171,8 +171,8 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 			Code:    model.PodIdle,
 			Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out)),
 		}
-	case slices.Equal(n.Free, n.Shape.Total): // one that has just joined, or work that asks for nothing
-		return model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}
+	case slices.Equal(n.Free, n.Shape.Total): // either it has just joined, or its work requires no resources
+		return model.Reason{Code: model.PodBusy, Message: "all of its resources are free, but Ray does not report it as idle"}
 	}
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
@@ -194,11 +194,11 @@ func (r *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 			details,
 			model.Detail{
 				About:  "demand",
-				Reason: model.Reason{Code: model.FateServed, Message: "requests over REST have their place here until then"},
+				Reason: model.Reason{Code: model.DispositionServed, Message: "REST requests are placed here until then"},
 			},
 		)
 	} else if out.Used[at] {
-		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.FateServed, Message: "some of what waits has its place here"}})
+		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.DispositionServed, Message: "some waiting demand is placed here"}})
 	}
 	return details
 }

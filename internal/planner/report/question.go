@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with
-// ErrBrokenOff; a nil stop never ends it. It fails with ErrQuestion, and with an *UnknownError.
+// Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
+// closed; a nil stop is never closed. It also returns ErrQuestion, and *UnknownError.
 func Explain(
 	stop <-chan struct{},
 	s model.Snapshot,
@@ -53,7 +53,7 @@ func (a asker) answer(s model.Snapshot, q model.Question) (model.Explanation, er
 	return cutToMost(e), nil
 }
 
-// explain answers a question by name. It reports false when the snapshot has nothing of that name.
+// explain answers a question about a named object. It reports false if the snapshot has no such object.
 func (a asker) explain(s model.Snapshot, about model.UnknownError) (model.Explanation, bool) {
 	switch about.Kind {
 	case "group":
@@ -66,19 +66,20 @@ func (a asker) explain(s model.Snapshot, about model.UnknownError) (model.Explan
 	return a.request(s, about.Name)
 }
 
-// mostDetails bounds the details of an answer: thousands of shapes times a hundred groups are read by nobody.
+// mostDetails bounds the details of an answer. Nobody reads a detail for each of thousands of shapes and a hundred
+// groups.
 const mostDetails = 1000
 
 func cutToMost(e model.Explanation) model.Explanation {
 	if n := len(e.Details); n > mostDetails {
 		e.Details = e.Details[:mostDetails]
-		e.Message += fmt.Sprintf("; told below of the first %d of %d", mostDetails, n)
+		e.Message += fmt.Sprintf("; details cover the first %d of %d", mostDetails, n)
 	}
 	return e
 }
 
-// gang explains what becomes of one placement group, and what each group has to do with each of its bundles. It reports
-// false when no gang of that id waits in the snapshot.
+// gang explains one placement group, and how each group relates to each of its bundles. It reports false if no gang
+// with that ID is waiting in the snapshot.
 func (a asker) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	at := slices.IndexFunc(p.Gangs, func(g *fleet.Gang) bool { return g.ID == id })
@@ -105,8 +106,7 @@ func (r *Reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome
 	return e
 }
 
-// request explains what becomes of an owned request, or of what has no owner. It reports false when nothing is asked
-// for by that name.
+// request explains an owned request, or the request without an owner. It reports false if there is no such request.
 func (a asker) request(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	if at := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == name }); at >= 0 {
@@ -118,7 +118,7 @@ func (a asker) request(s model.Snapshot, name string) (model.Explanation, bool) 
 	return p.explainPlain(given, &out), true
 }
 
-// explainOwned says what becomes of a request as its status does, and why each group serves its bundles or not.
+// explainOwned explains a request as its status does, and why each group serves its bundles or does not.
 func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *search.Outcome) model.Explanation {
 	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
 	for _, row := range r.Report(given, *out).Requests {
@@ -126,7 +126,7 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 			e.Reason = model.Reason{
 				Code: row.Reason.Code,
 				Message: fmt.Sprintf(
-					"%s: %d of %d bundles are served, %d wait: %s",
+					"%s: %d of %d bundles served, %d waiting: %s",
 					row.State,
 					row.Served,
 					row.Asked,
@@ -140,7 +140,7 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 					model.Detail{
 						About: "pods of group " + g.Name,
 						Reason: model.Reason{
-							Code:    model.FateServed,
+							Code:    model.DispositionServed,
 							Message: fmt.Sprintf("%d serve it, %d of them on their way", g.Pods, g.Waiting),
 						},
 					},
@@ -152,7 +152,7 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 	for i, it := range items {
 		for _, c := range r.Claims {
 			if at := slices.IndexFunc(c.Items, func(planned *vector.Item) bool { return planned.Key == it.Key }); at >= 0 {
-				items[i] = c.Items[at] // what the plan made of it, together with equal bundles of others
+				items[i] = c.Items[at] // the plan serves it together with equal bundles of others
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 	return e
 }
 
-// explainPlain explains what has no owner; over REST it is planned together with what owners ask for.
+// explainPlain explains the request without an owner. Over REST, it is planned together with the requests of owners.
 func (r *Reporter) explainPlain(given []int64, out *search.Outcome) model.Explanation {
 	byItem, unmet := dispositions(out), r.unmetReasons(given, out)
 	var all model.DemandSummary
@@ -184,7 +184,7 @@ func (r *Reporter) explainPlain(given []int64, out *search.Outcome) model.Explan
 	return e
 }
 
-// itemDetails says of each group what it has to do with each item.
+// itemDetails explains how each group relates to each item.
 func (r *Reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	var details []model.Detail
 	for _, it := range items {

@@ -1,5 +1,5 @@
-// Package report writes a decision down: as a Plan with its summaries and request rows, and as answers to questions
-// about it. It decides nothing; the sentences come from package reasons.
+// Package report turns a decision into a Plan, with its summaries and request rows, and answers questions about it. It
+// must not decide anything or invent sentences: they come from package reasons.
 package report
 
 import (
@@ -14,13 +14,13 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Reporter writes a decision down: as a plan, and as answers to questions about it.
+// Reporter reports one decision: as a plan, and as answers to questions.
 type Reporter struct{ *reasons.Writer }
 
 // New returns a reporter of a decision.
 func New(p *search.Search) *Reporter { return &Reporter{reasons.New(p)} }
 
-// Report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
+// Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
 func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 	plan := model.Plan{
 		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
@@ -53,7 +53,7 @@ func (r *Reporter) row(i int, given []int64, out *search.Outcome) model.GroupPla
 	}
 }
 
-// stoppedPods counts the pods that a group gives up, whole replicas where it stops any host of one.
+// stoppedPods counts the pods that a group loses. Stopping one host stops its whole replica.
 func (r *Reporter) stoppedPods(i int) int64 {
 	hosts := r.Groups[i].Hosts
 	if hosts == 1 {
@@ -92,7 +92,7 @@ func (r *Reporter) terminations() []model.Termination {
 	return stops
 }
 
-// unmetReasons says why what is not served is not: requests and claims by their place, gangs by their number.
+// unmetReasons explains unserved demand: requests and claims by index, gangs by number.
 type unmetReasons struct {
 	requests []model.Reason
 	gangs    map[int]*model.Reason
@@ -129,8 +129,8 @@ func (r *Reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons
 	return unmet
 }
 
-// claimReasons says of each bundle of a call why it is not served. Each has its own reason; one that could be had but
-// for others of a call from within Ray, of which Ray has all or nothing, names the other that stands in the way.
+// claimReasons explains, for each bundle of a call, why it is not served. Ray serves a call from within Ray as a whole
+// or not at all, so a bundle that could be served alone names the other bundle that prevents it.
 func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 	reasons := make([]model.Reason, len(c.Items))
 	blocked := -1
@@ -148,7 +148,7 @@ func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 			reasons[k] = model.Reason{
 				Code: model.Impossible,
 				Message: fmt.Sprintf(
-					"with %s of the same call, all at once: %s",
+					"must be served together with %s of the same call: %s",
 					phrase.Describe(c.Items[blocked].Request),
 					reasons[blocked].Message,
 				),
@@ -198,7 +198,7 @@ func (r *Reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unm
 	}
 }
 
-// price adds up what is launched; it is known only when every launched group has a price.
+// price adds up the prices of launched pods. It is known only if every launched group has a price.
 func (r *Reporter) price(given []int64) *float64 {
 	var total float64
 	priced := false

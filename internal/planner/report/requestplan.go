@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// requestPlans says whose request is served by what: each kind's places (package search, assignment.go) are dealt out
-// in the order in which requests are assigned.
+// requestPlans reports what serves each request over REST. It assigns the placements of each kind (package search,
+// assignment.go) in the order in which requests are assigned.
 func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.RequestPlan {
 	if len(r.RestRequests) == 0 {
 		return nil
@@ -33,19 +33,19 @@ func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.Requ
 	return plans
 }
 
-// attribution deals out places.
+// attribution assigns placements to requests.
 type attribution struct {
 	*Reporter
 	places map[string][]placing.Placement
 }
 
-// of takes the next places for a request and says what becomes of it.
+// of takes the next placements for a request and reports its state.
 func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outcome) model.RequestPlan {
 	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
 	t := tally{Search: a.Search, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
 	var had int64
 	if s.AllOrNothing && !a.launchable(out) {
-		s.None() // it was to be had, and is not
+		s.None() // it was planned for, but cannot be served
 	}
 	for i, it := range s.Items {
 		plan.Asked += it.Request.Count
@@ -65,7 +65,7 @@ func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outco
 	return plan
 }
 
-// launchable reports whether what is planned for will be launched: now, or when caps on pods on their way allow it.
+// launchable reports whether the planned pods will be launched, now or when the in-flight caps allow it.
 func (r *Reporter) launchable(out *search.Outcome) bool {
 	return r.Held != nil || !slices.Contains(out.Claims, r.RestClaim)
 }
@@ -80,7 +80,8 @@ func (a *attribution) stateOf(
 	if missing > 0 && s.Unweighed &&
 		!slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
-			Message: "so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
+			Message: "too many requests come before this one to evaluate it; " +
+				"it is evaluated when there are fewer of them, or when they ask for fewer shapes"}
 	}
 	if missing > 0 {
 		return a.unmetState(s, missing, plan.Asked, given)
@@ -100,16 +101,16 @@ func (a *attribution) stateOf(
 	case t.planned > 0:
 		return raydemand.RequestWaiting, model.Reason{
 			Code:    model.CodeLaunch,
-			Message: "pods are launched for " + on(t.planned),
+			Message: "launching pods for " + on(t.planned),
 		}
 	}
 	return raydemand.RequestWaiting, model.Reason{
 		Code:    model.CodeOnTheWay,
-		Message: "pods that were asked for have not joined Ray yet, for " + on(plan.Waiting),
+		Message: "pods requested earlier have not joined Ray yet, for " + on(plan.Waiting),
 	}
 }
 
-// unmetState says why bundles of a request are not planned for. The code is that of unmet demand.
+// unmetState explains why bundles of a request are not planned for. The code is that of unmet demand.
 func (a *attribution) unmetState(
 	s *search.RestRequest,
 	missing, asked int64,
@@ -120,7 +121,7 @@ func (a *attribution) unmetState(
 		rest = s.Requests
 	}
 	items := a.Items(rest)
-	// What is impossible goes first: nobody can wait for it.
+	// Report the impossible bundles first: waiting does not help them.
 	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.Possible(x), a.Possible(y)) })
 	reason := a.UnmetReason(items, given, "")
 	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
@@ -134,16 +135,16 @@ func (a *attribution) unmetState(
 	return raydemand.RequestCapped, reason
 }
 
-// tally counts what one request takes.
+// tally counts what one request uses.
 type tally struct {
 	*search.Search
 	joined, waiting, planned int64
 	groups                   map[int]*model.RequestGroup
-	seen                     map[int]bool // nodes
+	seen                     map[int]bool // nodes by number
 	pods                     []string
 }
 
-// take takes n bundles from the first places and returns those that have some left.
+// take takes n bundles from the first placements and returns the placements with bundles left.
 func (t *tally) take(from []placing.Placement, n int64) []placing.Placement {
 	for n > 0 && len(from) > 0 {
 		at := &from[0]
@@ -201,8 +202,8 @@ func (t *tally) add(at *placing.Placement, first, end, bundles int64) {
 	}
 }
 
-// rows are the groups by name. Of pods without a name there are no more than are planned and missing: a request with
-// bundles of several kinds meets the same one more than once.
+// rows returns the groups by name. A request with several kinds of bundles may count a pod without a name more than
+// once, so rows limits those pods to the number that is planned or missing.
 func (t *tally) rows(given []int64) []model.RequestGroup {
 	var rows []model.RequestGroup
 	for i, g := range t.groups {
@@ -223,13 +224,13 @@ func (t *tally) rows(given []int64) []model.RequestGroup {
 	return rows
 }
 
-// names are the first of the pods by name.
+// names returns the first pods by name.
 func (t *tally) names() []string {
 	slices.Sort(t.pods)
 	return t.pods[:min(len(t.pods), model.MaxRequestPods)]
 }
 
-// beyondPlans lists the requests that are too many.
+// beyondPlans reports the requests that exceed the bounds of a plan.
 func (r *Reporter) beyondPlans() []model.RequestPlan {
 	plans := make([]model.RequestPlan, 0, len(r.Beyond))
 	for _, of := range r.Beyond {
@@ -240,8 +241,8 @@ func (r *Reporter) beyondPlans() []model.RequestPlan {
 			State:    raydemand.RequestCapped,
 			Reason: model.Reason{Code: raydemand.CodeTooMany,
 				Message: fmt.Sprintf(
-					"a plan takes in %d requests of owners with %d shapes together, shared fairly by owners; "+
-						"this one, of %s, comes after those of its owner that have a higher priority, are satisfied or are older",
+					"a plan takes at most %d requests of owners with at most %d shapes in total, shared fairly among owners; "+
+						"this request, with %s, comes after those of its owner that have a higher priority, are satisfied, or are older",
 					search.MaxOwned,
 					search.MaxOwnedShapes,
 					phrase.Plural(int64(len(of.Requests)), "shape"),

@@ -27,7 +27,7 @@ func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
 		t.Errorf("a is %s (%s), want what could not be had capped", got.State, got.Reason.Code)
 	}
-	const sentence = "weighing them was cut short"
+	const sentence = "too many requests come before this one"
 	if got := plans[1]; got.State != raydemand.RequestCapped || got.Reason.Code != raydemand.CodeTooMany || !strings.Contains(got.Reason.Message, sentence) {
 		t.Errorf("b is %s (%s): %s", got.State, got.Reason.Code, got.Reason.Message)
 	}

@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// disposition is what waits of one item, for pods asked for earlier and for pods that this plan launches.
+// disposition counts the bundles of one item that wait for pods requested earlier, and for pods that this plan
+// launches.
 type disposition struct {
 	waiting, launching int64
 	since              time.Time
@@ -36,7 +37,7 @@ func dispositions(o *search.Outcome) map[*vector.Item]*disposition {
 	return byItem
 }
 
-// summarize accounts for all demand. It is called when the reasons of what is not served are known.
+// summarize accounts for all demand. Call it after unmetReasons.
 func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.DemandSummary {
 	byItem := dispositions(out)
 	all := make([]model.DemandSummary, 0, len(r.Requests)+len(r.Gangs))
@@ -46,7 +47,7 @@ func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.D
 	for _, g := range r.Gangs {
 		all = append(all, gangSummary(g, byItem, unmet.gangs[g.Number]))
 	}
-	known := map[string]int{} // what is admitted of requests over REST, by kind
+	known := map[string]int{} // index of the admitted REST requests, by kind
 	for i, c := range r.Claims {
 		reasons := unmet.claims[i]
 		left := out.LeftOf(i, c)
@@ -68,7 +69,7 @@ func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.D
 	return all
 }
 
-// reasonAt is one of the reasons of a claim, which has none when it is served.
+// reasonAt returns the k-th reason of a claim. A claim that is served has none.
 func reasonAt(reasons []model.Reason, k int) model.Reason {
 	if reasons == nil {
 		return model.Reason{}
@@ -101,7 +102,7 @@ func summaryOf(
 	return d
 }
 
-// gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
+// gangSummary counts a gang with the last of its bundles, because it starts when all of them have a place.
 func gangSummary(g *fleet.Gang, byItem map[*vector.Item]*disposition, unmet *model.Reason) model.DemandSummary {
 	d := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if unmet != nil {

@@ -13,7 +13,7 @@ import (
 type builder struct {
 	file     string
 	snapshot *model.Snapshot
-	nodes    []pendingNode // waiting for all groups to be known
+	nodes    []pendingNode // nodes to complete after all groups are known
 }
 
 func (b *builder) read(e entry) error {

@@ -28,7 +28,7 @@ func (b *builder) demand(r *reader) {
 	}
 }
 
-// times reads "8 ×" before a bundle; without it there is one.
+// times reads "8 ×" before a bundle. The default is 1.
 func (r *reader) times() int64 {
 	if r.peek() == "{" {
 		return 1
@@ -59,7 +59,7 @@ func (r *reader) request() raydemand.Request {
 	return q
 }
 
-// requirement reads what is asked of each GPU.
+// requirement reads what a request requires of each GPU.
 func (r *reader) requirement() *raydemand.SliceRequirement {
 	w := &raydemand.SliceRequirement{}
 	r.fields("a requirement such as {memory: 4Gi, isolation: hardware}", map[string]func(){
@@ -70,7 +70,7 @@ func (r *reader) requirement() *raydemand.SliceRequirement {
 	return w
 }
 
-// gang reads [id ID] STRATEGY [topology LABEL], its bundles, and alternatives behind "or".
+// gang reads [id ID] STRATEGY [topology LABEL], its bundles, and alternatives after "or".
 func (r *reader) gang() raydemand.Gang {
 	var g raydemand.Gang
 	r.about = "gang"
@@ -99,10 +99,10 @@ func (r *reader) gang() raydemand.Gang {
 	return g
 }
 
-// mostBundles bounds a gang, so that a slip of the finger does not fill the memory.
+// mostBundles limits a gang, so that a typing error does not use up the memory.
 const mostBundles = 100_000
 
-// bundles reads 2 × {CPU: 1} [on {zone: a}] + …. Where one bundle has a selector, all have one.
+// bundles reads 2 × {CPU: 1} [on {zone: a}] + …. If one bundle has a selector, all of them have one.
 func (r *reader) bundles() ([]raydemand.Bundle, []raydemand.Selector) {
 	var bundles []raydemand.Bundle
 	var selectors []raydemand.Selector
@@ -126,7 +126,7 @@ func (r *reader) bundles() ([]raydemand.Bundle, []raydemand.Selector) {
 	return bundles, selectors
 }
 
-// nothing stands for the requests of an owned request that has none.
+// nothing stands for the requests of an owned request without any.
 const (
 	nothing   = "nothing"
 	ownedWant = "by, priority, since, satisfied, all-or-nothing, the requests, or nothing in their place"

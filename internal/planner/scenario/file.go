@@ -14,15 +14,15 @@ type File struct {
 	lines     []string
 }
 
-// Scenario is one snapshot with the plan that it must have. Its policy is Snapshot.Policy.
+// Scenario is one snapshot and the plan that it must result in. Its policy is Snapshot.Policy.
 type Scenario struct {
 	Name string
 	// Line is the number of its first line.
 	Line     int
 	Snapshot model.Snapshot
-	// Want is the outcome as the file has it, one line each, without indentation.
+	// Want is the outcome in the file, one line each, without indentation.
 	Want []string
-	// end is the index of the first line behind the scenario, want that of its "want", or end where it has none.
+	// end is the index of the first line after the scenario, want that of its "want", or end if it has none.
 	want, end int
 }
 
@@ -41,7 +41,7 @@ var sections = []string{
 	sectionCluster, sectionPolicy, sectionGroups, sectionHead, sectionNodes, sectionDemand, sectionWant,
 }
 
-// Parse reads the text of a file. An error names the file, the line, what is there and what would be right.
+// Parse reads the text of a file. An error contains the file, the line, what is there, and what is expected.
 func Parse(name, text string) (*File, error) {
 	f := &File{lines: strings.Split(strings.TrimRight(text, "\n"), "\n")}
 	r := &fileReader{name: name, file: f, seen: map[string]int{}}
@@ -114,7 +114,7 @@ func (r *fileReader) read(number int, line string) error {
 	return nil
 }
 
-// begin ends the scenario above and starts another one.
+// begin ends the previous scenario and starts another one.
 func (r *fileReader) begin(number int, name string) error {
 	if err := r.finish(number); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *fileReader) finish(line int) error {
 		return nil
 	}
 	c := r.current
-	for c.end = line; c.end > 0; c.end-- { // blank lines and comments above the next scenario are not its own
+	for c.end = line; c.end > 0; c.end-- { // blank lines and comments above the next scenario do not belong to this one
 		if text := strings.TrimSpace(r.file.lines[c.end-1]); text != "" && text[0] != '#' {
 			break
 		}
@@ -181,8 +181,8 @@ func (r *fileReader) finish(line int) error {
 	return nil
 }
 
-// Rewrite returns the file's text with other outcomes, one for each scenario in the file's order. All else keeps its
-// bytes.
+// Rewrite returns the file's text with other outcomes, one for each scenario in the file's order. Everything else stays
+// the same.
 func (f *File) Rewrite(outcomes [][]string) string {
 	var lines []string
 	from := 0

@@ -36,10 +36,10 @@ func Format(name string, s *model.Snapshot, outcome []string) string {
 
 const (
 	indent = 10  // the column where entries start, counted from 0
-	width  = 120 // no line is longer, unless one word is
+	width  = 120 // the longest line, unless a single word is longer
 )
 
-// section writes entries below one another, the first beside the section's name.
+// section writes entries below one another, the first one next to the section's name.
 func section(name string, entries []string) []string {
 	var lines []string
 	for i, e := range entries {
@@ -69,8 +69,8 @@ func wrap(head, text string) []string {
 	return append(lines, line)
 }
 
-// pieces splits a text where a line may break: at single spaces, because a line break stands for one, outside of short
-// braces. A piece does not start like a comment.
+// pieces splits a text where a line may break: at single spaces outside of short braces, because a line break stands
+// for one space. A piece never starts like a comment.
 func pieces(text string) []string {
 	var all []string
 	from := 0
@@ -85,8 +85,7 @@ func pieces(text string) []string {
 	return append(all, text[from:])
 }
 
-// shortBraces is how far the } that belongs to the { at the start of text is away; 0 where that is too far to keep both
-// on one line.
+// shortBraces returns the distance from the { at the start of text to its }, or 0 if that is too far for one line.
 func shortBraces(text string) int {
 	const most = 70
 	depth := 0
@@ -116,7 +115,7 @@ type words []string
 
 func (w *words) add(parts ...string) { *w = append(*w, parts...) }
 
-// when adds the parts where the condition holds.
+// when adds the parts if the condition holds.
 func (w *words) when(holds bool, parts ...string) {
 	if holds {
 		w.add(parts...)
@@ -309,7 +308,7 @@ func nodeText(s *model.Snapshot, n *model.Node) string {
 	return w.String()
 }
 
-// same is exact, because nothing said of resources and no resources are not the same.
+// same is exact: nil resources are unknown, empty ones are none.
 func same(a, b raydemand.Bundle) bool { return (a == nil) == (b == nil) && maps.Equal(a, b) }
 
 func bundleText(b raydemand.Bundle) string {
@@ -320,7 +319,7 @@ func bundleText(b raydemand.Bundle) string {
 	return braces(w)
 }
 
-// amountText writes memory with a unit where it is a whole number of it.
+// amountText writes memory with a unit if it is a whole number of units.
 func amountText(name string, a raydemand.Amount) string {
 	if strings.Contains(name, "memory") {
 		for _, u := range memoryUnits {
@@ -344,7 +343,7 @@ func braces(parts words) string { return "{" + strings.Join(parts, ", ") + "}" }
 
 func numberText(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// fractionText writes sevenths, which is how MIG divides the compute of a card, as fractions.
+// fractionText writes sevenths as fractions, because MIG divides the compute of a card into sevenths.
 func fractionText(f float64) string {
 	for n := 1; n < 7; n++ {
 		if f == float64(n)/7 {

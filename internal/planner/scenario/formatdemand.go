@@ -74,8 +74,7 @@ func gangText(g *raydemand.Gang) string {
 	return w.String()
 }
 
-// bundlesText counts equal neighbours. Where none of the selectors asks for anything, empty ones show that they are
-// there.
+// bundlesText counts equal neighbors. If all selectors are empty, it writes them to show that they exist.
 func bundlesText(bundles []raydemand.Bundle, selectors []raydemand.Selector) string {
 	asks := slices.ContainsFunc(selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 	var parts []string

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// group reads NAME {resources} MIN..MAX and attributes. Without a maximum nothing bounds the group.
+// group reads NAME {resources} MIN..MAX and attributes. Without a maximum, the group has no limit.
 func (b *builder) group(r *reader) {
 	g := model.Group{Name: r.text("a worker group's name"), NumOfHosts: 1}
 	r.about = "group " + g.Name
@@ -82,7 +82,7 @@ func (r *reader) fields(want string, read map[string]func()) {
 	})
 }
 
-// fraction reads a number, or two with a stroke between them such as 3/7.
+// fraction reads a number, or two numbers with a slash, such as 3/7.
 func (r *reader) fraction(what string) float64 {
 	upper, lower, stroke := strings.Cut(r.peek(), "/")
 	if !stroke {
@@ -107,7 +107,7 @@ func (r *reader) mebibytes() int64 {
 	return n
 }
 
-// pool reads a pool of nodes that the group's pods can land on.
+// pool reads a pool of nodes that the group's pods can be scheduled on.
 func (r *reader) pool() model.GroupPool {
 	p := model.GroupPool{Name: r.text("a pool's name")}
 	r.fields("a pool such as {pods: 4, resource: nvidia.com/gpu, units: 1}", map[string]func(){
@@ -121,7 +121,7 @@ func (r *reader) pool() model.GroupPool {
 	return p
 }
 
-// shares reads {cpu: 4000/128000}: what one pod takes of what the pool has.
+// shares reads {cpu: 4000/128000}: the amount of one pod and the amount of the pool.
 func (r *reader) shares() []model.PoolShare {
 	var shares []model.PoolShare
 	r.object("shares such as {cpu: 4000/128000}", func(name string) {
@@ -137,7 +137,7 @@ func (r *reader) shares() []model.PoolShare {
 	return shares
 }
 
-// cards reads the cards of a pool as they are cut.
+// cards reads the cards of a pool in their current layout.
 func (r *reader) cards() nodegpu.CutCards {
 	var c nodegpu.CutCards
 	r.fields(`cards such as {product: "A100 40GB", count: 4}`, map[string]func(){

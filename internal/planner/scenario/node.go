@@ -8,13 +8,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// pendingNode is a node as it was read: what is nil follows from its group.
+// pendingNode is a node as written in the file. What is nil follows from its group.
 type pendingNode struct {
 	node        model.Node
 	total, free raydemand.Bundle
 	labels      map[string]string
 	isHead      bool
-	// unreported: Ray says nothing of what the node has; freeUnknown: nothing of what is free on it.
+	// unreported: Ray reports no resources of the node. freeUnknown: Ray does not report what is free on it.
 	unreported, freeUnknown bool
 	entry                   entry
 }
@@ -40,7 +40,7 @@ func (b *builder) node(r *reader, e entry) {
 	b.rest(r, e, p)
 }
 
-// headGroup is the group's name of a head that says no other.
+// headGroup is the default group name of a head.
 const headGroup = "headgroup"
 
 // head reads STATE [{total}] and attributes.
@@ -97,7 +97,7 @@ func (p *pendingNode) readFree(r *reader) {
 	p.free = r.bundle()
 }
 
-// resolve fills in what nodes leave to their groups. It fails where there is no such group to go by.
+// resolve sets what nodes take from their groups. It returns an error if the group does not exist.
 func (b *builder) resolve() error {
 	if b.snapshot.Groups == nil {
 		b.snapshot.Groups = []model.Group{}
@@ -129,7 +129,7 @@ func (b *builder) resolve() error {
 	return nil
 }
 
-// fromGroup is what a node has when it does not say otherwise: one that has joined has all that its group brings.
+// fromGroup returns the defaults of a node. A node that has joined has all resources of its group.
 func fromGroup(n model.Node, group *model.Group) (raydemand.Bundle, map[string]string) {
 	if !joined(n.State) || group == nil || n.Resources != nil {
 		return nil, nil

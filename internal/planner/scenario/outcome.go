@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// Outcome writes what a plan decides, one line for each group's reason, each pod that has to go, each demand that is
-// not served, each owned request and each finding, with codes and sentences.
+// Outcome writes the decisions of a plan, with codes and sentences: one line for each group's reason, each pod to stop,
+// each unserved demand, each owned request and each finding.
 func Outcome(p *model.Plan) []string {
 	var lines []string
 	for i := range p.Groups {
@@ -52,7 +52,7 @@ func Outcome(p *model.Plan) []string {
 	return lines
 }
 
-// groupOutcome writes the group's size beside its first reason.
+// groupOutcome writes the group's size next to its first reason.
 func groupOutcome(g *model.GroupPlan) []string {
 	size := fmt.Sprintf("%s stays %d", quote(g.Name), g.Current)
 	if g.Current != g.Desired {

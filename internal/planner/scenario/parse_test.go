@@ -151,7 +151,7 @@ func TestABadLineIsReportedWithFileLineAndWhatWouldBeRight(t *testing.T) {
 		{"groups    a {} 0..1 price x", `s.txt:2: group a: price "x": want a number from 0`},
 		{"groups    a {} 0..1 price 1 price 2", "s.txt:2: group a: price is there twice: want it once"},
 		{"groups    a {} 0..1 gpu {compute: 1/0}", `s.txt:2: group a: compute "1/0": want a number such as 0.5 or 3/7`},
-		{"groups    a {} 0..1 closed \"x", `s.txt:2: "x: want a quote " at the end of the text`},
+		{"groups    a {} 0..1 closed \"x", `s.txt:2: "x: want a closing quote "`},
 		{"groups    a {} 0..1 gpu {size: 1}",
 			"s.txt:2: group a: size: want blocks, compute, isolation, kind, memory, product or profile"},
 		{"cluster   idle-timeout 60", `s.txt:2: cluster: idle-timeout "60": want seconds such as 30s`},

@@ -9,10 +9,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// reader takes one entry apart. The first problem stays; after it every method returns a zero value.
+// reader parses one entry. It keeps the first problem; after that, every method returns a zero value.
 type reader struct {
 	tokens []token
-	about  string // what the entry describes: "group a100"
+	about  string // the object that the entry describes: "group a100"
 	err    error
 }
 
@@ -25,7 +25,7 @@ func (r *reader) fail(format string, arguments ...any) {
 
 func (r *reader) done() bool { return len(r.tokens) == 0 }
 
-// peek returns the next token as it was written, without its quotes.
+// peek returns the next token as written, without its quotes.
 func (r *reader) peek() string {
 	if r.done() {
 		return ""
@@ -36,7 +36,7 @@ func (r *reader) peek() string {
 	return r.tokens[0].text + ":"
 }
 
-// accept takes the next token where it is this word or mark.
+// accept takes the next token if it is this word or mark.
 func (r *reader) accept(text string) bool {
 	if r.done() || r.tokens[0].kind == quoted || r.tokens[0].kind == key || r.tokens[0].text != text {
 		return false
@@ -45,7 +45,7 @@ func (r *reader) accept(text string) bool {
 	return true
 }
 
-// text takes a word or a quoted text; want says what it is.
+// text takes a word or a quoted text; want describes it.
 func (r *reader) text(want string) string {
 	switch {
 	case r.done():

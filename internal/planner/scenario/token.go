@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// token is a word, a quoted text, a key with its colon, or one of { } [ ] and the comma.
+// token is a word, a quoted text, a key with its colon, a comma, or one of { } [ ].
 type token struct {
 	text string
 	kind tokenKind
@@ -43,11 +43,11 @@ func next(text string) (token, string, error) {
 	if text[0] == '"' {
 		prefix, err := strconv.QuotedPrefix(text)
 		if err != nil {
-			return token{}, "", fmt.Errorf(`%s: want a quote " at the end of the text`, text)
+			return token{}, "", fmt.Errorf(`%s: want a closing quote "`, text)
 		}
 		content, err := strconv.Unquote(prefix)
 		if err != nil {
-			return token{}, "", fmt.Errorf(`%s: want a text in quotes as Go writes it`, prefix)
+			return token{}, "", fmt.Errorf(`%s: want a quoted text in Go syntax`, prefix)
 		}
 		if rest, isKey := strings.CutPrefix(text[len(prefix):], ":"); isKey {
 			return token{content, key}, rest, nil
@@ -64,7 +64,7 @@ func next(text string) (token, string, error) {
 	return token{text[:end], word}, text[end:], nil
 }
 
-// quote writes a word as it is, and all else in quotes.
+// quote returns a word unchanged, and everything else in quotes.
 func quote(text string) string {
 	plain := text != "" && !strings.ContainsAny(text, " \"#\\"+marks) && !strings.HasSuffix(text, ":") &&
 		strconv.Quote(text) == `"`+text+`"`

@@ -7,27 +7,27 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Bounds on how often it is tried whether requests can be had together. A try places all of them once; work counts
-// looks of one item at one node class, as that of a search does. What is left when they are spent is admitted one by
-// one (eachFrom).
+// Bounds on the number of trials that test whether requests can be served together. A trial places all of them once;
+// work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is admitted
+// one by one (eachFrom).
 const (
 	minAdmissions = 8
 	maxAdmissions = 512
 	admissionWork = 8 * maxWork
-	// lastAdmissions are kept for finding how much of what was admitted one by one can be had together.
+	// lastAdmissions are reserved for finding how much of what was admitted one by one can be served together.
 	lastAdmissions = 12
 )
 
-// admitting finds how much of the requests over REST can be had, in the order in which they are served.
+// admitting finds how much of the REST requests can be served, in the order in which they are served.
 type admitting struct {
 	*Search
 	tries int
-	// full are the kinds of bundles of which not a single one more can be had: there is never more room than before.
-	// Nothing is noted of what was not weighed to its end.
+	// full are the kinds of bundles of which not even one more can be served: there is never more room later than
+	// earlier. It records only completed trials.
 	full map[string]bool
-	// failed are requests that want all or nothing and cannot be had.
+	// failed are all-or-nothing requests that cannot be served.
 	failed map[string]bool
-	// eachWork bounds the looks while they are admitted one by one.
+	// eachWork limits the looks of one-by-one admission.
 	eachWork int64
 }
 
@@ -43,9 +43,9 @@ func (p *Search) newAdmitting() *admitting {
 
 // admitAll decides how much of each request is planned for:
 //
-//	while all of the next requests can be had, they are
-//	of the first that cannot be had whole: nothing if it wants all or nothing, else as many bundles of each kind as can be had
-//	and so on with those behind it, which may be smaller or ask for something else
+//	while all of the next requests can be served, they are
+//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as possible
+//	and so on with the requests after it, which may be smaller or ask for something else
 func (a *admitting) admitAll() {
 	a.none()
 	at := 0
@@ -55,7 +55,7 @@ func (a *admitting) admitAll() {
 		}
 		at += a.whole(at)
 		if at < len(a.RestRequests) && !a.part(&a.RestRequests[at]) {
-			break // it was not weighed to its end
+			break // the evaluation did not finish
 		}
 	}
 	if at < len(a.RestRequests) {
@@ -76,7 +76,7 @@ func (p *Search) admissions() int {
 	return min(max(admissionWork/work, minAdmissions), maxAdmissions)
 }
 
-// fits reports whether all that is planned for now can be had, placed as a round does.
+// fits reports whether everything that is planned for now can be served, placed as a round does.
 func (a *admitting) fits() bool {
 	if a.tries == 0 {
 		return false
@@ -88,7 +88,7 @@ func (a *admitting) fits() bool {
 	return a.placeClaim(l, a.Claims[a.RestClaim], none, &out) == nil
 }
 
-// before places what comes before the requests, as a round does.
+// before places the demand that comes before the requests, as a round does.
 func (a *admitting) before(none []int64) (*placing.Ledger, Outcome) {
 	l := a.Open(a.Base, none)
 	l.How = placing.Fullest
@@ -100,14 +100,14 @@ func (a *admitting) before(none []int64) (*placing.Ledger, Outcome) {
 	return l, out
 }
 
-// claimLedger is the ledger that the requests are placed on after that.
+// claimLedger returns the ledger that the requests are placed on after that.
 func (a *admitting) claimLedger() *placing.Ledger {
 	none := make([]int64, len(a.Groups))
 	l, _ := a.before(none)
 	return a.claimOn(l, none)
 }
 
-// whole plans for as many requests as can be had whole, from one on, and returns how many.
+// whole plans for as many whole requests as can be served, starting at one, and returns their number.
 func (a *admitting) whole(from int) int {
 	rest := a.RestRequests[from:]
 	n, growing := 0, true
@@ -133,8 +133,8 @@ func (a *admitting) whole(from int) int {
 	return n
 }
 
-// part plans for what can be had of a request that cannot be had whole. It returns false where the tries are spent
-// before that is known: what is planned for then can be had, and more of it perhaps.
+// part plans for the part that can be served of a request that cannot be served whole. It returns false if the trials
+// ended first: then what is planned for can be served, and perhaps more of it.
 func (a *admitting) part(s *RestRequest) bool {
 	if a.tries == 0 {
 		return false
@@ -167,7 +167,7 @@ func (a *admitting) part(s *RestRequest) bool {
 	return true
 }
 
-// hopeless reports whether it is known already that nothing of a request can be had.
+// hopeless reports whether it is already known that nothing of a request can be served.
 func (a *admitting) hopeless(s *RestRequest) bool {
 	full := func(it *vector.Item) bool { return a.full[it.Key] }
 	if s.AllOrNothing {
@@ -176,15 +176,15 @@ func (a *admitting) hopeless(s *RestRequest) bool {
 	return !slices.ContainsFunc(s.Items, func(it *vector.Item) bool { return !full(it) })
 }
 
-// Where requests are so many that trying all of them together, again and again, would take too long, the rest is
-// admitted one by one: each as far as it finds room beside those before it, which are not moved any more. That takes
-// one look at each. How much of it can be had when all is placed together, as a plan does, is found last.
+// If there are so many requests that repeated trials of all of them together would take too long, the rest is admitted
+// one by one: each as far as it finds room next to those before it, which are not moved. That takes one look at each.
+// At the end, one search finds how much of it can be served when everything is placed together, as a plan does.
 
-// eachWork bounds the looks of one item at one node class while requests are admitted one by one.
+// eachWork limits the looks of one item at one node class during one-by-one admission.
 const eachWork = 4 * admissionWork
 
-// eachFrom admits the requests from one on, one by one, beside what is planned for already: a part of the first may be.
-// Those that the bound leaves are told as not weighed.
+// eachFrom admits the requests from one on, one by one, in addition to what is planned for: a part of the first may be.
+// Requests beyond the bound are marked as not evaluated.
 func (a *admitting) eachFrom(from int) {
 	rest := a.RestRequests[from:]
 	before := countsOf(rest)
@@ -241,8 +241,8 @@ func (a *admitting) one(l *placing.Ledger, s *RestRequest) *placing.Ledger {
 	return trial
 }
 
-// confirm keeps of what was admitted one by one the first requests that can be had together, and of the others what was
-// planned for before.
+// confirm keeps, of what was admitted one by one, the first requests that can be served together. Of the others it
+// keeps what was planned for before.
 func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
 	a.tries = lastAdmissions
 	if a.fits() {

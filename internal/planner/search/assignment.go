@@ -10,12 +10,12 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Which worker serves whose request over REST. On workers that have joined Ray all that is planned for is placed
-// together where all of it fits. Else what was satisfied before keeps its place, and the others have theirs in the
-// order in which they are served; what is left over waits for workers that are on their way. So nobody's request ceases
-// to be satisfied because another one grows.
+// Assignment decides which worker serves which REST request. If everything that is planned for fits together on workers
+// that have joined Ray, it is placed there. Otherwise requests that were satisfied before keep their place, then the
+// others get theirs in the order in which they are served, and the rest waits for workers on their way. So no request
+// stops being satisfied because another one grows.
 
-// AssignmentOrder lists the requests that were satisfied before, in the order in which they came to be, and then the
+// AssignmentOrder lists the requests that were satisfied before, in the order in which they were created, and then the
 // others in the order in which they are served.
 func (p *Search) AssignmentOrder() []*RestRequest {
 	all := make([]*RestRequest, len(p.RestRequests))
@@ -28,8 +28,8 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 	return all
 }
 
-// assign places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and
-// returns what finds no place.
+// assign places the planned part of the requests, each as a whole, on those of some nodes that have joined Ray. It
+// returns what has no place.
 func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
 	l := p.joinedLedger(classes)
 	if b := p.NewBatch(OverREST, p.restItems(), placing.Fullest); p.placed(l, b) {
@@ -51,7 +51,7 @@ func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
 }
 
-// joinedLedger opens a ledger on the nodes that have joined Ray; nothing can be launched on it.
+// joinedLedger opens a ledger on the nodes that have joined Ray. Nothing can be launched on it.
 func (p *Search) joinedLedger(classes []placing.NodeClass) *placing.Ledger {
 	joined := make([]placing.NodeClass, 0, len(classes))
 	for i := range classes {
@@ -70,7 +70,7 @@ func (p *Search) placed(l *placing.Ledger, b *placing.Batch) bool {
 	return b.Served()
 }
 
-// assignEach assigns one request after the other and returns, by kind of bundle, what is left of them.
+// assignEach assigns one request after the other and returns the rest by kind of bundle.
 func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
 	for _, s := range order {
@@ -96,8 +96,8 @@ func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	return left
 }
 
-// Assignments finds the places of each kind of bundle: those on nodes that have joined first, then those on the way,
-// then planned ones.
+// Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on their way, then on
+// planned ones.
 func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	settled := p.settledClasses()
 	l, left := p.assign(settled)
@@ -125,8 +125,8 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	return places
 }
 
-// settledClasses are the nodes that stay and what they have in total. Who is idle, and for how long, does not matter,
-// so that what serves a request is reported alike from one plan to the next.
+// settledClasses lists the nodes that stay, with their totals. It ignores which nodes are idle and for how long, so
+// that consecutive plans report the same assignments.
 func (p *Search) settledClasses() []placing.NodeClass {
 	classes := slices.Clone(p.totals)
 	for i := range classes {
@@ -140,7 +140,7 @@ func (p *Search) settledClasses() []placing.NodeClass {
 		if classes[i].Phase < fleet.OnTheWay {
 			classes[i].Phase = fleet.Running
 		}
-		slices.Sort(classes[i].Members) // nodes are numbered in the order of their names
+		slices.Sort(classes[i].Members) // nodes are numbered by name
 	}
 	classes = slices.DeleteFunc(classes, func(l placing.NodeClass) bool { return l.Count == 0 })
 	slices.SortStableFunc(classes, func(a, b placing.NodeClass) int {
@@ -159,7 +159,7 @@ func (p *Search) settledClasses() []placing.NodeClass {
 	return joinedClasses(classes)
 }
 
-// joinedClasses makes one node class of neighbors that are equal but for how long they have been idle.
+// joinedClasses merges adjacent node classes that differ only in how long they have been idle.
 func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	var all []placing.NodeClass
 	for _, l := range classes {
@@ -176,9 +176,8 @@ func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	return all
 }
 
-// keepUntilReplaced keeps idle workers that serve requests over REST now, where the plan counts on others in their
-// stead that have not joined Ray: what grows elsewhere may make another packing the better one, and until that is there
-// nothing is taken from anybody.
+// keepUntilReplaced keeps idle workers that serve REST requests now if the plan counts on other workers that have not
+// joined Ray. Growth elsewhere can make another packing better; until it is complete, no request loses its workers.
 func (p *Search) keepUntilReplaced(out *Outcome) {
 	if !p.mayLoseIdle(out) {
 		return
@@ -199,7 +198,7 @@ func (p *Search) keepUntilReplaced(out *Outcome) {
 	}
 }
 
-// mayLoseIdle reports whether requests over REST stand while some worker that the plan does not use has been idle for
+// mayLoseIdle reports whether there are REST requests while some worker that the plan does not use has been idle for
 // too long.
 func (p *Search) mayLoseIdle(out *Outcome) bool {
 	if len(p.RestRequests) == 0 {

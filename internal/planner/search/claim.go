@@ -11,16 +11,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// OverREST is the purpose of a call that was not made from within Ray.
+// OverREST is the purpose of a call that was made over REST, not from within Ray.
 const OverREST = "request_resources over REST"
 
 // Claim is one call of request_resources: the cluster keeps at least this much in total.
 type Claim struct {
 	Purpose string
 	Items   []*vector.Item
-	// Refused: a limit stands in its way, so it is not planned for.
+	// Refused: a limit prevents it, so it is not planned for.
 	Refused bool
-	// keeps are further bundles that nodes are kept for and none is launched for.
+	// keeps are additional bundles that keep nodes but launch none.
 	keeps []*vector.Item
 }
 
@@ -35,13 +35,13 @@ func (c *Claim) counts() []int64 {
 // RestRequest is one request over REST.
 type RestRequest struct {
 	raydemand.Owned
-	// Plain: the one without an owner; it is all or nothing, as Ray's is.
+	// Plain marks the request without an owner. It is all or nothing, like Ray's.
 	Plain bool
 	Items []*vector.Item
-	// Admitted counts the bundles of each item that are planned for; kinds are the items' places in Search.kinds.
+	// Admitted counts the planned bundles of each item; kinds are the items' indexes in Search.kinds.
 	Admitted []int64
 	kinds    []int
-	// Unweighed: weighing it was cut short, so what it does not have it might have had.
+	// Unweighed: its evaluation did not finish, so it could have been served more.
 	Unweighed bool
 }
 
@@ -66,7 +66,7 @@ func (s *RestRequest) Refused() []raydemand.Request {
 	return rest
 }
 
-// newRestRequests lists the requests over REST in the order in which they are served.
+// newRestRequests lists the REST requests in the order in which they are served.
 func newRestRequests(r *fleet.Fleet, s *model.Snapshot) (all []RestRequest) {
 	add := func(of raydemand.Owned, plain bool) {
 		made := RestRequest{Owned: of, Plain: plain, Items: r.Items(of.Requests)}
@@ -84,12 +84,12 @@ func newRestRequests(r *fleet.Fleet, s *model.Snapshot) (all []RestRequest) {
 	for _, of := range owned {
 		add(of, false)
 	}
-	// The plain request has no age: it goes before all of its priority.
+	// The plain request has no age: it comes before all others of its priority.
 	slices.SortStableFunc(all, func(a, b RestRequest) int { return cmp.Compare(b.Priority, a.Priority) })
 	return all
 }
 
-// addTo adds what is planned for of a share to the counts of kinds.
+// addTo adds the planned part of a request to the counts of kinds.
 func (s *RestRequest) addTo(counts []int64) {
 	for k, had := range s.Admitted {
 		at := s.kinds[k]

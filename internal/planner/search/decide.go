@@ -1,6 +1,6 @@
-// Package search finds the launches that serve the demand of one snapshot best: in which order demand is placed, which
-// preferences are tried and how plans are compared (preferences.go), and how much work all of it may take. It must not
-// write sentences: why a plan is as it is, packages reasons and report read from the Outcome.
+// Package search finds the launches that serve the demand of one snapshot best: the order in which demand is placed,
+// the preferences that are tried and how plans are compared (preferences.go), and the budget of work. It must not write
+// sentences: packages reasons and report explain a plan from its Outcome.
 package search
 
 import (
@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/placing"
 )
 
-// Decide makes the decision: the planning as it ended, the pods to launch by group, and what they serve. It panics with
-// brokenOff soon after stop is closed; nil never is.
+// Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
+// brokenOff soon after stop is closed; nil is never closed.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	within, beyond := withinBounds(s)
 	p = newSearch(fleet.New(within), within, policy)
@@ -48,7 +48,7 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	}
 	p.Costs = cost.New(r, policy.GPUForCPU, p.eachItem)
 	if !waiting {
-		return p // nobody asks what is free
+		return p // no one uses the free amounts
 	}
 	for i := range p.Base {
 		if p.Base[i].Phase == fleet.Overdue {

@@ -8,30 +8,30 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative
-// allow is carried out in steps. Which pods are launched in all is decided with no regard to these caps: they delay
-// launches and must not make them more expensive. A step then places all demand once more, in the order of planning,
-// with those pods to choose from and the caps as limits:
+// A plan with more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow
+// is carried out in steps. The choice of all pods to launch ignores these caps, because they delay launches and must
+// not make them more expensive. A step then places all demand once more, in the order of planning, with those pods to
+// choose from and the caps as limits:
 //
-//	minima, requests        as many as the caps allow
+//	minimums, requests      as many as the caps allow
 //	request_resources       in part, if the whole of it is planned
-//	gangs                   whole; one that the caps alone keep from its pods holds back what comes after it, so that nothing
-//	                        overtakes it for ever; one that is larger than a cap goes when nothing else counts under that cap
+//	gangs                   whole; one that only the caps delay also delays the demand after it, so that nothing overtakes
+//	                        it forever; one that is larger than a cap is launched when nothing else counts toward the cap
 
-// maxCapRounds bounds how many steps are joined into one. Nearly always the first uses a cap up; what it leaves may be
-// little enough for a next one only where several caps bind, or a cap is no multiple of a replica.
+// maxCapRounds limits how many steps are joined into one. Nearly always the first step uses up a cap. What is left can
+// be enough for another step only if several caps apply, or if a cap is not a multiple of a replica.
 const maxCapRounds = 8
 
-// ConservativeMode names the cap that is not the policy's.
+// ConservativeMode names the only cap that does not come from the policy.
 const ConservativeMode = "upscalingMode Conservative"
 
-// capped reports whether there is any cap on pods on their way.
+// capped reports whether any in-flight cap applies.
 func (p *Search) capped() bool {
 	return p.Policy.MaxInFlight > 0 ||
 		slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
 }
 
-// exceedsCaps reports whether launching more pods than are allowed on their way at once.
+// exceedsCaps reports whether launches exceed an in-flight cap.
 func (p *Search) exceedsCaps(given []int64) bool {
 	var all int64
 	exceeds := false
@@ -43,8 +43,8 @@ func (p *Search) exceedsCaps(given []int64) bool {
 	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)
 }
 
-// capInFlight cuts a plan down to what may be asked for now, and notes what is held back. A step is complete when the
-// plan that follows it, with its pods on their way, adds nothing: the next cycle makes that plan.
+// capInFlight reduces a plan to what may be requested now, and records what is delayed. A step is complete if the plan
+// after it, with its pods on their way, adds nothing, because the next cycle makes that plan.
 func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) {
 	if !p.capped() || !p.exceedsCaps(whole) {
 		return whole, planned
@@ -72,12 +72,12 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 		p.Held[i] = max(whole[i]-given[i], 0)
 	}
 	for n, used := range planned.Used {
-		out.Used[n] = out.Used[n] || used // it waits for those who are held back
+		out.Used[n] = out.Used[n] || used // it waits for the delayed pods
 	}
 	return given, out
 }
 
-// openUnderCaps reports whether a step could go on.
+// openUnderCaps reports whether a step could continue.
 func (p *Search) openUnderCaps(given []int64) bool {
 	l := p.Open(nil, given)
 	return slices.ContainsFunc(

@@ -5,18 +5,18 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and
-// each node that is filled may mean another look at all of them.
+// Other orders are tried only for small demand: many nodes of many kinds leave room for everything in any order, and
+// each filled node can mean another look at all of them.
 const (
 	maxOrderedItems   = 40
 	maxOrderedClasses = 60
 )
 
-// bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where
-// they could serve more or launch less. Ray's own is among them: a plan must serve no less than Ray's. Both the search
-// for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same. A plan
-// under the caps knows one order only, in which nothing overtakes what waits for the caps. Beside requests that are all
-// served, gangs that are not matter where another order serves one.
+// bestRound returns the best of several rounds: the one that uses existing nodes soonest, and those in other orders, if
+// they could serve more or launch less. Ray's order is one of them, because a plan must not serve less than Ray. Both
+// the search for launches and the comparison of plans call bestRound, so the next plan finds the same best order. A
+// plan under the caps uses one order only, in which nothing overtakes demand that waits for the caps. Even if all
+// requests are served, unserved gangs matter if another order serves one.
 func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 	best := p.round(given, how)
 	if p.Uncut != nil || best.perfect() || !p.orderMatters(&best) {
@@ -28,7 +28,7 @@ func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 		other := p.roundIn(given, o)
 		other.reordered = true
 		if o.requestsFirst && other.fallbacks() > best.fallbacks() {
-			continue // requests have what a gang would rather have
+			continue // requests use what an unserved gang needs
 		}
 		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 && (!alone || w.gangs < v.gangs) {
 			if best, v = other, w; best.perfect() {
@@ -39,8 +39,8 @@ func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 	return best
 }
 
-// orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are
-// launched for by strategies, for which it is the price that counts.
+// orderMatters reports whether other orders can be tried and could be better. If only requests are waiting and all of
+// them are served, the launch strategies decide by price.
 func (p *Search) orderMatters(out *Outcome) bool {
 	if p.itemCount() > maxOrderedItems || out.classes+len(p.Groups) > maxOrderedClasses {
 		return false

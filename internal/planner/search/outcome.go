@@ -8,23 +8,23 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Outcome is what one round of placing all demand comes to.
+// Outcome is the result of one round of placing all demand.
 type Outcome struct {
-	// launched counts the pods beyond those given, by group.
+	// launched counts the pods in addition to those given, by group.
 	launched []int64
-	// Unserved counts the bundles of each request item that wait still.
+	// Unserved counts the waiting bundles of each request item.
 	Unserved []int64
 	Gangs    []*fleet.Gang // not served
 	Claims   []int         // not served, by number
-	claimed  [][]int64     // bundles of each item of those that are left: all, unless the caps let a part be launched
+	claimed  [][]int64     // unserved bundles of each item of those claims: all, unless the caps allow a part to be launched
 	Used     []bool        // nodes that demand was placed on
-	kept     int           // those of them that would leave as idle
-	HeldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
-	joinable bool          // some of what it launches could have been chosen jointly
-	// reordered: found in another order than the first, because that is better.
+	kept     int           // those of them that would otherwise stop as idle
+	HeldOver []bool        // nodes that stay until demand has moved away; nil if there are none
+	joinable bool          // one program could have chosen some of the launches
+	// reordered: another order than the first was better.
 	reordered bool
 	Runs      []placing.Run
-	classes   int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
+	classes   int // node classes on the ledger at the end, including launched ones
 	Log       []placing.Entry
 	Waits     []placing.Wait
 }
@@ -39,11 +39,11 @@ func (o *Outcome) markUsed(l *placing.Ledger) {
 	}
 }
 
-// perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from
-// leaving.
+// perfect reports whether nothing can be better: all demand is served, nothing is launched for it, and no node is kept
+// from stopping.
 func (o *Outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
-// fallbacks counts the gangs that go by another choice than their first.
+// fallbacks counts the gangs that use another choice than their first.
 func (o *Outcome) fallbacks() (n int) {
 	for _, r := range o.Runs {
 		if r.Option > 0 {
@@ -53,7 +53,7 @@ func (o *Outcome) fallbacks() (n int) {
 	return n
 }
 
-// served reports whether nothing waits.
+// served reports whether nothing is waiting.
 func (o *Outcome) served() bool {
 	return vector.Sum(o.Unserved) == 0 && len(o.Gangs)+len(o.Claims) == 0
 }
@@ -72,7 +72,7 @@ func subset(few, many []*fleet.Gang) bool {
 	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !slices.Contains(many, g) })
 }
 
-// LeftOf counts the bundles of each item of a claim that are not served.
+// LeftOf counts the unserved bundles of each item of a claim.
 func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 	if at := slices.Index(o.Claims, i); at >= 0 {
 		return o.claimed[at]
@@ -80,11 +80,11 @@ func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 	return make([]int64, len(c.Items))
 }
 
-// IsHeldOver reports whether a node stays only until what replaces it has joined Ray.
+// IsHeldOver reports whether a node stays only until its replacement has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }
 
-// shareAmongIdentical deals out to each of the gangs that were placed together what was booked under the items of the
-// first: what is there already to those in front, what is to be launched to those at the end.
+// shareAmongIdentical divides what was booked under the items of the first gang among the gangs that were placed
+// together: existing nodes go to those in front, launches to those at the end.
 func (o *Outcome) shareAmongIdentical() {
 	for _, r := range o.Runs {
 		if len(r.Gangs) < 2 {
@@ -98,7 +98,7 @@ func (o *Outcome) shareAmongIdentical() {
 
 func (o *Outcome) deal(r placing.Run, i int, it *vector.Item) {
 	each := it.Request.Count
-	left := each * int64(len(r.Gangs)) // bundles from the last one on that nobody has yet
+	left := each * int64(len(r.Gangs)) // unassigned bundles, counted from the last one
 	deal := func(n int64, to func(own *vector.Item, n int64)) {
 		for n > 0 && left > 0 {
 			g := (left - 1) / each

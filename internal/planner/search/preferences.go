@@ -7,25 +7,23 @@ import (
 )
 
 // A plan is the best of several, because no single way of planning is best for every demand. The three lists below are
-// all ways that are tried, in the order in which they are tried, each with the reason for its row. What "best" means is
-// the verdict (verdict.go); of equal verdicts the earlier one stays, so the order of rows matters.
+// all ways that are tried, in this order, with the reason for each row. The verdict (verdict.go) decides which plan is
+// best. Of equal verdicts the earlier one stays, so the order of rows matters.
 
-// order is how one round looks for places.
+// order is how one round searches for places.
 type order struct {
 	how placing.Strategy
-	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only
-	// as many as it needs.
+	// stepwise: empty nodes, joined or on their way, are used like new ones: each step takes only as many as it needs.
 	stepwise bool
-	// accelerated: gangs that need accelerators go before those that do not.
+	// accelerated: gangs that need accelerators come before those that do not.
 	accelerated bool
-	// requestsFirst: requests go before gangs.
+	// requestsFirst: requests come before gangs.
 	requestsFirst bool
 }
 
-// orders are tried beside the first, which is {how: placing.Fullest}, where that leaves something to be desired
-// (bestRound).
+// orders are tried in addition to the first, {how: placing.Fullest}, if its result can be improved (bestRound).
 var orders = [...]order{
-	// Ray's order, on all nodes: a plan must serve no less than Ray's own.
+	// Ray's order, on all nodes: a plan must not serve less than Ray's own.
 	{how: placing.AsRay},
 	// Gangs without accelerators, placed first, can take the CPUs beside accelerators that other gangs need.
 	{how: placing.Fullest, accelerated: true},
@@ -41,21 +39,21 @@ var orders = [...]order{
 	{how: placing.Fullest, stepwise: true, requestsFirst: true},
 }
 
-// launchStrategy is a way to choose what is launched.
+// launchStrategy is a way to choose launches.
 type launchStrategy struct {
 	how placing.Strategy
-	// applies reports whether the strategy can do better than the first plan.
+	// applies reports whether the strategy can be better than the first plan.
 	applies func(p *Search, first *contender, joinable bool) bool
-	// mustServeMore: a plan that serves no more does not count, however cheap it is.
+	// mustServeMore: ignore a plan that does not serve more, however cheap it is.
 	mustServeMore bool
 }
 
-// launchStrategies are tried beside the first, which is placing.Fullest: it fills nodes best, as Ray does (settle).
+// launchStrategies are tried in addition to the first, placing.Fullest, which fills nodes best, as Ray does (settle).
 var launchStrategies = [...]launchStrategy{
-	// The fullest nodes can be dear ones.
+	// The fullest nodes can be expensive ones.
 	{how: placing.Cheapest, applies: func(*Search, *contender, bool) bool { return true }},
-	// If the bound on all workers is short, each pod has to serve as much as it can. It spares no accelerators, which more
-	// service alone excuses.
+	// If the bound on all workers is short, each pod must serve as much as it can. This strategy does not avoid
+	// accelerators, which only better service justifies.
 	{how: placing.Fewest, applies: func(p *Search, first *contender, _ bool) bool {
 		return first.unserved+float64(first.claims) > 0 && p.boundByWorkers(first.given)
 	}, mustServeMore: true},
@@ -63,20 +61,21 @@ var launchStrategies = [...]launchStrategy{
 	{how: placing.Jointly, applies: func(_ *Search, _ *contender, joinable bool) bool { return joinable }},
 }
 
-// repacking packs together what the best plan so far serves with what it leaves.
+// repacking packs what the best plan so far serves together with what it leaves unserved.
 type repacking struct {
 	// applies reports whether there is something to gain.
 	applies func(best *contender) bool
-	// gangs are those of the gangs left that are packed too.
+	// gangs returns the unserved gangs to pack too.
 	gangs func(best *contender) []*fleet.Gang
 	// accepts reports whether a better plan is taken.
 	accepts func(found, best *contender) bool
 }
 
-// repackings are tried last, one on the result of the other (improve).
+// repackings are tried last, each on the result of the one before (improve).
 var repackings = [...]repacking{
-	// Gangs that are placed one after the other can each get a small node where one large node would hold several. If no
-	// gang is served, requests keep their order, the hardest to place first: none of them gives way to more of others.
+	// Gangs that are placed one after the other can each get a small node where one large node would hold several. If
+	// no gang is served, requests keep their order, the hardest to place first: none of them gives way to more of
+	// others.
 	{
 		applies: func(best *contender) bool { return len(best.out.Runs) > 0 || vector.Sum(best.out.Unserved) > 0 },
 		gangs:   func(*contender) []*fleet.Gang { return nil },

@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// refine deals out to the members of classes what was planned for the classes. Of what is not served the smallest
-// members have most; of the rest those in front are served soonest.
+// refine divides the result for classes among their members. The smallest members get most of the unserved bundles, and
+// the first members get the bundles that are served soonest.
 func (p *Search) refine(out *Outcome) {
 	dealers := map[*vector.Item]*dealer{}
 	p.Requests, out.Unserved = dealOut(dealers, p.Requests, out.Unserved)
@@ -45,10 +45,10 @@ func (p *Search) refine(out *Outcome) {
 	out.Waits, out.Log = waits, log
 }
 
-// dealer deals the bundles of a class to its members, from the last one on.
+// dealer divides the bundles of a class among its members, starting with the last one.
 type dealer struct {
 	members []*vector.Item
-	left    int64 // of the last of them
+	left    int64 // bundles of the last of them
 }
 
 func (d *dealer) deal(n int64, to func(*vector.Item, int64)) {
@@ -67,7 +67,7 @@ func (d *dealer) deal(n int64, to func(*vector.Item, int64)) {
 	}
 }
 
-// dealOut lists the members in the place of classes, with what of each is not served.
+// dealOut replaces classes by their members, with the unserved bundles of each.
 func dealOut(dealers map[*vector.Item]*dealer, items []*vector.Item, unserved []int64) ([]*vector.Item, []int64) {
 	if !slices.ContainsFunc(items, func(it *vector.Item) bool { return it.Members != nil }) {
 		return items, unserved
@@ -83,7 +83,7 @@ func dealOut(dealers map[*vector.Item]*dealer, items []*vector.Item, unserved []
 		slices.SortFunc(members, vector.LargestFirst)
 		all = append(all, members...)
 		d := &dealer{members, members[len(members)-1].Request.Count}
-		var more int64 // beyond what a class can count
+		var more int64 // more than a class can count
 		for _, member := range members {
 			more += member.Request.Count
 		}

@@ -6,13 +6,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What is requested over REST adds up: the plain request, which is nobody's, and those of owners. It is planned as one
-// claim, equal shapes merged, so a plan costs the same for any owner. Only where a limit keeps that claim from being
-// had does it matter whose it is: then it is admitted request by request, in the order of SortOwned (admit.go), and
-// what is not admitted is a claim of its own that launches nothing.
+// REST requests add up: the plain request, which has no owner, and those of owners. They are planned as one claim with
+// equal shapes merged, so the cost of a plan does not depend on the number of owners. Owners matter only if a limit
+// prevents that claim: then it is admitted request by request, in the order of SortOwned (admit.go), and what is not
+// admitted becomes a claim of its own that launches nothing.
 
-// settleRest settles everything, with all that is requested over REST where that can be had, and else with what is
-// admitted of it.
+// settleRest settles everything, with all REST requests if they can be served, or else with those that are admitted.
 func (p *Search) settleRest() ([]int64, Outcome) {
 	none := make([]int64, len(p.Groups))
 	given, out := p.settle(none)
@@ -22,7 +21,7 @@ func (p *Search) settleRest() ([]int64, Outcome) {
 	return p.settleWith(p.newAdmitting())
 }
 
-// settleWith settles everything with what is admitted of all that is requested over REST.
+// settleWith settles everything with the admitted part of the REST requests.
 func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
 	p.Steps = 0
 	a.admitAll()
@@ -30,7 +29,7 @@ func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
 	return p.settle(make([]int64, len(p.Groups)))
 }
 
-// refuse makes claims of what is not admitted: what no group could ever serve is kept apart from what a limit prevents.
+// refuse makes claims of what is not admitted. It separates what no group could ever serve from what a limit prevents.
 func (p *Search) refuse() {
 	var capped, impossible []raydemand.Request
 	for i := range p.RestRequests {

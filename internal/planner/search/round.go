@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// round places all demand, with pods already planned by group, and launches what is missing in the given way.
+// round places all demand, with pods already planned by group, and launches what is missing by the given strategy.
 func (p *Search) round(given []int64, how placing.Strategy) Outcome {
 	return p.roundIn(given, order{how: how})
 }
@@ -47,9 +47,9 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 	return out
 }
 
-// placeClaim places a claim on total capacities, on a ledger of its own: what runs already counts. When the whole
-// claim cannot be had nothing is launched for it, and the nodes it would use are kept all the same: letting go of
-// half of what was asked for helps nobody. It returns the bundles of each item that are left, nil when none are.
+// placeClaim places a claim on total capacities, on a ledger of its own, because running work counts. If the whole
+// claim cannot be served, nothing is launched for it. The nodes that it would use are kept anyway: releasing half of
+// what was requested helps nobody. It returns the unserved bundles of each item, or nil if there are none.
 func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outcome) []int64 {
 	if c.Refused {
 		return c.counts()
@@ -87,8 +87,8 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	return b.Left
 }
 
-// claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on
-// another.
+// claimOn opens a claim's own ledger: all existing capacity, in use or not, with the limits that another ledger has
+// left.
 func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	own := p.Open(p.totals, given)
 	own.How = l.How
@@ -103,15 +103,15 @@ func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	return own
 }
 
-// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how
-// many kinds of gangs that is worth it for.
+// gangRetries is how often gangs are placed in another order if some were not served. maxRetriedGangs is the largest
+// number of kinds of gangs for which that is worth its time.
 const (
 	gangRetries     = 2
 	maxRetriedGangs = 100
 )
 
-// placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first
-// once more: an easy one may have taken what only it could have spared.
+// placeGangs places one kind of gang after the other, those hardest to place first. If some are unserved, it tries once
+// more with them in front, because a gang that is easy to place may have taken the only place of theirs.
 func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.Ledger {
 	if len(p.placeable) == 0 {
 		return l
@@ -148,7 +148,7 @@ func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.
 	return best
 }
 
-// placeInOrder places gangs on a copy of the ledger and returns those that are not served. Equal gangs fail together:
+// placeInOrder places gangs on a copy of the ledger and returns the unserved ones. Equal gangs fail together, because
 // capacity only shrinks.
 func (p *Search) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placing.Ledger, []*fleet.Gang) {
 	l := p.Trial(from)
@@ -172,13 +172,13 @@ func (p *Search) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placi
 			continue
 		}
 		left = append(left, front[served:]...)
-		// A gang that holds nodes already is bound to them, so its failure says nothing about others.
+		// A gang that already holds nodes is bound to them, so its failure does not apply to others.
 		failed[key] = failed[key] || !front[0].Held
 	}
 	return l, left
 }
 
-// gangsAsRay orders gangs as Ray does: those with most placement constraints first, then those with most bundles.
+// gangsAsRay orders gangs as Ray does: most placement constraints first, then most bundles.
 func gangsAsRay(gangs []*fleet.Gang) []*fleet.Gang {
 	order := slices.Clone(gangs)
 	slices.SortStableFunc(order, func(a, b *fleet.Gang) int {
@@ -187,7 +187,7 @@ func gangsAsRay(gangs []*fleet.Gang) []*fleet.Gang {
 	return order
 }
 
-// constraints counts bundles that may not be placed without regard to the others.
+// boundBundles counts bundles whose placement depends on the others.
 func boundBundles(g *fleet.Gang) int {
 	if g.Strict() {
 		return len(g.Bundles)
@@ -195,8 +195,8 @@ func boundBundles(g *fleet.Gang) int {
 	return 0
 }
 
-// keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of
-// half of what was asked for helps nobody. Nothing is launched for it.
+// keepFor keeps the nodes that would serve what is not admitted. They exist already, and releasing half of what was
+// requested helps nobody. Nothing is launched for it.
 func (p *Search) keepFor(own *placing.Ledger, c *Claim, out *Outcome) {
 	if len(c.keeps) == 0 {
 		return

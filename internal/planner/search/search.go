@@ -9,8 +9,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
-// like any other: Ray may cancel what it learns is impossible, so the word is used for nothing that a limit explains.
+// Possible reports whether some group, or some node that stays, could ever serve one bundle. A maximum of 0 is a limit
+// like any other. Ray may cancel demand that is impossible, so demand that only a limit prevents is never called
+// impossible.
 func (p *Search) Possible(it *vector.Item) bool {
 	for i := range p.Groups {
 		if it.Suits(p.Groups[i].Shape) {
@@ -31,28 +32,28 @@ type Search struct {
 	Requests []*vector.Item
 	Claims   []Claim
 	Gangs    []*fleet.Gang
-	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
+	// placeable are the gangs that are planned for. Each of the others has a bundle without any place.
 	placeable []*fleet.Gang
-	// RestRequests are the requests over REST in the order in which they are served, RestClaim the place of the claim for
-	// them.
+	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
-	// Beyond are requests of owners that are too many; OwnedCount and OwnedShapes count those that are not.
+	// Beyond are requests of owners that exceed the bounds of a plan. OwnedCount and OwnedShapes count those that do
+	// not.
 	Beyond                  []raydemand.Owned
 	OwnedCount, OwnedShapes int
-	// kinds are the different bundles that shares ask for.
+	// kinds are the different bundles of the REST requests.
 	kinds []*vector.Item
-	// distinctGangs counts the gangs, equal ones that are placed together once.
+	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
 	distinctGangs int
-	// overdueNodes would leave as idle, by number.
+	// overdueNodes would stop as idle, by number.
 	overdueNodes []int
-	// Base lists what is free now, totals what is there whatever is in use.
+	// Base lists what is free now, totals what exists, in use or not.
 	Base, totals []placing.NodeClass
-	// Held counts, by group, the launches that the caps on pods in flight hold back; nil where there are none.
+	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
 	Held []int64
 }
 
-// eachItem calls yield with all that is asked for, equal gangs once.
+// eachItem calls yield with each item of the demand, once for equal gangs.
 func (p *Search) eachItem(yield func(*vector.Item) bool) {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Claims {
@@ -70,7 +71,7 @@ func (p *Search) eachItem(yield func(*vector.Item) bool) {
 	}
 }
 
-// itemCount counts what is placed one by one.
+// itemCount counts what is placed item by item.
 func (p *Search) itemCount() int {
 	items := len(p.Requests)
 	for _, c := range p.Claims {
@@ -84,8 +85,8 @@ func (p *Search) itemCount() int {
 	return items
 }
 
-// settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials
-// add up counts of them alone.
+// settleKinds lists the different bundles of the REST requests, largest first. They are read once, because trials only
+// add up their counts.
 func (p *Search) settleKinds() {
 	var requests []raydemand.Request
 	for i := range p.RestRequests {
@@ -105,7 +106,7 @@ func (p *Search) settleKinds() {
 	}
 }
 
-// ofKinds makes an item of each kind that is counted.
+// ofKinds returns an item for each kind with a count.
 func (p *Search) ofKinds(counts []int64) []*vector.Item {
 	kinds := 0
 	for _, n := range counts {
@@ -113,7 +114,7 @@ func (p *Search) ofKinds(counts []int64) []*vector.Item {
 			kinds++
 		}
 	}
-	// A plan asks for this hundreds of times, often for few of thousands of kinds.
+	// A plan calls this hundreds of times, often for few of thousands of kinds.
 	made, all := make([]vector.Item, 0, kinds), make([]*vector.Item, 0, kinds)
 	for i, n := range counts {
 		if n > 0 {
@@ -126,7 +127,7 @@ func (p *Search) ofKinds(counts []int64) []*vector.Item {
 	return all
 }
 
-// restItems merges what is planned for of all shares.
+// restItems merges the planned parts of all REST requests.
 func (p *Search) restItems() []*vector.Item {
 	counts := make([]int64, len(p.kinds))
 	for i := range p.RestRequests {
@@ -135,7 +136,7 @@ func (p *Search) restItems() []*vector.Item {
 	return p.ofKinds(counts)
 }
 
-// Owned reports whether anybody asks in his own name.
+// Owned reports whether any request has an owner.
 func (p *Search) Owned() bool {
 	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
 }

@@ -8,18 +8,18 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// contender is a number of launches by group, with what a round that is given them comes to.
+// contender is a number of launches by group, with the result of a round that is given them.
 type contender struct {
 	given []int64
 	out   Outcome
 	verdict
 }
 
-// settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the
-// next plan would launch again.
+// settled reports whether the round with these launches launches nothing more. Otherwise the next plan would launch
+// again, so the contender is only a proposal.
 func (c *contender) settled() bool { return vector.Sum(c.out.launched) == 0 }
 
-// before reports whether c is the better one of two.
+// before reports whether c is better than other.
 func (c *contender) before(other *contender) bool {
 	if c.settled() != other.settled() {
 		return c.settled()
@@ -27,8 +27,8 @@ func (c *contender) before(other *contender) bool {
 	return c.compare(&other.verdict) < 0
 }
 
-// settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be
-// needed.
+// settle finds the launches in addition to those given: those of the best strategy, without those that turn out to be
+// unnecessary.
 func (p *Search) settle(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
@@ -70,7 +70,7 @@ func (p *Search) improve(given []int64, best contender) contender {
 	return best
 }
 
-// servesAllOf reports whether of no request more is left than before.
+// servesAllOf reports whether no request has more unserved bundles than before.
 func servesAllOf(left, before []int64) bool {
 	for i := range before {
 		if left[i] > before[i] {
@@ -80,7 +80,7 @@ func servesAllOf(left, before []int64) bool {
 	return true
 }
 
-// boundByWorkers reports whether the bound on all workers keeps some group from a replica that its own limits allow.
+// boundByWorkers reports whether the bound on all workers prevents a replica that its group's own limits allow.
 func (p *Search) boundByWorkers(given []int64) bool {
 	spare := p.Spare(given)
 	for i := range p.Groups {
@@ -91,9 +91,9 @@ func (p *Search) boundByWorkers(given []int64) bool {
 	return false
 }
 
-// complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may
-// serve demand in one order on pods that are being chosen and in another on pods that are there; planning again with
-// the launches given, until nothing is added, makes sure that the next cycle has nothing to add either.
+// complete adds launches until they are enough, starting with those of a round. Greedy placement may serve demand in
+// one order while it chooses pods and in another order on existing pods. complete plans again with the launches given
+// until nothing is added, so that the next cycle adds nothing either.
 func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) contender {
 	given = slices.Clone(given)
 	rounds := maxRounds
@@ -105,7 +105,7 @@ func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) cont
 			if how == placing.Fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
 				break
 			}
-			// Greedy launching another way could serve still more; the next plan would see it.
+			// Greedy launching by another strategy could serve more, and the next plan would find it.
 			how = placing.Fullest
 			out = p.bestRound(given, how)
 			continue
@@ -118,8 +118,8 @@ func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) cont
 	return contender{given, out, p.verdict(given, &out)}
 }
 
-// trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
-// plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
+// trials returns how often a clean-up may place everything once more. Each time costs as much as the last one: the
+// plan's own launches are on the ledger too, and many shapes launch many kinds of nodes.
 func (p *Search) trials(last *Outcome) int {
 	rounds := 1
 	if p.orderMatters(last) {
@@ -128,8 +128,8 @@ func (p *Search) trials(last *Outcome) int {
 	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
 }
 
-// drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that
-// the budget ends first, some may stay.
+// drop removes every replica beyond the first ones that is not needed to serve as much. In a very large cluster the
+// budget ends first, and some may stay.
 func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
 	if vector.Sum(given) == vector.Sum(first) {
 		return given, out
@@ -153,7 +153,7 @@ func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
 	return given, out
 }
 
-// dearestFirst orders groups by what a pod holds that is scarce.
+// dearestFirst orders groups by the scarce resources of a pod, the most expensive first.
 func (p *Search) dearestFirst() []int {
 	order := make([]int, len(p.Groups))
 	for i := range order {
@@ -171,18 +171,18 @@ func (p *Search) dearestFirst() []int {
 	return order
 }
 
-// maxRounds bounds how often a plan is planned again with its own launches given. What the fullest strategy proposes is
-// the last resort of all others, so it may go on for longer.
+// maxRounds limits how often a plan is planned again with its own launches given. The fullest strategy is the last
+// resort of all others, so it may go on for longer.
 const (
 	maxRounds        = 8
 	maxFullestRounds = 64
 )
 
-// Trials and work bound the search: a budget of work and not of time, so that a plan repeats exactly.
+// The bounds of the search count work, not time, so that a plan repeats exactly.
 const (
 	minTrials = 8
 	maxTrials = 256
-	// maxWork counts looks of one item at one node class; some millions take tens of milliseconds. It bounds the clean-up
-	// from minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
+	// maxWork counts looks of one item at one node class; some millions take tens of milliseconds. It limits the
+	// clean-up beyond minTrials: one round of a thousand shapes over a hundred groups already exceeds it.
 	maxWork = 4_000_000
 )

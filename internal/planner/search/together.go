@@ -11,11 +11,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// together proposes launches, beside those given, for all that the best plan so far launches for, the requests that it
-// leaves and some gangs that it leaves, in one program: gangs that are placed one after the other may each get a small
-// node where a large one would hold several. Bundles are packed as if each stood alone, those of a strictly packed gang
-// as one. Whether the gangs find room on what is proposed is for the judgement of every proposal to say: a round that
-// is given its launches. It reports false where there is nothing to pack together.
+// together proposes launches, in addition to those given, for the demand that the best plan so far launches for, its
+// unserved requests and some of its unserved gangs, in one program. Gangs that are placed one after the other may each
+// get a small node where a large one would hold several. Bundles are packed independently; those of a strictly packed
+// gang count as one. A round that is given the launches then shows whether the gangs fit. It reports false if there is
+// nothing to pack together.
 func (p *Search) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
 	if len(w.Items) == 0 || len(w.Items) > placing.MaxProgramItems || p.Steps > placing.MaxPlanSteps {
@@ -45,21 +45,21 @@ func (p *Search) together(given []int64, best *contender, left []*fleet.Gang) ([
 	return proposal, true
 }
 
-// gathered is demand of several batches, as one part.
+// gathered is demand of several batches in one program.
 type gathered struct {
 	packing.Demand
 	index map[bundleOf]int
 }
 
-// bundleOf distinguishes gathered items: what they ask for, and what ties them.
+// bundleOf distinguishes gathered items: what they ask for, and how they depend on others.
 type bundleOf struct {
 	key    string
 	apart  int64
 	within fleet.Domain
 }
 
-// gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are
-// left. request_resources is left out: it counts on what is in use too.
+// gather adds up the demand that a plan's pods are launched for, the unserved requests, and some unserved gangs. It
+// leaves out request_resources, which also counts nodes in use.
 func (p *Search) gather(out *Outcome, left []*fleet.Gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
 	from := map[*vector.Item]placing.Run{}
@@ -127,7 +127,8 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 	w.Left[at] = min(w.Left[at]+n, vector.MaxCount)
 }
 
-// minimumBin is what a group's minimum launches in any case. It costs next to nothing more, so it is used first.
+// minimumBin returns the pods that a group's minimum launches in any case. It costs almost nothing more, so it is used
+// first.
 func (p *Search) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
 	const share = 1e-3
 	g := &p.Groups[group]

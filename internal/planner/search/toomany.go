@@ -10,18 +10,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// MaxOwned and MaxOwnedShapes bound how many requests of owners one plan takes in, and how many shapes they have together.
-// REST refuses more requests than that of one RayCluster; nobody counts objects that are made otherwise.
+// MaxOwned and MaxOwnedShapes limit how many requests of owners one plan takes, and how many shapes they have in total.
+// REST refuses more requests than that for one RayCluster, but other ways of creating the objects have no limit.
 const (
 	MaxOwned       = 1000
 	MaxOwnedShapes = 5000
 )
 
-// withinBounds returns a snapshot with the requests of owners that a plan takes in, and those that are too many. Owners
-// share both bounds by max-min fairness, so an owner within an equal share of both loses nothing to the excess of others.
-// The requests of one owner go in order: the highest priority first; of equal ones those that are satisfied, so that they
-// lose nothing to a newer one; of those the oldest. What owners leave of their shares goes to all others in this order.
-// A request with more shapes than are left is passed over.
+// withinBounds returns a snapshot with the requests of owners that a plan takes, and the other requests. Owners share
+// both bounds by max-min fairness, so an owner within an equal share of both loses nothing to others. The requests of
+// one owner are taken in order: the highest priority first; then satisfied ones, so that they lose nothing to a newer
+// one; then the oldest. What owners leave of their shares goes to all others in this order. A request with more shapes
+// than are left is skipped.
 func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand.Owned) {
 	if len(s.OwnedRequests) <= MaxOwned && ShapesOf(s.OwnedRequests) <= MaxOwnedShapes {
 		return s, nil
@@ -54,8 +54,8 @@ func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand
 	return &cut, beyond
 }
 
-// withinShares reports of each request whether its owner's shares of both bounds have room for it. The number is divided
-// first: requests that it leaves out must not take a share of the shapes.
+// withinShares reports, for each request, whether its owner's shares of both bounds have room for it. The number of
+// requests is divided first, because requests that it excludes must not take a share of the shapes.
 func withinShares(owned []raydemand.Owned) []bool {
 	items := make([]fairshare.Item, len(owned))
 	for i := range owned {

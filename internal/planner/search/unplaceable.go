@@ -6,11 +6,11 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 )
 
-// A gang of which some bundle has no place at all, whatever else is placed where, is not planned for: it is reported as
-// not served, and what is launched for everything else does not depend on it.
+// A gang with a bundle that has no place at all, regardless of other demand, is not planned for. It is reported as
+// unserved, and launches for other demand do not depend on it.
 
-// gangsWithPlaces lists the gangs that could be had by some option if nothing else were placed, as far as looking at
-// bundles and sums shows.
+// gangsWithPlaces lists the gangs that some option could place if nothing else were placed, as far as single bundles
+// and totals show.
 func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 	if len(p.Gangs) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 	return all
 }
 
-// addUnplaceable adds the gangs that were not planned for to those that are not served.
+// addUnplaceable adds the gangs that were not planned for to the unserved ones.
 func (p *Search) addUnplaceable(out *Outcome) {
 	if len(p.placeable) == len(p.Gangs) {
 		return

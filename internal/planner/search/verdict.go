@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/cost"
 )
 
-// verdict says how good a plan is: what it leaves unserved, then what it costs by class of groups, then how
-// many pods it takes, then how many idle nodes it keeps from leaving. Smaller is better, compared in this order.
+// verdict rates a plan: what it leaves unserved, then what it costs by tier, then the number of its pods, then the
+// number of idle nodes that it keeps from stopping. Smaller is better, compared in this order.
 type verdict struct {
 	claims, gangs int
 	unserved      float64
@@ -24,7 +24,7 @@ func (p *Search) verdict(given []int64, out *Outcome) verdict {
 	return v
 }
 
-// compareService orders by what is left unserved.
+// compareService compares what is left unserved.
 func (v *verdict) compareService(other *verdict) int {
 	return cmp.Or(
 		cmp.Compare(v.claims, other.claims),

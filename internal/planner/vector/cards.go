@@ -11,35 +11,36 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Ray gives a part of a GPU on one card, and whole GPUs as cards of which nothing is in use
-// (docs/reference/facts.md#parts-of-cards): two cards take four actors of 0.4 and not five. So where some demand asks
-// for a part of such a resource, a vector has places behind its named amounts in which it says what is free on the
-// cards that are partly in use. What is free beyond those is on cards that are not in use.
+// Ray assigns a fraction of a GPU on one card, and whole GPUs as cards without any use
+// (docs/reference/facts.md#parts-of-cards): two cards take four actors of 0.4, not five. So if some demand asks for a
+// fraction of such a resource, a vector has slots after its named amounts for what is free on the partly used cards.
+// The rest of what is free is on unused cards.
 
-// maxPartial is how many partly used cards of one node are distinguished. What is free on further ones, the least
-// first, counts as in use.
+// maxPartial is how many partly used cards of one node are distinguished. Free amounts on further cards, smallest
+// first, count as used.
 const maxPartial = 16
 
-// mostPieced is how many bundles of several pieces a node is tried for at most.
+// mostPieced is how many bundles of several pieces are tried on a node.
 const mostPieced = 4096
 
-// cards is a resource of which some demand asks for a part.
+// cards is a resource of which some demand asks for a fraction.
 type cards struct {
 	resource int
-	// first and slots say where in a vector the cards partly in use stand, those with most free in front; 0 is none.
+	// first and slots locate the partly used cards in a vector, those with the most free in front; 0 means none.
 	first, slots int
-	// sizes are the parts that demand asks for, largest first.
+	// sizes are the fractions in the demand, largest first.
 	sizes []raydemand.Amount
 }
 
-// pieces is how one bundle asks for cards: so much of whole ones, and parts that each lie on one card, largest first.
+// pieces is how one bundle asks for cards: a number of whole cards, and fractions on one card each, largest first.
 type pieces struct {
 	*cards
 	whole raydemand.Amount
 	Parts []raydemand.Amount
 }
 
-// piecesOf cuts an amount: Ray refuses what is more than one and not whole, so only request_resources can ask for it.
+// piecesOf splits an amount. Ray refuses amounts above one that are not whole, so only request_resources can ask for
+// them.
 func (k *cards) piecesOf(amount raydemand.Amount) *pieces {
 	part := amount % raydemand.One
 	p := &pieces{cards: k, whole: amount - part}
@@ -49,7 +50,7 @@ func (k *cards) piecesOf(amount raydemand.Amount) *pieces {
 	return p
 }
 
-// single is the part that is asked for where it is the only piece, else 0.
+// single returns the requested fraction if it is the only piece, else 0.
 func (p *pieces) single() raydemand.Amount {
 	if p.whole > 0 || len(p.Parts) != 1 {
 		return 0
@@ -57,7 +58,7 @@ func (p *pieces) single() raydemand.Amount {
 	return p.Parts[0]
 }
 
-// newCards finds what has to be counted by the card.
+// newCards finds the resources that must be counted by card.
 func (c *Catalog) newCards(s *model.Snapshot) {
 	sizes := map[string]map[raydemand.Amount]bool{}
 	s.EachBundle(func(b raydemand.Bundle) {
@@ -94,7 +95,7 @@ func (c *Catalog) newCards(s *model.Snapshot) {
 	c.Width = width
 }
 
-// mostCards is how many cards of a resource one node has at most, from 1 to maxPartial.
+// mostCards returns the largest number of cards of a resource on one node, from 1 to maxPartial.
 func mostCards(s *model.Snapshot, name string) int {
 	most := raydemand.One
 	for i := range s.Groups {
@@ -110,13 +111,13 @@ func mostCards(s *model.Snapshot, name string) int {
 	return int((most + raydemand.One - 1) / raydemand.One)
 }
 
-// Named are the amounts by resource, without those of single cards.
+// Named returns the amounts by resource, without those of single cards.
 func (c *Catalog) Named(v Vector) Vector { return v[:len(c.Names)] }
 
-// partly are the cards partly in use, those with most free first.
+// partly returns the partly used cards, those with the most free first.
 func (v Vector) partly(c *cards) Vector { return v[c.first : c.first+c.slots] }
 
-// unused counts the cards of which nothing is in use.
+// unused counts the cards without any use.
 func (v Vector) unused(c *cards) int64 {
 	rest := v[c.resource]
 	for _, free := range v.partly(c) {
@@ -125,7 +126,7 @@ func (v Vector) unused(c *cards) int64 {
 	return int64(rest / raydemand.One)
 }
 
-// timesOnCards is how often the pieces fit on the cards, at most limit times.
+// timesOnCards returns how often the pieces fit on the cards, up to limit.
 func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
 	if len(p.Parts) == 0 {
 		return min(limit, v.unused(p.cards)/int64(p.whole/raydemand.One))
@@ -151,7 +152,7 @@ func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
 	return limit
 }
 
-// takeFromCards takes the pieces n times, which the caller knows to fit.
+// takeFromCards takes the pieces n times. The caller knows that they fit.
 func (v Vector) takeFromCards(p *pieces, n int64) {
 	if len(p.Parts) == 0 {
 		v[p.resource] -= p.whole * raydemand.Amount(n)
@@ -166,7 +167,7 @@ func (v Vector) takeFromCards(p *pieces, n int64) {
 	}
 }
 
-// takePieces takes the pieces once and reports whether they fit; if not, some of them are taken all the same.
+// takePieces takes the pieces once and reports whether they fit. If they do not, it takes some of them anyway.
 func (v Vector) takePieces(p *pieces) bool {
 	if v.unused(p.cards) < int64(p.whole/raydemand.One) {
 		return false
@@ -181,7 +182,8 @@ func (v Vector) takePieces(p *pieces) bool {
 	return true
 }
 
-// takeParts takes a part n times as Ray does: each from the card with least free that has as much, so card after card.
+// takeParts takes a fraction n times as Ray does: each from the card with the least free that has enough, card after
+// card.
 func (v Vector) takeParts(c *cards, part raydemand.Amount, n int64) {
 	partly := v.partly(c)
 	for i := len(partly) - 1; i >= 0 && n > 0; i-- {
@@ -202,8 +204,7 @@ func (v Vector) takeParts(c *cards, part raydemand.Amount, n int64) {
 	}
 }
 
-// open notes that on a number of cards so much is left free. Beyond the cards that can be distinguished the least is
-// given up.
+// open records a free amount on a number of cards. Beyond the cards that can be distinguished, it drops the smallest.
 func (v Vector) open(c *cards, free raydemand.Amount, count int64) {
 	partly := v.partly(c)
 	for ; count > 0 && free > 0; count-- {
@@ -218,12 +219,12 @@ func (v Vector) open(c *cards, free raydemand.Amount, count int64) {
 	}
 }
 
-// AssumeLayout says how what is free on a node lies on its cards, of which Ray reports the sum alone. Whole cards are
-// free as far as the sum is whole and the rest is on one card, unless what is in use can be whole cards and parts of a
-// size that demand asks for: then those were placed as Ray places them.
+// AssumeLayout assumes how a node's free amount is spread over its cards, because Ray reports only the sum. It assumes
+// whole free cards, with the remainder on one card. But if what is in use can be whole cards and fractions of a size in
+// the demand, then it assumes that these were placed as Ray places them.
 //
-// What was refused contradicts that: no card has so much free, or fewer than so many have nothing in use. Then what is
-// free is presumed on as few cards as that allows.
+// A refused amount contradicts that: no card has that much free, or not enough cards are unused. Then it assumes that
+// what is free is on as few cards as that allows.
 func (c *Catalog) AssumeLayout(free, total Vector, refused raydemand.Bundle) {
 	for _, k := range c.cards {
 		clear(free.partly(k))
@@ -245,10 +246,10 @@ func (c *Catalog) AssumeLayout(free, total Vector, refused raydemand.Bundle) {
 	}
 }
 
-// scatter puts what is free on cards so that the least amount that was refused has no place. It reports false where the
-// sum alone shows that it would have one: then it waits for another reason.
+// scatter spreads what is free so that the smallest refused amount does not fit. It reports false if the sum alone
+// proves that the amount fits; then it waits for another reason.
 func (k *cards) scatter(free, total Vector, refused raydemand.Amount) bool {
-	most := raydemand.One - 1 // on one card partly in use
+	most := raydemand.One - 1 // on one partly used card
 	whole := (refused+raydemand.One-1)/raydemand.One - 1
 	if refused < raydemand.One {
 		most, whole = refused-1, 0
@@ -265,9 +266,9 @@ func (k *cards) scatter(free, total Vector, refused raydemand.Amount) bool {
 	return true
 }
 
-// filled is a node on which so much is in use: as many parts of one size as make up the amount, the rest whole cards.
+// filled is a node with this much in use: as many fractions of one size as make up the amount, the rest whole cards.
 func (k *cards) filled(total Vector, used, size raydemand.Amount) (Vector, bool) {
-	whole := min(used/raydemand.One, size) // with one card for each of its units a part comes back to the same remainder
+	whole := min(used/raydemand.One, size) // after one card for each of its units, a fraction returns to the same remainder
 	for w := raydemand.Amount(0); w <= whole; w++ {
 		parts := used - w*raydemand.One
 		if parts%size != 0 {
@@ -286,7 +287,7 @@ func (k *cards) filled(total Vector, used, size raydemand.Amount) (Vector, bool)
 	return nil, false
 }
 
-// StrictlyPacked gives an item that stands for several bundles on one node the pieces of each of them.
+// StrictlyPacked gives an item that stands for several bundles on one node the pieces of each bundle.
 func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
 	for i := range it.Need {
 		t := &it.Need[i]
@@ -305,7 +306,7 @@ func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
 	}
 }
 
-// Needs says which pieces are asked for: needs GPU 0.6 + 0.6 + 0.6, each part on one card.
+// Needs returns, for example, needs GPU 0.6 + 0.6 + 0.6, each part on one card.
 func (p *pieces) Needs(name string) string {
 	const most = 8
 	var all []string
@@ -322,7 +323,7 @@ func (p *pieces) Needs(name string) string {
 	return fmt.Sprintf("needs %s %s, each part on one card", name, strings.Join(all, " + "))
 }
 
-// key distinguishes pieces that are as much in sum.
+// key distinguishes pieces with the same sum.
 func (p *pieces) key() string {
 	key := []byte("\x00cards")
 	for _, part := range p.Parts {

@@ -1,6 +1,6 @@
 // Package vector turns demand and capacity into numbers: a Catalog numbers the resource names and label sets of one
-// snapshot, a Vector holds an amount for each, an Item is a count of equal bundles, a Shape is what a node is made of.
-// It says what fits where and how often. It must not know which nodes there are, what they cost, or what is planned.
+// snapshot, a Vector holds an amount for each, an Item is a count of equal bundles, a Shape is what a node consists of.
+// It computes what fits where, and how often. It must not know which nodes exist, what they cost, or what is planned.
 package vector
 
 import (
@@ -14,32 +14,32 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Catalog numbers the resource names and label sets that one snapshot can distinguish, so that the inner loops compare
-// integers in slices. Names that no demand and no group mentions are left out: every Ray node announces one of its own
-// (node:10.0.0.7) and label values of its own (ray.io/node-id), which would make all nodes different.
+// Catalog numbers the resource names and label sets that one snapshot can distinguish, so that inner loops compare
+// integers in slices. It leaves out names that no demand and no group mentions: every Ray node has a resource
+// (node:10.0.0.7) and a label value (ray.io/node-id) of its own, which would make all nodes different.
 type Catalog struct {
 	Names    []string // in byte order
 	Index    map[string]int
-	keys     []string // label keys that some selector asks for
+	keys     []string // label keys in selectors
 	Sets     []map[string]string
 	setIndex map[string]int
-	// Sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it,
-	// nil where that is not known, and isolation is the least that work on GPUs accepts.
+	// Sliced: some demand has requirements for its GPUs. A label set then includes the slice of its nodes, nil if
+	// unknown, and isolation is the minimum that all work on GPUs accepts.
 	Sliced    bool
 	slices    []*model.Slice
 	isolation nodepool.RequiredIsolation
-	// cards are the resources that are counted by the card, cardsOf the same by resource; width is how long a vector is.
+	// cards are the resources that are counted by card, cardsOf the same by resource; width is the length of a vector.
 	cards   []*cards
 	cardsOf []*cards
 	Width   int
 }
 
-// Vector holds an amount for each name of the catalog, and behind them what is free on single cards (cards.go). Vectors
+// Vector holds an amount for each name of the catalog, followed by the free amounts on single cards (cards.go). Vectors
 // are shared; clone one before you change it.
 type Vector []raydemand.Amount
 
-// Term is one amount of a bundle; zero amounts have no term. pieces say how it lies on cards, nil where amounts are
-// added up.
+// Term is one amount of a bundle; zero amounts have no term. Pieces describe how it is spread over cards; nil if
+// amounts are simply added.
 type Term struct {
 	Resource int
 	Amount   raydemand.Amount
@@ -82,14 +82,15 @@ func NewCatalog(s *model.Snapshot) *Catalog {
 	return c
 }
 
-// AddedByRay reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is
-// known to have it and an equal one that has not is not, so it counts only where some demand asks for it.
+// AddedByRay reports whether Ray adds a resource of this name when a node starts. A group that has had nodes is known
+// to have it, and an equal group without nodes is not, so it counts only if some demand asks for it.
 func AddedByRay(name string) bool {
 	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") ||
 		strings.HasPrefix(name, "node:")
 }
 
-// mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.
+// mentionAccelerators adds the head's accelerators, so that work without accelerators avoids the head even if no demand
+// asks for them.
 func mentionAccelerators(names map[string]bool, head *model.Node) {
 	for _, name := range raydemand.UnitInstances() {
 		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
@@ -124,7 +125,7 @@ func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {
 	}
 }
 
-// VectorOf reads a node's amounts. Negative ones count as nothing.
+// VectorOf converts a node's amounts. Negative amounts become 0.
 func (c *Catalog) VectorOf(b raydemand.Bundle) Vector {
 	v := make(Vector, c.Width)
 	for i, name := range c.Names {
@@ -136,7 +137,7 @@ func (c *Catalog) VectorOf(b raydemand.Bundle) Vector {
 	return v
 }
 
-// NeedOf reads what one bundle asks for, by resource number.
+// NeedOf converts the amounts of one bundle, by resource number.
 func (c *Catalog) NeedOf(b raydemand.Bundle) []Term {
 	terms := make([]Term, 0, len(b))
 	for name, amount := range b {
@@ -156,8 +157,8 @@ func (c *Catalog) Term(resource int, amount raydemand.Amount) Term {
 	return t
 }
 
-// LabelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice.
-// Slices matter where some demand asks for one.
+// LabelSet returns the number of a label set, reduced to the relevant keys, on nodes whose GPUs are this slice. Slices
+// matter if some demand has requirements for them.
 func (c *Catalog) LabelSet(labels map[string]string, slice *model.Slice) int {
 	var key strings.Builder
 	if !c.Sliced {
@@ -181,10 +182,10 @@ func (c *Catalog) LabelSet(labels map[string]string, slice *model.Slice) int {
 	return set
 }
 
-// Has reports whether there is as much as one bundle asks for.
+// Has reports whether v has as much as the term.
 func (v Vector) Has(t Term) bool { return v.Times([]Term{t}, 1) == 1 }
 
-// Times returns how many bundles fit into v; a bundle that asks for nothing fits without end.
+// Times returns how many bundles fit into v, up to limit. A bundle that asks for nothing always fits.
 func (v Vector) Times(need []Term, limit int64) int64 {
 	for _, t := range need {
 		if t.Pieces != nil {
@@ -204,8 +205,8 @@ func (v Vector) Times(need []Term, limit int64) int64 {
 	return limit
 }
 
-// Subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds. Only what asks for no
-// part of a card can be given back, as fewer than none.
+// Subtract takes n bundles, which the caller knows to fit, from a vector that no one else uses. A negative n returns
+// them, unless they use fractions of cards.
 func (v Vector) Subtract(need []Term, n int64) {
 	for _, t := range need {
 		if t.Pieces != nil {
@@ -216,8 +217,8 @@ func (v Vector) Subtract(need []Term, n int64) {
 	}
 }
 
-// TimesAdded and subtractAdded are the same for needs no term of which lies on cards; the search of a knapsack spends
-// its time on them.
+// TimesAdded and subtractAdded are the same for needs without terms on cards. The knapsack search spends its time in
+// them.
 func (v Vector) TimesAdded(need []Term, limit int64) int64 {
 	for _, t := range need {
 		if n := int64(v[t.Resource] / t.Amount); n < limit {
@@ -236,8 +237,8 @@ func (v Vector) SubtractAdded(need []Term, n int64) {
 	}
 }
 
-// Accelerated reports whether v has some of an accelerator, which work on CPUs alone must not tie up. Ray itself
-// protects GPU alone (ray #43079).
+// Accelerated reports whether v has any accelerator, which CPU-only work must not block. Ray itself protects only GPU
+// (ray #43079).
 func (c *Catalog) Accelerated(v Vector) bool {
 	for i, amount := range c.Named(v) {
 		if amount > 0 && raydemand.IsUnitInstance(c.Names[i]) {
@@ -247,11 +248,11 @@ func (c *Catalog) Accelerated(v Vector) bool {
 	return false
 }
 
-// bytesPerCPU makes memory comparable with CPUs: 4 GiB beside each core, as general-purpose machines have it.
-// Without it the bytes swamp every sum, as they do in Ray's own score.
+// bytesPerCPU makes memory comparable with CPUs: 4 GiB per core, as general-purpose machines have it. Without it, bytes
+// dominate every sum, as they do in Ray's own score.
 const bytesPerCPU = 4 << 30
 
-// Worth is an amount in units that may be added over resources.
+// Worth returns an amount in units that can be added across resources.
 func (c *Catalog) Worth(resource int, amount raydemand.Amount) float64 {
 	if phrase.IsMemory(c.Names[resource]) {
 		return amount.Float() / bytesPerCPU

@@ -21,7 +21,7 @@ func Sum(counts []int64) (total int64) {
 	return total
 }
 
-// MaxCount bounds how many bundles or pods are counted.
+// MaxCount limits counts of bundles and pods.
 const MaxCount = model.MaxCount
 
 func CompareBool(a, b bool) int {
@@ -36,7 +36,7 @@ func CompareBool(a, b bool) int {
 
 func RoundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// BundlesOf counts the bundles of items; no more pods than that are needed for them.
+// BundlesOf counts the bundles of items. They never need more pods than that.
 func BundlesOf(items []*Item) (bundles int64) {
 	for _, it := range items {
 		bundles = min(bundles+it.Request.Count, MaxCount)
@@ -44,7 +44,7 @@ func BundlesOf(items []*Item) (bundles int64) {
 	return bundles
 }
 
-// TimesAmount is an amount taken n times, at most as much as can be counted.
+// TimesAmount returns n times an amount, limited to what can be counted.
 func TimesAmount(a raydemand.Amount, n int64) raydemand.Amount {
 	if a > 0 && n > int64(raydemand.MaxAmount/a) {
 		return raydemand.MaxAmount

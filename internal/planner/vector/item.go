@@ -15,7 +15,7 @@ import (
 type Item struct {
 	Request raydemand.Request
 	Need    []Term
-	// Rank says for each label set which selector it matches first, or noMatch.
+	// Rank is the index of the first matching selector for each label set, or NoMatch.
 	Rank         []int
 	Alternatives int
 	Accelerator  bool
@@ -23,14 +23,14 @@ type Item struct {
 	Worth        float64
 	Key          string
 	Slice        SliceRequirement
-	// Members are the items that this one stands for, nil if for itself; deferred ones are too many to be planned for now.
+	// Members are the items that a class stands for; nil for a single item. Deferred items are too many to plan now.
 	Members  []*Item
 	Deferred bool
 }
 
 const NoMatch = -1
 
-// Items merges equal requests and sorts them largest first: constrained ones, then accelerators, then by size.
+// Items merges equal requests and sorts them, largest first: by constraints, then accelerators, then size.
 func (c *Catalog) Items(requests []raydemand.Request) []*Item {
 	merged := make(map[string]*Item)
 	var all []*Item
@@ -81,7 +81,7 @@ func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 	return it
 }
 
-// withoutZeros makes equal what asks for the same: which of two merged requests came first must not show.
+// withoutZeros makes bundles that ask for the same equal, so that the order of merged requests does not matter.
 func withoutZeros(b raydemand.Bundle) raydemand.Bundle {
 	for _, amount := range b {
 		if amount == 0 {
@@ -100,7 +100,7 @@ func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
 	return slices.IndexFunc(selectors, func(s raydemand.Selector) bool { return s.Matches(labels) })
 }
 
-// Trivial reports whether the item asks for nothing that a node would have to be launched for.
+// Trivial reports whether the item needs nothing that a node would have to be launched for.
 func (it *Item) Trivial() bool {
 	return len(it.Need) == 0 &&
 		!slices.ContainsFunc(it.Request.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
@@ -117,8 +117,8 @@ func LargestFirst(a, b *Item) int {
 	)
 }
 
-// AppendKey writes what makes two requests equal. Numbers come first: selectors are rare.
-func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, wish *raydemand.SliceRequirement) []byte {
+// AppendKey appends what equal requests have in common. Numbers come first, because selectors are rare.
+func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, slice *raydemand.SliceRequirement) []byte {
 	for _, t := range need {
 		key = binary.BigEndian.AppendUint32(key, uint32(t.Resource))
 		key = binary.BigEndian.AppendUint64(key, uint64(t.Amount))
@@ -128,13 +128,13 @@ func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, wish *ra
 		key = append(key, selector.String()...)
 		key = append(key, '\n')
 	}
-	if wish != nil {
-		key = fmt.Appendf(key, "\x00%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
+	if slice != nil {
+		key = fmt.Appendf(key, "\x00%d %v %s", slice.Memory, slice.ComputeFraction, slice.Isolation)
 	}
 	return key
 }
 
-// PlainSum adds amounts of all resources, bytes of memory among them, as Ray does.
+// PlainSum adds the amounts of all resources, including bytes of memory, as Ray does.
 func (it *Item) PlainSum() (sum float64) {
 	for _, t := range it.Need {
 		sum += t.Amount.Float()

@@ -5,7 +5,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Accelerators is how much of all accelerators together a node has.
+// Accelerators returns the total amount of all accelerators of a node.
 func (c *Catalog) Accelerators(v Vector) (all raydemand.Amount) {
 	for i, amount := range c.Named(v) {
 		if raydemand.IsUnitInstance(c.Names[i]) {
@@ -15,7 +15,7 @@ func (c *Catalog) Accelerators(v Vector) (all raydemand.Amount) {
 	return all
 }
 
-// Suits reports whether a fresh node of this shape could serve one bundle.
+// Suits reports whether a new node of this shape could serve one bundle.
 func (it *Item) Suits(s *Shape) bool {
 	return it.Rank[s.Labels] != NoMatch && s.Total.Times(it.Need, 1) == 1
 }
@@ -29,7 +29,7 @@ func SuitsAny(items []*Item, s *Shape) bool {
 	return false
 }
 
-// Shape is what all fresh nodes of a group have in common, and what any node is made of.
+// Shape is what all new nodes of a group have in common, and what any node consists of.
 type Shape struct {
 	Group       int
 	Total       Vector
@@ -37,5 +37,5 @@ type Shape struct {
 	Accelerated bool
 }
 
-// SliceOf is the slice behind the GPUs of nodes of this shape, nil where it is not known or nothing asks.
+// SliceOf returns the slice of the GPUs of nodes with this shape; nil if it is unknown or no demand requires one.
 func (c *Catalog) SliceOf(s *Shape) *model.Slice { return c.slices[s.Labels] }

@@ -8,27 +8,27 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// SliceRequirement is what an item asks of the GPUs behind it. The zero value asks for nothing.
+// SliceRequirement is what an item requires of its GPUs. The zero value requires nothing.
 type SliceRequirement struct {
-	// Gpu is how much of one GPU the rest is asked of: all of it where whole ones are asked for.
+	// Gpu is the fraction of one GPU that the requirement applies to: 1 for whole GPUs.
 	Gpu raydemand.Amount
-	// Memory is in bytes, compute a part of a card.
+	// Memory is in bytes, Compute a fraction of a card.
 	Memory    int64
 	Compute   float64
 	Isolation nodepool.RequiredIsolation
 }
 
-// sliceRequirementOf joins a request's own requirement with what the RayCluster requires of all work on GPUs. A
-// requirement without isolation never gets what others oversubscribe, unless the RayCluster says that any will do.
+// sliceRequirementOf combines a request's requirement with the minimum of the RayCluster for all work on GPUs. A
+// requirement without isolation excludes oversubscribed GPUs, unless the RayCluster accepts any.
 func sliceRequirementOf(r *raydemand.Request, required nodepool.RequiredIsolation) SliceRequirement {
 	gpus := r.Bundle[raydemand.GPU]
 	if gpus <= 0 || r.Slice == nil && !isRequired(required) {
 		return SliceRequirement{}
 	}
 	need := SliceRequirement{Gpu: min(gpus, raydemand.One), Isolation: required}
-	if wish := r.Slice; wish != nil {
-		need.Memory, need.Compute = wish.Memory, wish.ComputeFraction
-		need.Isolation = cmp.Or(nodepool.RequiredIsolation(wish.Isolation), required, nodepool.RequireLimit)
+	if own := r.Slice; own != nil {
+		need.Memory, need.Compute = own.Memory, own.ComputeFraction
+		need.Isolation = cmp.Or(nodepool.RequiredIsolation(own.Isolation), required, nodepool.RequireLimit)
 	}
 	return need
 }
@@ -37,8 +37,7 @@ func isRequired(required nodepool.RequiredIsolation) bool {
 	return required != "" && required != nodepool.AnyIsolation
 }
 
-// asksForSlices reports whether any demand asks more of GPUs than their number; without, nothing in a plan depends on
-// slices.
+// asksForSlices reports whether any demand has requirements for GPUs. If not, slices do not affect the plan.
 func asksForSlices(s *model.Snapshot) bool {
 	if isRequired(s.Isolation) {
 		return true
@@ -53,7 +52,7 @@ func asksForSlices(s *model.Snapshot) bool {
 	return false
 }
 
-// shortfall is in what a slice is not enough.
+// shortfall is what a slice lacks.
 type shortfall uint8
 
 const (
@@ -63,10 +62,10 @@ const (
 	tooLittleCompute
 )
 
-// Allows reports whether a GPU of this slice gives what is needed; nil is one of which nothing is known.
+// Allows reports whether a GPU of this slice meets the requirement; nil is an unknown GPU.
 func (n SliceRequirement) Allows(s *model.Slice) bool { return n.Gpu == 0 || n.Shortfall(s) == enough }
 
-// Shortfall looks at isolation, memory and compute in this order. What is not known is not enough.
+// Shortfall checks isolation, memory and compute in this order. Unknown values do not meet the requirement.
 func (n SliceRequirement) Shortfall(s *model.Slice) shortfall {
 	if s == nil {
 		s = &model.Slice{}
@@ -83,7 +82,7 @@ func (n SliceRequirement) Shortfall(s *model.Slice) shortfall {
 	return enough
 }
 
-// Share is the part of an amount that falls to the part of a GPU that is asked for.
+// Share returns the part of an amount that belongs to the requested fraction of a GPU.
 func (n SliceRequirement) Share(whole int64) int64 {
 	if n.Gpu == raydemand.One {
 		return whole
@@ -91,7 +90,7 @@ func (n SliceRequirement) Share(whole int64) int64 {
 	return int64(float64(whole) * n.Gpu.Float())
 }
 
-// compare orders what is harder to serve first.
+// compare orders the requirements that are harder to meet first.
 func (n SliceRequirement) compare(other SliceRequirement) int {
 	strict := func(n SliceRequirement) int {
 		switch n.Isolation {

@@ -12,12 +12,12 @@ func (c *Catalog) Size(v Vector) float64 {
 	return sum
 }
 
-// AcceleratorWorth is what one accelerator is worth in CPU cores where prices are unknown: on public clouds a GPU costs
-// about as much as fourteen cores. A weight and not an order: six nodes of one GPU and sixteen cores each waste more
-// than one of eight GPUs and thirty-two cores.
+// AcceleratorWorth is the value of one accelerator in CPU cores if prices are unknown: on public clouds a GPU costs
+// about as much as fourteen cores. It is a weight, not an order: six nodes with one GPU and sixteen cores each waste
+// more than one node with eight GPUs and thirty-two cores.
 const AcceleratorWorth = 14
 
-// scarcity is an amount by what it is worth when no price is known.
+// scarcity returns the value of an amount if no price is known.
 func (c *Catalog) scarcity(resource int, amount float64) float64 {
 	if raydemand.IsUnitInstance(c.Names[resource]) {
 		return amount * AcceleratorWorth
@@ -25,7 +25,7 @@ func (c *Catalog) scarcity(resource int, amount float64) float64 {
 	return amount
 }
 
-// Holding is what a node has that is scarce, as one number.
+// Holding returns the scarce resources of a node, as one number.
 func (c *Catalog) Holding(total Vector) (sum float64) {
 	for i, amount := range c.Named(total) {
 		sum += c.scarcity(i, c.Worth(i, amount))
@@ -33,9 +33,9 @@ func (c *Catalog) Holding(total Vector) (sum float64) {
 	return sum
 }
 
-// Needed is what one bundle asks for that is scarce, as one number; never nothing.
+// Needed returns the scarce resources that one bundle asks for, as one number above 0.
 func (c *Catalog) Needed(it *Item) float64 {
-	const least = 1e-3 // a bundle that asks for a label alone
+	const least = 1e-3 // a bundle that asks only for a label
 	sum := least
 	for _, t := range it.Need {
 		sum += c.scarcity(t.Resource, c.Worth(t.Resource, t.Amount))
