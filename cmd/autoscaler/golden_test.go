@@ -30,7 +30,7 @@ func recorded(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, pattern := range []string{
-		"../../internal/planner/testdata/*/*.json", "../../internal/*/testdata/*.json",
+		"../../internal/planner/testdata/*/*.json", "../../internal/*/testdata/*.json", "../../internal/controller/*/testdata/*.json",
 		"../../test/cases/*/*.json", "../../test/bench/ray/testdata/*.json",
 	} {
 		found, err := filepath.Glob(pattern)
