@@ -21,7 +21,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 	}
 	want := map[string]int{
 		"max_group; it has work, so it stops by a drain with a deadline": 1,
-		"outdated; it has work and stops after the work is done":                2,
+		"outdated; it has work and stops after the work is done":         2,
 		"outdated": 1,
 	}
 	for text, n := range want {

@@ -38,11 +38,11 @@ func TestSentencesAreTrue(t *testing.T) {
 	const cheap = `{"groups": [{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 3.00011}, {"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 3.00012}],
 		"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`
 	for name, test := range map[string]struct{ snapshot, group, pod, want, never string }{
-		"of equal groups the name decides": {equal, "b", "", "group a was chosen: both offer the same, and its name sorts first", "served with less"},
+		"of equal groups the name decides":           {equal, "b", "", "group a was chosen: both offer the same, and its name sorts first", "served with less"},
 		"demand that cannot be served needs a group": {capped, "a", "", "cannot be served in full", "none is needed"},
-		"a pod that goes does not stay":    {idle, "a", "", "stopping 1 pod", "1 idle"},
-		"a second more than an hour":       {idle, "", "p", "idle for longer than 60m", "than 60m, longer"},
-		"prices are told apart":            {cheap, "b", "", "price 3.00012 > 3.00011", "3 > 3"},
+		"a pod that goes does not stay":              {idle, "a", "", "stopping 1 pod", "1 idle"},
+		"a second more than an hour":                 {idle, "", "p", "idle for longer than 60m", "than 60m, longer"},
+		"prices are told apart":                      {cheap, "b", "", "price 3.00012 > 3.00011", "3 > 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := snapshotfile.ReadSnapshot(strings.NewReader(test.snapshot), "snapshot")
