@@ -37,9 +37,6 @@ func (p Path) Key(keys ...string) Path {
 // Index returns the path of an element of a list.
 func (p Path) Index(i int) Path { return Path{&step{up: p.last, index: i, isIndex: true}} }
 
-// IsRoot reports whether the path is that of the object itself.
-func (p Path) IsRoot() bool { return p.last == nil }
-
 // Parent returns the path without its last step. The parent of the object itself is the object.
 func (p Path) Parent() Path {
 	if p.last == nil {

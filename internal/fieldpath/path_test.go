@@ -32,7 +32,7 @@ func TestPathsShareTheirBeginningAndDoNotChangeEachOther(t *testing.T) {
 	if list.String() != "spec.groups" || first.String() != "spec.groups[0].name" || second.String() != "spec.groups[1]" {
 		t.Errorf("got %s, %s, %s", list, first, second)
 	}
-	if first.Parent().Parent() != list || !(Path{}).Parent().IsRoot() {
+	if root := (Path{}); first.Parent().Parent() != list || root.Parent() != root {
 		t.Error("the parent of a path is another one")
 	}
 	if _, isIndex := first.LastIndex(); isIndex || first.LastKey() != "name" {
