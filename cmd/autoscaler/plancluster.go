@@ -162,7 +162,7 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	}
 	if landing.None() && g.Max > 0 && !g.Suspended && !g.Broken {
 		add(raydemand.Finding{Code: watch.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
-			Why: "no node, were it empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
+			Why: "no node, even if it were empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
 	}
 }
 

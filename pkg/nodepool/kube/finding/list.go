@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Distinct drops repeated findings: a field that is read twice is reported once.
+// Distinct removes repeated findings, so that a field that is read twice is reported once.
 func Distinct(list []raydemand.Finding) []raydemand.Finding {
 	seen := make(map[raydemand.Finding]bool, len(list))
 	return slices.DeleteFunc(list, func(f raydemand.Finding) bool {
@@ -18,21 +18,22 @@ func Distinct(list []raydemand.Finding) []raydemand.Finding {
 	})
 }
 
-// List collects what a person should know about one RayCluster.
+// List collects the findings about one object.
 type List struct {
 	Object string
 	All    []raydemand.Finding
-	// Unreadable is set by what typed clients cannot decode.
+	// Unreadable is set if typed clients cannot decode the object.
 	Unreadable bool
 }
 
+// Add adds a finding about a field of the object.
 func (f *List) Add(severity raydemand.Severity, code, field, seen, why, fix string) {
 	f.All = append(f.All, raydemand.Finding{
 		Code: code, Severity: severity, Object: f.Object, Field: Short(field), Seen: Short(seen), Why: why, Fix: fix,
 	})
 }
 
-// Short cuts what a person need not see whole: an annotation alone may be 256 KiB.
+// Short cuts a long text: an annotation alone can have 256 KiB.
 func Short(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -41,10 +42,10 @@ func Short(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf("… (%d bytes)", len(text))
 }
 
-// MostOfOneCode is how many findings of one kind are told of one RayCluster.
+// MostOfOneCode is how many findings with the same code one RayCluster can have.
 const MostOfOneCode = 20
 
-// Limit leaves out what goes on without end; the last finding of a kind says how many more there are.
+// Limit keeps at most MostOfOneCode findings of each code; the last one says how many more there are.
 func Limit(all []raydemand.Finding) []raydemand.Finding {
 	told, last := map[string]int{}, map[string]int{}
 	var kept []raydemand.Finding

@@ -12,11 +12,11 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 )
 
-// amountFields are where a node tells amounts of resources.
+// amountFields are the fields in which a node states amounts of resources.
 var amountFields = []string{"capacity", "allocatable"}
 
-// withoutUnreadable leaves out the amounts of a node that are no quantities, one of which would have the whole node refused, and says which. The
-// object is not changed.
+// withoutUnreadable returns a node without the amounts that are not quantities, and which ones these are. One such
+// amount would make the whole node undecodable. The object does not change.
 func withoutUnreadable(object map[string]any) (readable map[string]any, unreadable []string) {
 	status, isObject := object["status"].(map[string]any)
 	if !isObject {
@@ -42,7 +42,7 @@ func withoutUnreadable(object map[string]any) (readable map[string]any, unreadab
 	return readable, unreadable
 }
 
-// isQuantity: null is none, and is read as 0.
+// isQuantity reports whether a value is a quantity. Null counts as one, and is read as 0.
 func isQuantity(value any) bool {
 	if value == nil {
 		return true
@@ -59,7 +59,8 @@ func amountText(field, name, seen, want string) string {
 	return finding.Short(fmt.Sprintf("status.%s[%s] is %s", field, name, seen)) + ": want " + want + "; it counts as not announced"
 }
 
-// extendedResources leaves the resources of a domain, which come in whole units; nil stays nil. What does not come in units of 64 bits is told instead.
+// extendedResources returns the resources with a domain, which come in whole units; nil stays nil. It returns amounts
+// that do not fit into 64 bits as unreadable.
 func extendedResources(field string, list corev1.ResourceList) (found map[string]int64, unreadable []string) {
 	if list == nil {
 		return nil, nil

@@ -18,11 +18,11 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// StatusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
+// StatusConfigMap is where the Cluster Autoscaler writes its status, in its own namespace, usually kube-system.
 const StatusConfigMap = "cluster-autoscaler-status"
 
-// The text that the Cluster Autoscaler wrote before release 1.30: a node group's name, and on the line of its health the sizes
-// (kubernetes/autoscaler, clusterstate/utils).
+// The text that the Cluster Autoscaler wrote before release 1.30: a node group's name, and the sizes on the line of its
+// health (kubernetes/autoscaler, clusterstate/utils).
 var (
 	statusName  = regexp.MustCompile(`^\s*Name:\s+(\S+)\s*$`)
 	statusSizes = regexp.MustCompile(`\bHealth:.*\(minSize=(\d+), maxSize=(\d+)\)`)
@@ -39,7 +39,8 @@ type statusYAML struct {
 	} `json:"nodeGroups"`
 }
 
-// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. A text that is neither is an error.
+// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. It returns an
+// error for any other text.
 func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
 	if statusHead.MatchString(status) {
 		return textCeilings(status), nil
@@ -55,11 +56,11 @@ func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
 	return ceilings, nil
 }
 
-// statusHead is how the old form begins.
+// statusHead is the beginning of the old form.
 var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster-wide:`)
 
-// statusUpdated is the annotation by which both forms of the status tell when it was written, and statusFormat how
-// (docs/reference/facts.md#status-of-the-cluster-autoscaler). Both texts carry the time too.
+// statusUpdated is the annotation in which both forms of the status state when they were written, in the layout
+// statusFormat (docs/reference/facts.md#status-of-the-cluster-autoscaler). Both texts contain the time too.
 const (
 	StatusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
@@ -67,7 +68,7 @@ const (
 
 var statusWritten = regexp.MustCompile(`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
 
-// StatusTime is when the Cluster Autoscaler wrote its status.
+// StatusTime returns when the Cluster Autoscaler wrote its status.
 func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
 	said := config.Annotations[StatusUpdated]
 	if match := statusWritten.FindStringSubmatch(config.Data["status"]); said == "" && match != nil {
@@ -75,7 +76,7 @@ func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
 	}
 	written, err := time.Parse(statusFormat, said)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it does not say when it was written: %w", err)
+		return time.Time{}, fmt.Errorf("the time when it was written is missing: %w", err)
 	}
 	return written, nil
 }
@@ -102,7 +103,7 @@ func textCeilings(status string) []pools.Ceiling {
 	return ceilings
 }
 
-// ceilingOf leaves a maximum of 0 below a minimum out: it is not known then. Some providers report no maximum.
+// ceilingOf ignores a maximum below the minimum: some providers report no maximum, which appears as 0.
 func ceilingOf(group string, least, most *int64) pools.Ceiling {
 	if least != nil && most != nil && *most < *least {
 		most = nil
@@ -110,7 +111,7 @@ func ceilingOf(group string, least, most *int64) pools.Ceiling {
 	return pools.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: ClusterAutoscaler}
 }
 
-// NodePool is what is read of a Karpenter NodePool (karpenter.sh/v1).
+// NodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
 type NodePool struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -130,15 +131,16 @@ type NodePool struct {
 	} `json:"spec"`
 }
 
-// Template is what every node that Karpenter adds to the pool will be. Taints that go away once a node has started, startupTaints, keep nobody off.
+// Template describes every node that Karpenter adds to the pool. It ignores startupTaints, which disappear once a node
+// has started.
 func (p NodePool) Template() *pools.NodeTemplate {
 	own := p.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
 	return &pools.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: Taints(made)}
 }
 
-// CeilingOf reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
-// the pool have together, and with the name nodes their number. Without limits the pool is not bounded.
+// CeilingOf reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
+// and under the name nodes their number. Without limits the pool has no ceiling.
 func CeilingOf(pool NodePool) (ceiling pools.Ceiling, err error) {
 	ceiling = pools.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: Karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
@@ -159,7 +161,7 @@ func CeilingOf(pool NodePool) (ceiling pools.Ceiling, err error) {
 	return ceiling, nil
 }
 
-// The components that the Cluster Autoscaler and Karpenter write Events as, where nobody has renamed them.
+// The Event sources of the Cluster Autoscaler and Karpenter by default.
 const (
 	ClusterAutoscaler = "cluster-autoscaler"
 	Karpenter         = "karpenter"

@@ -6,15 +6,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// gpuDriver is NVIDIA's driver for Dynamic Resource Allocation. The attributes of others' devices mean something else.
+// gpuDriver is NVIDIA's driver for Dynamic Resource Allocation. Attributes of other drivers' devices mean something
+// else.
 const gpuDriver = "gpu.nvidia.com"
 
-// devices are what ResourceSlices offer, and which of it ResourceClaims have.
+// devices are what ResourceSlices offer, and what ResourceClaims have allocated of it.
 type devices struct {
-	// offered are by node. A pool can publish several slices, and a newer generation takes the place of an older one.
+	// offered are by node. A pool can publish several slices, and a newer generation replaces an older one.
 	offered map[string][]offeredDevice
 	newest  map[string]int64 // generation by pool
-	// claimed is nil while claims were not read.
+	// claimed is nil until claims are read.
 	claimed map[deviceID]bool
 }
 
@@ -52,13 +53,13 @@ func (d *devices) claim(claim *resourcev1.ResourceClaim) {
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if result.AdminAccess != nil && *result.AdminAccess {
-			continue // it watches the device, and takes nothing from others
+			continue // it only monitors the device
 		}
 		d.claimed[deviceID{result.Driver, result.Pool, result.Device}] = true
 	}
 }
 
-// of are the devices of a node; nil where none are offered.
+// of returns the devices of a node, or nil if none are offered.
 func (d *devices) of(node string) []nodegpu.DRADevice {
 	var list []nodegpu.DRADevice
 	for _, offered := range d.offered[node] {
@@ -75,7 +76,7 @@ func (d *devices) of(node string) []nodegpu.DRADevice {
 	return list
 }
 
-// draDevice reads NVIDIA's attributes, whose names carry the driver's domain or none.
+// draDevice reads NVIDIA's attributes, whose names have the driver's domain or none.
 func draDevice(device resourcev1.Device) nodegpu.DRADevice {
 	text := func(name string) string {
 		for _, key := range []string{name, gpuDriver + "/" + name} {

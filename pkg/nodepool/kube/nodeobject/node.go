@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// ForPodFit converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
-// nodes would otherwise be most of this process's memory.
+// ForPodFit converts a node for package podfit. Names and labels repeat from node to node, so each text is stored once:
+// otherwise the labels of thousands of nodes would take most of this process's memory.
 func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	n := podfit.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
@@ -47,7 +47,7 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	return n
 }
 
-// karpenterPool is the label of the nodes that Karpenter made. The limits of its NodePools count capacity.
+// karpenterPool is the label of nodes that Karpenter made. The limits of its NodePools count capacity.
 const karpenterPool = "karpenter.sh/nodepool"
 
 func Taints(node *corev1.Node) []nodegpu.Taint {
@@ -60,8 +60,8 @@ func Taints(node *corev1.Node) []nodegpu.Taint {
 	return taints
 }
 
-// gpusOf is what is understood of a node's GPUs, nil where there are none. How much memory processes use at the moment decides nothing and
-// changes all the time, so it is left out: a node that changes makes everybody look again.
+// gpusOf returns what is known of a node's GPUs, or nil if it has none. It drops how much memory processes use at the
+// moment: no decision depends on it, and it would make every node change all the time.
 func gpusOf(reader nodegpu.Reader, node nodegpu.NodeObject) *nodegpu.GPUs {
 	read := reader.Read(node)
 	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {

@@ -14,14 +14,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// The labels of a NodeClaim, and the conditions that tell how far it has come.
+// The label of a NodeClaim that names its pool, and the conditions that show its progress.
 const (
 	nodePoolLabel    = "karpenter.sh/nodepool"
 	claimLaunched    = "Launched"
 	claimInitialized = "Initialized"
 )
 
-// claimObject is what is read of a NodeClaim (karpenter.sh/v1).
+// claimObject is the part of a NodeClaim (karpenter.sh/v1) that Heliostat reads.
 type claimObject struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {

@@ -18,24 +18,24 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// NodeSet is what was read of nodes, and of the objects that tell what of their GPUs is taken and how far their pools may grow. The zero value
-// is empty.
+// NodeSet is a set of nodes with the objects that say which of their GPUs are in use and how far their pools can grow.
+// The zero value is empty.
 type NodeSet struct {
 	nodes []nodegpu.NodeObject
-	// pods are by node; nil while pods were not read, for a list without pods is not a cluster without pods.
+	// pods are by node; nil until pods are read, because a list without pods is not a cluster without pods.
 	pods map[string][]nodegpu.PodObject
-	// unreadable are nodes with a pod that cannot be read: what it holds is not known.
+	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
 	unreadable map[string]bool
 	devices    devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []pools.Ceiling
-	// Claims are Karpenter's NodeClaims; nil where there are none or they may not be read.
+	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
 	Claims []pools.NodeClaim
-	// Notes say what could not be read and is therefore not known.
+	// Notes say what could not be read and is therefore unknown.
 	Notes []string
 }
 
-// Nodes are the nodes, each with its pods and devices as far as they were read.
+// Nodes returns the nodes, each with its pods and devices as far as they were read.
 func (s *NodeSet) Nodes() []nodegpu.NodeObject {
 	nodes := make([]nodegpu.NodeObject, len(s.nodes))
 	for i, node := range s.nodes {
@@ -49,9 +49,9 @@ func (s *NodeSet) Nodes() []nodegpu.NodeObject {
 }
 
 // Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice,
-// ResourceClaim, NodePool, NodeClaim and the Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other
-// kinds are passed over; a document that is no object, or an object of those kinds that cannot be read, is an error
-// that says which one. A pod, status or NodePool that cannot be read is a note.
+// ResourceClaim, NodePool, NodeClaim and the Cluster Autoscaler's ConfigMap, or lists of objects. It ignores objects of
+// other kinds. It returns an error for a document that is not an object, or an object of those kinds that cannot be
+// read. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
 	for number := 1; ; number++ {
@@ -71,7 +71,7 @@ func (s *NodeSet) Read(in io.Reader) error {
 	}
 }
 
-// add takes one object, or the items of a list.
+// add adds one object, or the items of a list.
 func (s *NodeSet) add(document json.RawMessage) error {
 	var head struct {
 		Kind       string            `json:"kind"`
@@ -113,14 +113,15 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	return nil
 }
 
-// note keeps what could not be read of how far pools may grow: the nodes are known without it.
+// note adds a note. The nodes are known without it.
 func (s *NodeSet) note(err error) {
 	if err != nil {
 		s.Notes = append(s.Notes, err.Error())
 	}
 }
 
-// hasDevices: v1 and v1beta2 have one form; in v1beta1 a device's attributes stood elsewhere.
+// hasDevices reports whether devices are in the place that Heliostat reads: v1 and v1beta2 have the same form, while
+// v1beta1 had a device's attributes elsewhere.
 func hasDevices(apiVersion string) bool {
 	return apiVersion == resourcev1.SchemeGroupVersion.String() || apiVersion == "resource.k8s.io/v1beta2"
 }
@@ -146,7 +147,8 @@ func (s *NodeSet) addNode(document json.RawMessage) error {
 	return fmt.Errorf("node %s: %w", nameIn(document), err)
 }
 
-// readPod keeps a pod that is read whole. Of another one nobody knows what it holds, so what is free on its node is not known either.
+// readPod adds a pod that can be read completely. If one cannot, nobody knows what it holds, so what is free on its
+// node is unknown too.
 func (s *NodeSet) readPod(document json.RawMessage) error {
 	var fields map[string]any
 	if err := json.Unmarshal(document, &fields); err != nil {
@@ -161,7 +163,7 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 		unreadable = []string{err.Error()}
 	}
 	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
-	s.note(fmt.Errorf("pod %s: %s; what is free on its node is not known", nameIn(document), strings.Join(unreadable, "; ")))
+	s.note(fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(document), strings.Join(unreadable, "; ")))
 	if s.unreadable == nil {
 		s.unreadable = map[string]bool{}
 	}
@@ -182,10 +184,10 @@ func (s *NodeSet) AddPods(list []corev1.Pod) {
 	}
 }
 
-// DropPods forgets all pods. A part of them would make the GPUs of the others free.
+// DropPods forgets all pods. With a part of them, the GPUs of the others would look free.
 func (s *NodeSet) DropPods() { s.pods = nil }
 
-// addPod keeps what a pod holds. Pods that have ended hold nothing.
+// addPod adds what a pod holds. Completed pods hold nothing.
 func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
 		s.pods = map[string][]nodegpu.PodObject{}
@@ -231,8 +233,8 @@ func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
 	s.note(err)
 }
 
-// extendedRequests are what all containers hold: the sum, or what one of the init containers needs where that is more. What an init container with
-// restartPolicy Always holds it keeps.
+// extendedRequests returns what all containers hold: the sum, or the need of one init container if that is more. An
+// init container with restartPolicy Always keeps what it holds.
 func extendedRequests(pod *corev1.Pod) map[string]int64 {
 	sum, peak := map[string]int64{}, map[string]int64{}
 	for _, c := range pod.Spec.InitContainers {
@@ -266,7 +268,7 @@ func extendedOf(c corev1.Container) map[string]int64 {
 	return held
 }
 
-// addStatus reads the Cluster Autoscaler's ConfigMap; others are of no concern.
+// addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.
 func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
 	if config.Name != StatusConfigMap || config.Data["status"] == "" {
 		return nil

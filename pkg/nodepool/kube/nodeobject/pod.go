@@ -12,8 +12,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 )
 
-// ReadPod reads a Pod as the API prints it. Amounts of its containers that are no quantities, one of which would have the whole pod refused, are left
-// out and told with field and value. Of anything else that cannot be read the error names the pod.
+// ReadPod reads a Pod as the API prints it. It leaves out amounts of containers that are not quantities, any of which
+// would make the whole pod undecodable, and returns them with field and value. For any other fault the error names the
+// pod.
 func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err error) {
 	pod = &corev1.Pod{}
 	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, pod); err == nil {
@@ -31,7 +32,7 @@ func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err e
 	return pod, unreadable, nil
 }
 
-// dropUnreadable takes out of a pod the amounts that are no quantities, and says which.
+// dropUnreadable removes from a pod the amounts that are not quantities, and returns which ones.
 func dropUnreadable(object map[string]any) (unreadable []string) {
 	for _, list := range []string{"containers", "initContainers"} {
 		containers, _, _ := unstructured.NestedFieldNoCopy(object, "spec", list)

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// poolEntry is one pool of the file that describes pools.
+// poolEntry is one pool of the pools file.
 type poolEntry struct {
 	Name     string
 	MinNodes *int64
@@ -36,11 +36,12 @@ type shapeEntry struct {
 	Taints []json.RawMessage
 }
 
-// maxPoolsFile bounds a description of pools, in bytes: some thousand pools.
+// maxPoolsFile bounds a pools file in bytes: some thousand pools.
 const maxPoolsFile = 4 << 20
 
-// ReadPools reads the configuration of pools, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and as what a new node comes either
-// shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; and instanceTypes, prices by name. The error names pool, field and value.
+// ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and for a new node
+// either its shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; and instanceTypes, prices by name.
+// An error names pool, field and value.
 func ReadPools(in io.Reader) (pools.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
 	if err == nil && len(text) > maxPoolsFile {
@@ -71,7 +72,7 @@ func ReadPools(in io.Reader) (pools.Config, error) {
 			spec, err = entry.spec()
 		}
 		if err == nil && slices.ContainsFunc(config.Pools, func(p pools.Spec) bool { return p.Name == spec.Name }) {
-			err = fmt.Errorf("name: it stands twice")
+			err = fmt.Errorf("name: duplicate")
 		}
 		if err != nil {
 			return pools.Config{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
@@ -81,7 +82,7 @@ func ReadPools(in io.Reader) (pools.Config, error) {
 	return config, nil
 }
 
-// readPool reads one pool; the name is there even where another field is wrong, for the error.
+// readPool reads one pool. It returns the name even if another field is wrong, for the error.
 func readPool(raw json.RawMessage) (poolEntry, error) {
 	var e poolEntry
 	var shape json.RawMessage
@@ -110,7 +111,7 @@ func (e poolEntry) spec() (pools.Spec, error) {
 	spec := pools.Spec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
 	switch {
 	case e.Name == "":
-		return spec, fmt.Errorf("name: it is missing")
+		return spec, fmt.Errorf("name: required")
 	case e.MinNodes != nil && *e.MinNodes < 0:
 		return spec, fmt.Errorf("minNodes %d: want 0 or more", *e.MinNodes)
 	case e.MaxNodes != nil && *e.MaxNodes < 0:
@@ -163,7 +164,7 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 	return nil
 }
 
-// node is the template as a node that would be ready, in both forms.
+// node returns the template as a ready node, in both forms.
 func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, podfit.Node) {
 	made := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},

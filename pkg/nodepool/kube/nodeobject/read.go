@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// ForGPUs converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
+// ForGPUs converts a node for package nodegpu, with everything it says about its GPUs.
 func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
 	o := nodegpu.NodeObject{
 		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: Taints(node),
@@ -27,14 +27,14 @@ func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
 	return o
 }
 
-// Read reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
-// read is left out and told as a problem; of anything else the error names the field.
+// Read reads a Node object as the API prints it, for nodegpu and for podfit. An amount that cannot be read is left out
+// and returned as a problem; for any other fault the error names the field.
 func Read(object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
 	return ReadWith(nodegpu.Reader{}, object)
 }
 
-// ReadWith is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
-// may well be ready, and counts as such.
+// ReadWith is Read with configured names of resources, or a configured label for pools. A node without a condition
+// Ready is an excerpt, and counts as ready.
 func ReadWith(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
@@ -65,7 +65,7 @@ func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err 
 	return node, unreadable, runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
 }
 
-// nameIn is the name of an object that does not decode otherwise.
+// nameIn returns the name of an object that cannot be decoded otherwise.
 func nameIn(document json.RawMessage) string {
 	var head struct {
 		Metadata struct{ Name string } `json:"metadata"`

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// Strip keeps of a node what nodeOf reads. A node with its list of images is 10 to 30 KB and comes out below 5.
+// Strip keeps of a node what ForPodFit reads. A node with its list of images is 10 to 30 KB; less than 5 KB remain.
 func Strip(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

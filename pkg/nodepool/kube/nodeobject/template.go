@@ -12,23 +12,23 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 )
 
-// What the Cluster Autoscaler is told about the nodes of a group that has none: tags of an Auto Scaling group on AWS, tags of a scale set on Azure,
-// where _ stands for a slash and ~2 for an underscore, and annotations of a MachineDeployment with Cluster API
-// (kubernetes/autoscaler, cloudprovider/aws, azure and clusterapi).
+// Where users describe to the Cluster Autoscaler the nodes of a group without nodes: tags of an Auto Scaling group on
+// AWS; tags of a scale set on Azure, where _ stands for a slash and ~2 for an underscore; and annotations of a
+// MachineDeployment with Cluster API (kubernetes/autoscaler, cloudprovider/aws, azure and clusterapi).
 const (
 	templateTag      = "k8s.io/cluster-autoscaler/node-template/"
 	azureTemplateTag = "k8s.io_cluster-autoscaler_node-template_"
 	capacityKey      = "capacity.cluster-autoscaler.kubernetes.io/"
 )
 
-// nodeTemplate is what tags say of a new node.
+// nodeTemplate is what tags say about a new node.
 type nodeTemplate struct {
 	resources corev1.ResourceList
 	labels    map[string]string
 	taints    []corev1.Taint
 }
 
-// readTags reads those of the tags that speak of a new node; the others are of no concern. The error names the tag and what would be right.
+// readTags reads the tags that describe a new node, and ignores the others. An error names the tag and a correct value.
 func (n *nodeTemplate) readTags(tags map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if err := n.readTag(key, tags[key]); err != nil {
@@ -95,11 +95,11 @@ func (n *nodeTemplate) resource(name, value string) error {
 	quantity, err := resource.ParseQuantity(value)
 	switch {
 	case err != nil:
-		return fmt.Errorf("resource %s: %q is no quantity: %w", name, value, err)
+		return fmt.Errorf("resource %s: %q is not a quantity: %w", name, value, err)
 	case quantity.Sign() < 0:
-		return fmt.Errorf("resource %s: %s is less than nothing", name, value)
+		return fmt.Errorf("resource %s: %s is negative", name, value)
 	case units.Extended(name) && quantity.MilliValue()%1000 != 0:
-		return fmt.Errorf("resource %s: %s is no whole number", name, value)
+		return fmt.Errorf("resource %s: %s is not a whole number", name, value)
 	}
 	if n.resources == nil {
 		n.resources = corev1.ResourceList{}

@@ -14,26 +14,26 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// ForbiddenPause separates two attempts to read what is forbidden: a role that is granted later takes effect without a
-// restart.
+// ForbiddenPause separates two attempts to read what is forbidden, so that a role that is granted later takes effect
+// without a restart.
 const ForbiddenPause = time.Minute
 
-// Source are objects that a deployment may be allowed to read or not: nodes, and Events.
+// Source lists and watches objects that a deployment may not have the right to read, such as nodes and Events.
 type Source struct {
 	Name  string
 	Kind  runtime.Object
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// Forbidden and failed hear of what went wrong. absent hears that there is no such kind; nil where there always is.
+	// Forbidden and Failed report errors. Absent reports that the kind does not exist; it is nil for kinds that always
+	// exist.
 	Forbidden, Failed func(error)
 	Absent            func()
 }
 
-// Into keeps the store as the API server's objects are until ctx ends. A reflector tries again for ever and logs each failure;
-// where the objects are forbidden, which is a deployment's choice and no fault, it is stopped instead and tried once in a
-// while.
+// Into keeps the store up to date until ctx ends. A reflector retries for ever and logs each failure. If the objects
+// are forbidden, which is a deployment's choice, Into stops the reflector and retries after ForbiddenPause.
 func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
-	quiet := logr.NewContext(ctx, logr.Discard()) // failures are told by heard
+	quiet := logr.NewContext(ctx, logr.Discard()) // Source reports failures itself
 	for {
 		attempt, stop := context.WithCancel(quiet)
 		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).RunWithContext(attempt)
@@ -44,7 +44,7 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 	}
 }
 
-// source lists and watches, and calls stop when the API server says that this is forbidden.
+// source lists and watches, and calls stop if the API server forbids it.
 func (f Source) source(stop func()) toolscache.ListerWatcher {
 	heard := func(ctx context.Context, err error) {
 		switch {

@@ -17,29 +17,32 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RequestsOverMemory is the code of the finding that a RayCluster has requests that the budget of memory has no room for.
+// RequestsOverMemory is the code of the finding that a RayCluster has requests that do not fit into the budget of
+// memory.
 const RequestsOverMemory = "requests-over-memory"
 
 const (
-	// admitPause separates two divisions of the budget: a stream of objects is divided in steps.
+	// admitPause separates two divisions of the budget, so that a stream of objects is divided in steps.
 	admitPause = 100 * time.Millisecond
 	// rereadPause is the pause after a request that could not be read.
 	rereadPause = 2 * time.Second
 	// rereadFor bounds the time between two divisions of the budget while requests are read again.
 	rereadFor = time.Second
-	// overLogPause separates two lines of the log about requests that are refused.
+	// overLogPause separates two log lines about rejected requests.
 	overLogPause = time.Minute
 )
 
-// budget bounds the memory of the specs of all requests. The sum of what is kept never exceeds limit, not even while a list or a stream of objects
-// comes: a spec without room is not kept, and read again once a division of the budget gives it a place. Who has a place is a function of all
-// objects' sizes, owners and ranks alone (see inOrder), whatever the order in which they came. ownedRequests.mu guards it.
+// budget bounds the memory of the specs of all requests. The sum of what is kept never exceeds limit, not even while a
+// list or a stream of objects arrives: a spec that does not fit is dropped, and read again once a division of the
+// budget admits it. Which requests are admitted depends on the sizes, owners and ranks of all objects alone (see
+// byRank), not on the order in which they arrive. Store.mu guards it.
 type budget struct {
 	limit int64
-	// held is the sum of what is kept; without counts the requests that are not admitted, those among them that are still to be read.
+	// held is the sum of what is kept; without counts the requests that are not admitted, including those that are
+	// still to be read.
 	held    int64
 	without int
-	// wake has a token when the budget is to be divided anew.
+	// wake has a token when the budget must be divided again.
 	wake chan struct{}
 }
 
@@ -47,8 +50,8 @@ func newBudget(limit int64) budget {
 	return budget{limit: limit, wake: make(chan struct{}, 1)}
 }
 
-// take gives a request its place, in the place of the one known, nil for none. read says whether the first list is whole: before that, everything is
-// kept for which there is room.
+// take admits a request, or replaces the known one, nil for none. read says whether the first list is complete: before
+// that, everything that fits is kept.
 func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 	waits := b.without > 0
 	if known != nil {
@@ -62,7 +65,7 @@ func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 	case fits && (!waits || !read || same && known.Admission == nodepool.Admitted):
 		r.Admission = nodepool.Admitted
 	case fits:
-		r.Admission = nodepool.Undecided // and kept, until the budget is divided
+		r.Admission = nodepool.Undecided // and keep it until the budget is divided
 	default:
 		r.Omit(nodepool.Undecided, b.limit)
 	}
@@ -72,7 +75,7 @@ func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 	}
 }
 
-// release takes the place of a request back.
+// release frees the memory of a request.
 func (b *budget) release(r *nodepool.OwnedRequest) {
 	b.count(r, -1)
 	if b.without > 0 {
@@ -89,7 +92,7 @@ func (b *budget) count(r *nodepool.OwnedRequest, by int) {
 	}
 }
 
-// divideAgain lets the budget be divided anew.
+// divideAgain requests another division of the budget.
 func (b *budget) divideAgain() {
 	select {
 	case b.wake <- struct{}{}:
@@ -97,13 +100,14 @@ func (b *budget) divideAgain() {
 	}
 }
 
-// sameRank reports whether two readings of one request are alike in all that the division depends on.
+// sameRank reports whether two readings of one request are equal in everything that the division depends on.
 func sameRank(a, b *nodepool.OwnedRequest) bool {
 	return a.UID == b.UID && a.Bytes == b.Bytes && a.Owner == b.Owner && byRank(a, b) == 0
 }
 
-// byRank is the order in which the requests of one owner have places: those that hold before those whose lease was reported over or that are being deleted,
-// then by priority, age and name, as they are served. All of it stands in the objects, so that a restart finds the same.
+// byRank is the order in which the requests of one owner are admitted: requests that hold before those that are expired
+// or being deleted, then by priority, age and name, in the order in which they are served. The objects contain all of
+// it, so a restart gives the same result.
 func byRank(a, b *nodepool.OwnedRequest) int {
 	return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 }
@@ -115,7 +119,8 @@ func over(r *nodepool.OwnedRequest) int {
 	return 0
 }
 
-// admitAll divides the budget whenever something has changed while not all requests have a place, and reads those again that have got one.
+// admitAll divides the budget whenever something has changed while not all requests are admitted, and reads newly
+// admitted requests again.
 func (s *Store) admitAll(ctx context.Context) {
 	var told time.Time
 	before := 0
@@ -126,7 +131,7 @@ func (s *Store) admitAll(ctx context.Context) {
 		case <-s.budget.wake:
 		}
 		if !s.listed() {
-			continue // the end of the first list, or of the wait for it, looks again
+			continue // the end of the first list, or of the wait for it, divides again
 		}
 		toRead, refused := s.divide()
 		if refused != before && (refused == 0 || before == 0 || time.Since(told) >= overLogPause) {
@@ -144,8 +149,9 @@ func (s *Store) admitAll(ctx context.Context) {
 	}
 }
 
-// rereadAll reads requests that have a place, and reports whether all could be read. One that cannot be read, and others of its namespace, keep nobody
-// else waiting. After rereadFor it ends early: what came meanwhile may have a place before what is left.
+// rereadAll reads admitted requests, and reports whether all could be read. A request that cannot be read, and others
+// of its namespace, do not delay other namespaces. It stops after rereadFor, because newer requests may rank before the
+// rest.
 func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (all bool) {
 	begun := time.Now()
 	failed := map[string]bool{}
@@ -163,7 +169,7 @@ func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (
 		}
 		if err := s.reread(ctx, *r); err != nil && ctx.Err() == nil {
 			if len(failed) == 0 {
-				s.log.Warn("cannot read a request that the memory has room for", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
+				s.log.Warn("cannot read a request that fits into the memory budget", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
 			}
 			failed[r.Cluster.Namespace] = true
 		}
@@ -171,7 +177,7 @@ func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (
 	return len(failed) == 0
 }
 
-// listed reports whether all namespaces whose requests can be read have been read once.
+// listed reports whether all readable namespaces have been read once.
 func (s *Store) listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,10 +191,10 @@ func (s *Store) listed() bool {
 
 func (s *Store) logOver(refused int) {
 	if refused == 0 {
-		s.log.Info("the memory for requests has room for all of them again")
+		s.log.Info("all requests fit into the memory budget again")
 		return
 	}
-	s.log.Warn("requests are refused, because their owners' share of the memory for requests is used", "requests", refused, "budgetBytes", s.budget.limit)
+	s.log.Warn("rejecting requests because their owners have used their share of the memory for requests", "requests", refused, "budgetBytes", s.budget.limit)
 }
 
 func (s *Store) divideAgain() {
@@ -197,7 +203,8 @@ func (s *Store) divideAgain() {
 	s.budget.divideAgain()
 }
 
-// divide gives places to requests and takes them back. It returns those that have a place and are to be read again, and how many are refused.
+// divide admits requests and rejects others. It returns the admitted requests that must be read again, and how many are
+// rejected.
 func (s *Store) divide() (toRead []nodepool.OwnedRequest, refused int) {
 	var changed []nodepool.ClusterKey
 	s.mu.Lock()
@@ -239,7 +246,7 @@ func distinctKeys(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
 	return slices.Collect(maps.Keys(set))
 }
 
-// admitted are the requests that the budget has room for. The caller holds mu.
+// admitted returns the requests that fit into the budget. The caller holds mu.
 func (s *Store) admitted() map[requestKey]bool {
 	all := slices.SortedFunc(maps.Values(s.objects), byRank)
 	items := make([]fairshare.Item, len(all))
@@ -255,7 +262,7 @@ func (s *Store) admitted() map[requestKey]bool {
 	return places
 }
 
-// reread reads a request that has a place. What has changed since is for the next division.
+// reread reads an admitted request. The next division handles what has changed since.
 func (s *Store) reread(ctx context.Context, of nodepool.OwnedRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -289,7 +296,8 @@ func (s *Store) reread(ctx context.Context, of nodepool.OwnedRequest) error {
 	return nil
 }
 
-// addMemory says of a RayCluster which of its requests have no place, and that nothing may be taken away while one with a place is still to be read.
+// addMemory adds to a RayCluster which of its requests are rejected, and that nothing may be removed while an admitted
+// one is still to be read.
 func (s *Store) addMemory(cluster *nodepool.Cluster) {
 	refused, undecided, bytes := 0, 0, int64(0)
 	for i := range cluster.Owned {
@@ -308,21 +316,21 @@ func (s *Store) addMemory(cluster *nodepool.Cluster) {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: RequestsOverMemory, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
 			Seen: fmt.Sprintf("%d of %d requests of owners, %d KiB of memory", refused, len(cluster.Owned), bytes>>10),
-			Why: fmt.Sprintf("their owners use their share of the %d KiB of memory for the requests of all namespaces, so these do not count and workers that only they hold are taken away when idle",
+			Why: fmt.Sprintf("their owners have used their share of the %d KiB of memory for the requests of all namespaces, so these requests do not count, and idle workers that only they hold are removed",
 				s.budget.limit>>10),
-			Fix: "delete ResourceRequests that nobody needs, ask for fewer different bundles in them, or raise serve --request-memory",
+			Fix: "delete unneeded ResourceRequests, use fewer different bundles in them, or raise serve --request-memory",
 		})
 	}
 }
 
-// Memory is what the requests of owners take in memory.
+// Memory is the memory that requests use.
 type Memory struct {
-	// Budget and Held are bytes; Refused counts the requests that the budget has no room for.
+	// Budget and Held are bytes; Refused counts the requests that do not fit into the budget.
 	Budget, Held int64
 	Refused      int
 }
 
-// Memory returns what the requests take now.
+// Memory returns the memory that requests use now.
 func (s *Store) Memory() Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

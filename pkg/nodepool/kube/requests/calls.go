@@ -18,32 +18,33 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// Calls keeps requests of owners as ResourceRequests. Any process may write them, leading or not: they are what users ask for.
+// Calls lets users read and write ResourceRequests. Any process may write them, leading or not: they are what users ask
+// for.
 //
-// Errors: nodepool.ErrNoRequests where there are no ResourceRequests, nodepool.ErrGone without the RayCluster, nodepool.ErrNoRequest without the
-// request, nodepool.ErrRequestElsewhere where its name is taken for another RayCluster, nodepool.ErrPrecondition where it is not as the caller
-// knows it, nodepool.ErrRequestRefused where the API server does not accept it.
+// Errors: nodepool.ErrNoRequests if there are no ResourceRequests, nodepool.ErrGone without the RayCluster,
+// nodepool.ErrNoRequest without the request, nodepool.ErrRequestElsewhere if its name is in use for another RayCluster,
+// nodepool.ErrPrecondition if it is not as the caller expects, nodepool.ErrRequestRefused if the API server rejects it.
 type Calls struct {
-	// Store is nil where requests cannot be kept, and Writer with it.
+	// Store and Writer are nil if requests cannot be kept.
 	Store  *Store
 	Writer *Writer
-	// Cluster returns a RayCluster as it is known, or nodepool.ErrGone.
+	// Cluster returns the known RayCluster, or nodepool.ErrGone.
 	Cluster func(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
 	// Writable returns nil, or why nothing may be written.
 	Writable func() error
-	// Trace returns what a request keeps of the call that asks for it, or nothing.
+	// Trace returns the trace that a request keeps of the call that makes it, or "".
 	Trace func(ctx context.Context, now time.Time) string
 }
 
-// Tell writes what becomes of requests, in the background and only while this process leads.
+// Tell writes the status of requests, in the background and only while this process leads.
 func (o Calls) Tell(updates []nodepool.OwnedUpdate) {
 	if o.Writer != nil {
 		o.Writer.Tell(updates)
 	}
 }
 
-// Of lists the requests for a RayCluster as they are written, whether it is there or not. All other methods show what was decided of requests before it
-// is written.
+// Of lists the requests for a RayCluster as they are written, whether the RayCluster exists or not. All other methods
+// show decisions about requests before they are written.
 func (o Calls) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	if o.Store == nil {
 		return nil
@@ -51,10 +52,10 @@ func (o Calls) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return o.Store.decidable(key)
 }
 
-// Available returns nil where requests of owners can be kept.
+// Available returns nil if requests can be kept.
 func (o Calls) Available(namespace string) error {
 	if o.Store == nil {
-		return fmt.Errorf("%w: the sidecar form has no right to keep them", nodepool.ErrNoRequests)
+		return fmt.Errorf("%w: the sidecar form has no right to write them", nodepool.ErrNoRequests)
 	}
 	return o.Store.available(namespace)
 }
@@ -93,7 +94,7 @@ func (o Calls) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, e
 	return found, nil
 }
 
-// Changes is closed when a request changes or goes; nil where there is none.
+// Changes is closed when a request changes or goes; nil if there is no such request.
 func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
 	if o.Store == nil {
 		return nil
@@ -101,16 +102,16 @@ func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
 	return o.Store.changes(key.Namespace, id)
 }
 
-// A write that met another write of the same request is tried again, each time after a pause twice as long, so that callers who meet at one
-// request come apart.
+// A write that conflicts with another write of the same request is retried, with a pause that doubles each time, so
+// that competing callers spread out.
 const (
 	writeAttempts = 6
 	conflictPause = 20 * time.Millisecond
 )
 
-// Put makes a request, or replaces it. may is asked about the one that is there, nil where there is none, and may refuse; it is asked again where
-// another write came in between, or where it refuses one that was known from a watch: watches lag. When nothing would change but a lease's renewal,
-// it is renewed.
+// Put creates a request, or replaces it. may is called with the existing one, nil if there is none, and can reject the
+// call. Put calls it again if another write came in between, or if it rejected a request that a watch reported, because
+// watches lag. If nothing but the lease's renewal would change, Put renews the lease.
 func (o Calls) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, created bool, err error) {
 	defer func() { err = o.about("keeping", wanted.ID, wanted.Cluster, err) }()
 	if err := o.Writable(); err != nil {
@@ -156,7 +157,7 @@ func (o Calls) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(k
 	return made, false, nodepool.ErrRequestConflict
 }
 
-// isRefusedAsKnown reports whether a call was refused for what is known of the request that is there.
+// isRefusedAsKnown reports whether a call was rejected because of what is known of the existing request.
 func isRefusedAsKnown(err error) bool {
 	return errors.Is(err, nodepool.ErrPrecondition) || errors.Is(err, nodepool.ErrRequestElsewhere) || errors.Is(err, nodepool.ErrReadOnly)
 }
@@ -173,11 +174,11 @@ func (o Calls) create(ctx context.Context, wanted nodepool.OwnedRequest, cluster
 	return o.client(wanted.Cluster.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: rayobject.FieldManager})
 }
 
-// replace writes the spec of a request that is there, guarded by its version. Who owns it stays. Where nothing would change
-// its version alone is sent: then the API server writes nothing, and says whether that is still what is there.
+// replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, it
+// sends the version alone: then the API server writes nothing, and returns whether that is still the current version.
 func (o Calls) replace(ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
 	if known.Cluster != wanted.Cluster {
-		return nil, nodepool.ErrRequestElsewhere // which one is not told: the caller may have no right to see it
+		return nil, nodepool.ErrRequestElsewhere // do not say which one: the caller may not have the right to see it
 	}
 	if err := may(known); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (o Calls) patch(ctx context.Context, wanted *nodepool.OwnedRequest, change 
 	return o.client(wanted.Cluster.Namespace).Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 }
 
-// Renew renews the lease of a request. One that holds until it is deleted stays as it is.
+// Renew renews the lease of a request. A request without a lease stays as it is.
 func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, err error) {
 	defer func() { err = o.about("renewing", id, key, err) }()
 	if err := o.Writable(); err != nil {
@@ -226,7 +227,7 @@ func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, no
 	}
 	defer leave()
 	known, err := o.found(ctx, key, id)
-	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may be another one by now, or have a lease
+	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may have been replaced, or have a lease by now
 		known, err = o.foundFresh(ctx, key, id)
 	}
 	if err != nil {
@@ -254,7 +255,7 @@ func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, no
 	return o.Store.keep(Decode(written)), nil
 }
 
-// Delete ends a request.
+// Delete deletes a request.
 func (o Calls) Delete(ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error) (err error) {
 	defer func() { err = o.about("deleting", id, key, err) }()
 	if err := o.Writable(); err != nil {
@@ -291,7 +292,7 @@ func (o Calls) Delete(ctx context.Context, key nodepool.ClusterKey, id string, m
 	return nodepool.ErrRequestConflict
 }
 
-// turn waits until nobody of this process writes to a request; leave ends the turn.
+// turn waits until no other call of this process writes the request; leave ends the turn.
 func (o Calls) turn(ctx context.Context, key nodepool.ClusterKey, id string) (leave func(), err error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nil, err
@@ -303,14 +304,14 @@ func (o Calls) client(namespace string) requestClient {
 	return o.Store.client.Namespace(namespace)
 }
 
-// requestClient is what is needed to write ResourceRequests of one namespace.
+// requestClient is the calls that writing ResourceRequests of one namespace needs.
 type requestClient interface {
 	Create(ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions, subresources ...string) (*unstructured.Unstructured, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions, subresources ...string) error
 }
 
-// found is a request as it is known, or where it is not, as the API server has it: no watch may have told of it yet.
+// found returns the known request, or else reads it from the API server: a watch may not have reported it yet.
 func (o Calls) found(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	known, err := o.Get(key, id)
 	if errors.Is(err, nodepool.ErrNoRequest) {
@@ -319,7 +320,7 @@ func (o Calls) found(ctx context.Context, key nodepool.ClusterKey, id string) (n
 	return known, err
 }
 
-// foundFresh is a request as the API server has it.
+// foundFresh reads a request from the API server, and returns nodepool.ErrNoRequest if there is none.
 func (o Calls) foundFresh(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	found, there, err := o.fresh(ctx, key.Namespace, id)
 	if err == nil && (!there || found.Cluster != key) {
@@ -340,7 +341,7 @@ func (o Calls) fresh(ctx context.Context, namespace, name string) (nodepool.Owne
 	return o.Store.keep(Decode(object)), true, nil
 }
 
-// clusterOf finds the RayCluster that a request is for; one that is being deleted takes no more.
+// clusterOf returns the RayCluster of a request. One that is being deleted accepts no more requests.
 func (o Calls) clusterOf(key nodepool.ClusterKey) (nodepool.ClusterReference, error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nodepool.ClusterReference{}, err
@@ -355,7 +356,7 @@ func (o Calls) clusterOf(key nodepool.ClusterKey) (nodepool.ClusterReference, er
 	return nodepool.ClusterReference{Name: key.Name, UID: string(object.GetUID())}, nil
 }
 
-// about says what was done to which request, and turns the API server's answers into the errors that callers branch on.
+// about adds what was done to which request, and converts the API server's errors into those that callers check for.
 func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error {
 	switch {
 	case err == nil:
@@ -374,7 +375,8 @@ func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error
 	return fmt.Errorf("%s request %s for %s: %w", doing, id, key, err)
 }
 
-// isKindGoing reports whether the API server takes no new object because the kind is being deleted. It says so in words alone.
+// isKindGoing reports whether the API server rejects new objects because the kind is being deleted. Only the message
+// says so.
 func isKindGoing(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "while custom resource definition is terminating")
 }

@@ -8,13 +8,14 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// writeLocks lets one write of each request be under way at a time: of two of this process that meet at the API server one would be refused for the
-// other, and an older status could overtake a newer one. It also knows whether callers write much.
+// writeLocks allows one write of each request at a time. Of two concurrent writes of this process one would get a
+// conflict, and an older status could overtake a newer one. It also knows whether callers write much.
 type writeLocks struct {
 	callLimit flowcontrol.RateLimiter // of callers' writes
 
 	mu sync.Mutex
-	// Guarded by mu. writing has a channel for each request that is written to, closed when it is no more; callers write much until muchUntil.
+	// Guarded by mu. writing has a channel for each request that is being written, closed when the write ends; callers
+	// write much until busyUntil.
 	writing   map[requestKey]chan struct{}
 	busyUntil time.Time
 }
@@ -23,7 +24,8 @@ func newWriteLocks() *writeLocks {
 	return &writeLocks{callLimit: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
 }
 
-// call begins a write that a caller waits for, once nobody else writes to the request; leave ends it. An error is that of ctx.
+// call begins a caller's write once no other write of the request is in progress; leave ends it. It returns an error of
+// ctx alone.
 func (t *writeLocks) call(ctx context.Context, key requestKey) (leave func(), err error) {
 	t.count()
 	for {
@@ -39,7 +41,7 @@ func (t *writeLocks) call(ctx context.Context, key requestKey) (leave func(), er
 	}
 }
 
-// begin begins a write, or returns what is closed when the one is over that is under way.
+// begin begins a write, or returns a channel that is closed when the write in progress ends.
 func (t *writeLocks) begin(key requestKey) (leave func(), others <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +67,7 @@ func (t *writeLocks) count() {
 	t.busyUntil = time.Now().Add(time.Second)
 }
 
-// busy reports whether callers wrote more than fewCalls a second of late.
+// busy reports whether callers recently wrote more than fewCalls a second.
 func (t *writeLocks) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,14 +9,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// namespaceStore is the store of the watch of one namespace.
+// namespaceStore is the store of the watch of one namespace. Its lists contain names alone, so it is not a
+// reflector.Store.
 type namespaceStore struct {
 	*Store
 	namespace string
 }
 
-// Transformer takes each object of a streamed list as it comes. What is left for the reflector to hold until the list
-// is whole is its name.
+// Transformer takes each object of a streamed list as it arrives, so that the reflector holds names alone until the
+// list is complete.
 func (w *namespaceStore) Transformer() toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(*unstructured.Unstructured)
@@ -27,7 +28,7 @@ func (w *namespaceStore) Transformer() toolscache.TransformFunc {
 	}
 }
 
-// take keeps an object, as far as the budget of memory has room for it, and returns what is left to say of it.
+// take keeps an object, as far as it fits into the memory budget, and returns its name and version.
 func (w *namespaceStore) take(o *unstructured.Unstructured) *takenRequest {
 	if !w.knows(o) {
 		w.Set(Decode(o))
@@ -40,7 +41,7 @@ func (w *namespaceStore) take(o *unstructured.Unstructured) *takenRequest {
 // Add keeps an object that was added.
 func (w *namespaceStore) Add(object any) error { return w.Update(object) }
 
-// Update keeps an object as it is now.
+// Update keeps an object.
 func (w *namespaceStore) Update(object any) error {
 	if o, ok := object.(*unstructured.Unstructured); ok {
 		w.take(o)
@@ -56,7 +57,8 @@ func (w *namespaceStore) Delete(object any) error {
 	return nil
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch. What this process wrote after the list was made stays.
+// Replace takes a whole list: the first one, or the one after a watch broke. What this process wrote after the list was
+// made stays.
 func (w *namespaceStore) Replace(list []any, version string) error {
 	there := map[requestKey]bool{}
 	for _, object := range list {
@@ -77,17 +79,17 @@ func (w *namespaceStore) Replace(list []any, version string) error {
 			w.noteRemoval(r.UID, true)
 			w.remove(key)
 		} else if mine && late {
-			changed = append(changed, r.Cluster) // nobody looked at it before the list was whole
+			changed = append(changed, r.Cluster) // no cycle has seen it before the list was complete
 		}
 	}
 	w.budget.divideAgain()
 	w.mu.Unlock()
 	if late {
-		w.log.Info("requests of owners are read", "namespace", w.namespace, "requests", len(list))
+		w.log.Info("ResourceRequests are readable", "namespace", w.namespace, "requests", len(list))
 	}
 	w.notify(distinctKeys(changed))
 	return nil
 }
 
-// Resync has nothing to do: what is kept is always whole.
+// Resync does nothing: the store is always complete.
 func (w *namespaceStore) Resync() error { return nil }

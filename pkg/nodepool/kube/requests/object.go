@@ -19,25 +19,25 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// specForm is the spec of a ResourceRequest as it is read and written. Its bundles are read exactly.
+// specForm is the spec of a ResourceRequest in JSON. Amounts in its bundles are exact.
 type specForm struct {
 	v1alpha1.ResourceRequestSpec
-	Bundles []raydemand.Request `json:"bundles"` // in the place of the other one
+	Bundles []raydemand.Request `json:"bundles"` // replaces the embedded field
 }
 
-// readForm is the spec as it is read, but for renewTime: the API server takes times that MicroTime does not.
+// readForm is specForm without a type for renewTime: the API server accepts times that MicroTime does not.
 type readForm struct {
 	specForm
-	RenewTime json.RawMessage `json:"renewTime"` // in the place of the other one
+	RenewTime json.RawMessage `json:"renewTime"` // replaces the embedded field
 }
 
-// requestObject is a request that is being read.
+// requestObject is a request that is being decoded.
 type requestObject struct{ *nodepool.OwnedRequest }
 
 // rayClusterKind is the kind of a request's owner.
 const rayClusterKind = "RayCluster"
 
-// Decode reads one object. What cannot be understood is said in Unreadable: one bad object never keeps others from being read.
+// Decode reads one object. It reports faults in Unreadable, so that a bad object does not affect others.
 func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	r := decodeWhole(object)
 	r.Bytes = r.Footprint()
@@ -57,7 +57,8 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 			r.ClusterUID = string(owner.UID)
 		}
 	}
-	// Whose it is, where for and for how long is known even of one whose rest is not: its owner can then replace it, and it ends.
+	// Owner, RayCluster and lease are known even if the rest cannot be read, so that the owner can replace the request,
+	// and so that it expires.
 	r.readWho(object)
 	if status, err := readPart[v1alpha1.ResourceRequestStatus](object, "status"); err == nil {
 		r.Status = statusOf(&status)
@@ -80,7 +81,7 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	return r.OwnedRequest
 }
 
-// readWho reads single fields, each for itself.
+// readWho reads single fields independently.
 func (r requestObject) readWho(object *unstructured.Unstructured) {
 	r.Cluster.Name, _, _ = unstructured.NestedString(object.Object, "spec", "rayCluster")
 	r.Owner, _, _ = unstructured.NestedString(object.Object, "spec", "owner")
@@ -95,12 +96,12 @@ func (r requestObject) readWho(object *unstructured.Unstructured) {
 	text, _, _ := unstructured.NestedString(object.Object, "spec", "renewTime")
 	if at, err := strfmt.ParseDateTime(text); err == nil && text != "" { // as the API server reads a date-time
 		r.RenewTime = time.Time(at).UTC()
-		r.RenewedAt = latest(r.RenewTime, r.Since) // nobody renews what is not there yet
+		r.RenewedAt = latest(r.RenewTime, r.Since) // nobody renews a request that does not exist yet
 	}
 }
 
-// leaseGiven is when leaseSeconds was last written, by what the API server notes of who wrote what, and otherwise when the object was made. A request
-// that held until it was deleted may have become one with a lease since.
+// leaseGiven returns when leaseSeconds was last written, according to managedFields, or else when the object was
+// created. A request without a lease may have got one later.
 func leaseGiven(object *unstructured.Unstructured, made time.Time) time.Time {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Time != nil && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:leaseSeconds"`)) {
@@ -117,7 +118,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// readPart reads the spec or the status of an object exactly, without passing through floats.
+// readPart decodes the spec or the status of an object exactly, without floats.
 func readPart[T any](object *unstructured.Unstructured, name string) (part T, err error) {
 	text, err := json.Marshal(object.Object[name])
 	if err == nil {
@@ -148,7 +149,8 @@ func statusOf(form *v1alpha1.ResourceRequestStatus) nodepool.OwnedStatus {
 	return s
 }
 
-// timeOf is zero for a time that cannot be written again: anybody who may write the status may write the last hour of the year 9999 of his time zone.
+// timeOf returns zero for a time that cannot be written again: anyone who may write the status may write the last hour
+// of the year 9999 in their time zone.
 func timeOf(at *metav1.Time) time.Time {
 	if at == nil || at.UTC().Year() > 9999 || at.UTC().Year() < 1 {
 		return time.Time{}
@@ -156,7 +158,8 @@ func timeOf(at *metav1.Time) time.Time {
 	return at.UTC()
 }
 
-// statusPatch is a merge patch of the whole status: what is absent is removed. The uid guards against another object of the same name.
+// statusPatch returns a merge patch of the whole status; it removes absent fields. The uid guards against another
+// object of the same name.
 func statusPatch(uid string, s *nodepool.OwnedStatus) ([]byte, error) {
 	form := map[string]any{
 		"observedGeneration": s.ObservedGeneration, "observedRequest": s.ObservedRequest, "state": string(s.State),
@@ -197,7 +200,7 @@ func conditionsOf(s *nodepool.OwnedStatus) []metav1.Condition {
 	return all
 }
 
-// timeForm is a time as the API server keeps it; nil removes one.
+// timeForm is a time as the API server stores it; nil removes one.
 func timeForm(at time.Time) any {
 	if at.IsZero() {
 		return nil
@@ -205,7 +208,7 @@ func timeForm(at time.Time) any {
 	return metav1.NewTime(at)
 }
 
-// Encode is a new object with what is asked for.
+// Encode returns a new object for a request.
 func Encode(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(v1alpha1.GroupVersion.String())
@@ -239,14 +242,15 @@ func encodeSpec(object *unstructured.Unstructured, r *nodepool.OwnedRequest) err
 	return nil
 }
 
-// own makes a RayCluster the owner of an object: it goes with it.
+// own makes a RayCluster the owner of an object, so that both are deleted together.
 func own(object *unstructured.Unstructured, cluster nodepool.ClusterReference) {
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), metav1.OwnerReference{
 		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
 	}))
 }
 
-// requestTrace are the annotations of a ResourceRequest that keep its call; a call that has no trace removes that of the one before.
+// requestTrace returns the annotations of a ResourceRequest that hold its trace. A call without a trace removes the
+// previous one.
 func requestTrace(r *nodepool.OwnedRequest) map[string]any {
 	if r.Trace == "" {
 		return map[string]any{rayobject.TraceAnnotation: nil}

@@ -19,17 +19,17 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 )
 
-// requestsPage is how many objects one page of a list has. It is for the API server's sake: here one object at a time
-// is decoded.
+// requestsPage is how many objects one page of a list has, which limits the work of the API server. This process
+// decodes one object at a time.
 const requestsPage = 100
 
 // PageReader opens one page of the list of a namespace, as JSON.
 type PageReader func(ctx context.Context, namespace, from string) (io.ReadCloser, error)
 
-// takenRequest is an object that was taken from a list, without what it says.
+// takenRequest is the name and version of a listed object.
 type takenRequest struct{ metav1.ObjectMeta }
 
-// GetObjectKind says that its kind is known without it.
+// GetObjectKind returns an empty kind: the kind is known.
 func (t *takenRequest) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject copies it.
@@ -53,7 +53,7 @@ func (t *takenRequests) DeepCopyObject() runtime.Object {
 	return all
 }
 
-// NewPageReader reads pages by a client of its own, since the dynamic one decodes a page as a whole.
+// NewPageReader reads pages with its own client, because the dynamic client decodes a whole page at once.
 func NewPageReader(config *rest.Config, client *http.Client) (PageReader, error) {
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -69,8 +69,7 @@ func NewPageReader(config *rest.Config, client *http.Client) (PageReader, error)
 	}, nil
 }
 
-// list takes all objects of a namespace, one after the other, and returns their names. Nothing else is held meanwhile,
-// however many there are.
+// list takes all objects of a namespace one by one and returns their names. It holds nothing else in memory.
 func (w *namespaceStore) list(ctx context.Context, pages PageReader) (*takenRequests, error) {
 	all := &takenRequests{}
 	for from := ""; ; from = all.Continue {
@@ -90,7 +89,7 @@ func (w *namespaceStore) list(ctx context.Context, pages PageReader) (*takenRequ
 	}
 }
 
-// takePage reads the object of a list, item by item.
+// takePage reads a page of a list, item by item.
 func (w *namespaceStore) takePage(page io.Reader, all *takenRequests) error {
 	in := json.NewDecoder(page)
 	if err := delimiter(in, '{'); err != nil {
@@ -126,7 +125,7 @@ func (w *namespaceStore) takeItems(in *json.Decoder, all *takenRequests) error {
 			return err
 		}
 		object := &unstructured.Unstructured{}
-		if err := utiljson.Unmarshal(text, &object.Object); err != nil { // whole numbers stay whole
+		if err := utiljson.Unmarshal(text, &object.Object); err != nil { // keeps whole numbers whole
 			return err
 		}
 		all.Items = append(all.Items, *w.take(object))

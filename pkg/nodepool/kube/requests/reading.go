@@ -13,23 +13,26 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RequestsForbidden is the code of the finding that requests of owners have never been readable and are not waited for.
+// RequestsForbidden is the code of the finding that ResourceRequests have never been readable, so that Heliostat does
+// not wait for them.
 const RequestsForbidden = "requests-forbidden"
 
 const (
-	// unsettledPause separates two looks while it is not known whether there are requests of owners, settledPause two looks once it is.
+	// unsettledPause separates two attempts while it is unknown whether there are requests, settledPause two attempts
+	// afterwards.
 	unsettledPause = 2 * time.Second
 	settledPause   = 5 * time.Second
-	// proofsOfAbsence is how often discovery must have shown, doubtPause apart, that there are no ResourceRequests.
+	// proofsOfAbsence is how often discovery must have shown, unsettledPause apart, that there are no ResourceRequests.
 	proofsOfAbsence = 2
-	// refusedPatience is for how long a first reading may be refused before it counts as a right that was never granted: an API server that
-	// has just started refuses everybody for some seconds.
+	// refusedPatience is how long a first read may be rejected before it counts as a right that was never granted: an
+	// API server that has just started rejects everyone for some seconds.
 	refusedPatience = time.Minute
-	// leaseGrace is what a lease has left at least once its object is read again: nobody could be seen to renew it before.
+	// leaseGrace is the minimum that remains of a lease once its object is readable again: until then no renewal could
+	// be seen.
 	leaseGrace = time.Minute
 )
 
-// Why requests of owners are not read.
+// Why requests cannot be read.
 const (
 	notReadYet   = "ResourceRequests have not been read yet"
 	notInstalled = "the CustomResourceDefinition resourcerequests.heliostat.dev is not installed"
@@ -37,25 +40,25 @@ const (
 	notFound     = "the API server does not find resourcerequests.heliostat.dev at the moment"
 )
 
-// reading is what one watch knows. What is not known of requests is never taken for there being none: only discovery proves that, twice, or a right
-// that this process never had.
+// reading is the state of one watch. Unknown requests never count as no requests: only discovery proves that there are
+// none, twice, or a right that this process never had.
 type reading struct {
-	// why there is nothing new to tell; empty while there is.
+	// why nothing new is known; empty while the watch works.
 	why string
-	// read: it was read once in this process's life; readAt is how long that had run when it was, for the first time since it was not.
+	// read: it was read once in this process's life; readAt is the uptime of the first reading after an interruption.
 	read   bool
 	readAt time.Duration
-	// settled: there are none, or they are not ours to read, so nobody waits for them.
+	// settled: there are none, or this process may not read them, so nothing waits for them.
 	settled bool
 	// foreign: no watch covers the namespace.
 	foreign bool
 	proofs  int
 	proofAt time.Time
-	// refusedAt is since when it has been refused without another answer in between.
+	// refusedAt is since when it has been rejected without any other response in between.
 	refusedAt time.Time
 }
 
-// succeed notes a whole list, and reports whether that is news.
+// succeed notes a whole list, and reports whether the state changed.
 func (r *reading) succeed(uptime time.Duration) bool {
 	late := r.why != ""
 	if late {
@@ -65,7 +68,7 @@ func (r *reading) succeed(uptime time.Duration) bool {
 	return late
 }
 
-// fail notes an answer that was no reading. known says what discovery has: nil is not asked, or no answer.
+// fail notes a failed read. known is the result of discovery; nil if it was not called or failed.
 func (r *reading) fail(now time.Time, err error, known *bool) {
 	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 	switch {
@@ -88,12 +91,12 @@ func (r *reading) fail(now time.Time, err error, known *bool) {
 	neverGranted := !r.read && refused && now.Sub(r.refusedAt) >= refusedPatience
 	r.settled = r.proofs >= proofsOfAbsence || neverGranted
 	if r.proofs >= proofsOfAbsence {
-		// What comes with a new definition is as if it were read for the first time.
+		// Objects of a new definition count as a first reading.
 		r.why, r.read = notInstalled, false
 	}
 }
 
-// unknown is why it is not known whether there are requests; empty where it is.
+// unknown returns why it is unknown whether there are requests; otherwise "".
 func (r *reading) unknown() string {
 	if r.settled {
 		return ""
@@ -108,8 +111,9 @@ func (r *reading) pause() time.Duration {
 	return unsettledPause
 }
 
-// unavailable is nil once requests were read; but that none are known means nothing while their kind is not found. Until then it is
-// nodepool.ErrRequestsPaused while that may still come, and nodepool.ErrNoRequests where it will not.
+// unavailable returns nil once requests were read; but knowing none means nothing while their kind is not found. Until
+// then it returns nodepool.ErrRequestsPaused while reading may still succeed, and nodepool.ErrNoRequests if it will
+// not.
 func (r *reading) unavailable(known int) error {
 	switch {
 	case r.why == "", r.read && (known > 0 || r.why != notFound):
@@ -120,7 +124,7 @@ func (r *reading) unavailable(known int) error {
 	return fmt.Errorf("%w: %s", nodepool.ErrNoRequests, r.why)
 }
 
-// AddTo gives a cluster that was just read its requests, or says that they are not known.
+// AddTo adds to a cluster its requests, or why they are unknown.
 func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	cluster.Owned = s.decidable(cluster.Key)
 	s.mu.Lock()
@@ -131,14 +135,14 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: RequestsForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
-			Why: "this process may not list and watch resourcerequests.heliostat.dev, so what owners ask for by ResourceRequests is not counted and their workers are taken away when idle",
+			Why: "this process may not list and watch resourcerequests.heliostat.dev, so ResourceRequests do not count and their idle workers are removed",
 			Fix: "grant it get, list, watch, create, patch and delete on resourcerequests.heliostat.dev, as the chart does",
 		})
 	}
 }
 
-// decidable lists the requests for one RayCluster as they are written, once all of its namespace have been read. Until
-// then they are kept as they come, but neither which have a place nor how long their leases last at least is known.
+// decidable lists the requests for one RayCluster as they are written, once its whole namespace has been read. Before
+// that, neither their admission nor the end of their leases is known.
 func (s *Store) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	read := s.readingOf(key.Namespace).read
@@ -149,7 +153,7 @@ func (s *Store) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.Of(key)
 }
 
-// readingOf is that of the watch that covers a namespace. The caller holds mu.
+// readingOf returns the state of the watch that covers a namespace. The caller holds mu.
 func (s *Store) readingOf(namespace string) *reading {
 	if r := s.readings[namespace]; r != nil {
 		return r
@@ -160,8 +164,8 @@ func (s *Store) readingOf(namespace string) *reading {
 	return &reading{why: "namespace " + namespace + " is not watched", foreign: true}
 }
 
-// withGrace tells when a lease began and how long it lasts at least, as far as this process could see renewals. One that was told to be over stays
-// so. The caller holds mu.
+// withGrace sets when a lease began and its earliest end, as far as this process could see renewals. An expired request
+// stays expired. The caller holds mu.
 func (s *Store) withGrace(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	r.RenewedAt, r.HeldUntil = s.leaseStart(&r), time.Time{}
 	reading := s.readingOf(r.Cluster.Namespace)
@@ -171,7 +175,7 @@ func (s *Store) withGrace(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return r
 }
 
-// timeAt is when the process had run for so long, by the clock as it is set now.
+// timeAt converts an uptime into a time of the current clock.
 func (s *Store) timeAt(uptime time.Duration) time.Time {
 	return s.now().Add(uptime - s.uptime()).Round(0)
 }
@@ -184,8 +188,8 @@ func (s *Store) noteRenewal(r, known *nodepool.OwnedRequest) {
 	}
 }
 
-// leaseStart lets a lease begin no later than when it was first seen: a clock that is ahead must not make it longer. How long ago that was does not
-// change with this machine's own clock, which may be set meanwhile.
+// leaseStart returns when a lease began, no later than when it was first seen: a clock that is ahead must not extend
+// it. Changes of this machine's own clock have no effect.
 func (s *Store) leaseStart(r *nodepool.OwnedRequest) time.Time {
 	if seen := s.timeAt(r.SeenAt); r.RenewedAt.After(seen) {
 		return seen
@@ -193,7 +197,7 @@ func (s *Store) leaseStart(r *nodepool.OwnedRequest) time.Time {
 	return r.RenewedAt
 }
 
-// knows asks discovery whether the API server has ResourceRequests; nil is no answer.
+// knows returns a function that asks discovery whether the API server has ResourceRequests; nil means no response.
 func knows(client discovery.ServerResourcesInterface) func(context.Context) *bool {
 	return func(context.Context) *bool {
 		list, err := client.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())

@@ -31,35 +31,36 @@ const allNamespaces = metav1.NamespaceAll
 
 func uid(text string) types.UID { return types.UID(text) }
 
-// Store holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them where that is newer. It does not
-// belong to the caches that the manager waits for: their CRD may not be installed, and then there are no such requests.
+// Store holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them if that is
+// newer. The caches that the manager waits for do not contain them: their CRD may not be installed, and then there are
+// none.
 type Store struct {
 	client dynamic.NamespaceableResourceInterface
-	// pages reads lists of them.
+	// pages reads lists.
 	pages PageReader
-	// known asks discovery whether there are ResourceRequests; nil is no answer.
+	// known asks discovery whether there are ResourceRequests; nil means no response.
 	known func(context.Context) *bool
 	now   func() time.Time
-	// uptime is for how long there has been a process, whatever its clock was set to meanwhile.
+	// uptime is how long the process has run, whatever happens to its clock.
 	uptime     func() time.Duration
-	namespaces []string // watched one by one; none is all at once
+	namespaces []string // watched one by one; none means all at once
 	log        *slog.Logger
-	// changed is called after a request of a RayCluster has changed, told after nothing but what became of one has.
+	// changed is called after a request for a RayCluster changed, statusChanged if nothing but its status changed.
 	changed, statusChanged func(nodepool.ClusterKey)
 	locks                  *writeLocks
 
 	mu sync.Mutex
-	// Guarded by mu. objects is by namespace and name, names lists those of each RayCluster.
+	// Guarded by mu. objects is by namespace and name; names lists those of each RayCluster.
 	objects map[requestKey]*nodepool.OwnedRequest
 	names   map[nodepool.ClusterKey]map[string]bool
-	// next is closed when a request changes, for those that somebody waits for.
+	// next is closed when a request changes, for callers that wait for it.
 	next map[requestKey]chan struct{}
-	// decided is what was decided of requests and is still to be written: callers are told it before the API server is.
+	// decided has decisions about requests that are not written yet; callers see them before the API server does.
 	decided map[requestKey]decidedStatus
-	// gone has those that went a moment ago, by UID. Watches and answers to writes may still report them.
+	// gone has recently deleted requests, by UID. Watches and responses to writes may still report them.
 	gone   map[string]removal
-	pruned time.Time // when gone lost its old entries
-	// readings is what each watch knows, by namespace.
+	pruned time.Time // when old entries of gone were removed
+	// readings is the state of each watch, by namespace.
 	readings map[string]*reading
 	// budget counts the memory of objects.
 	budget budget
@@ -67,14 +68,14 @@ type Store struct {
 
 type requestKey struct{ namespace, name string }
 
-// removal is how a request went. final: the API server reported it gone, so that whatever arrives later is older. Without
-// it, this process asked for the deletion, and finalizers may still keep the object.
+// removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
+// older. Otherwise this process deleted it, and finalizers may still keep the object.
 type removal struct {
 	at    time.Time
 	final bool
 }
 
-// removalsLast is for how long departures are remembered: longer than any answer to a write takes.
+// removalsLast is how long removals are remembered: longer than any response to a write takes.
 const removalsLast = time.Minute
 
 type decidedStatus struct {
@@ -82,7 +83,7 @@ type decidedStatus struct {
 	status *nodepool.OwnedStatus
 }
 
-// Config says what a store reads and whom it calls.
+// Config says what a store reads, and which functions it calls.
 type Config struct {
 	Client    dynamic.NamespaceableResourceInterface
 	Pages     PageReader
@@ -131,10 +132,10 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that a candidate for leadership answers calls too.
+// NeedLeaderElection reports false: a candidate for leadership serves calls as well.
 func (s *Store) NeedLeaderElection() bool { return false }
 
-// follow keeps what the API server has in one namespace. Where it finds no ResourceRequests, or forbids them, it is asked again soon.
+// follow watches one namespace. If there are no ResourceRequests, or they are forbidden, it retries soon.
 func (s *Store) follow(ctx context.Context, namespace string) {
 	quiet := logr.NewContext(ctx, logr.Discard())
 	for {
@@ -180,7 +181,7 @@ func (s *Store) pauseOf(namespace string) time.Duration {
 	return s.readings[namespace].pause()
 }
 
-// miss notes that a namespace could not be read. What is known of it stays, unless it is proven that there is nothing.
+// miss notes that a namespace could not be read. The known requests stay, unless it is proven that there are none.
 func (s *Store) miss(ctx context.Context, namespace string, err error) {
 	var known *bool
 	if apierrors.IsNotFound(err) {
@@ -208,23 +209,23 @@ func (s *Store) miss(ctx context.Context, namespace string, err error) {
 	if !news {
 		return
 	}
-	s.log.Info("requests of owners are not read", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
+	s.log.Info("cannot read ResourceRequests", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
 	s.notify(lost)
 }
 
-// resume notes that a watch goes on from where it broke off, so that nothing was missed.
+// resume notes that a watch continues where it broke off, so that it missed nothing.
 func (s *Store) resume(namespace string) {
 	s.mu.Lock()
 	r := s.readings[namespace]
 	late := r.read && r.succeed(s.uptime())
 	s.mu.Unlock()
 	if late {
-		s.log.Info("requests of owners are read", "namespace", namespace)
+		s.log.Info("ResourceRequests are readable", "namespace", namespace)
 	}
 }
 
-// available returns nil, or nodepool.ErrNoRequests with the reason why requests in a namespace cannot be kept. What is known may be told and
-// changed while no news of it comes.
+// available returns nil, or nodepool.ErrNoRequests with the reason why requests in a namespace cannot be kept. Known
+// requests can be read and changed while no news of them arrives.
 func (s *Store) available(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +246,7 @@ func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.list(key, s.withGrace)
 }
 
-// shownOf lists them with what was decided of them.
+// shownOf lists them with the decisions about them.
 func (s *Store) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.list(key, s.withDecision)
 }
@@ -294,7 +295,7 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	return nodepool.OwnedRequest{}, false
 }
 
-// changes is closed when one request changes or goes; nil where there is none.
+// changes is closed when one request changes or goes; nil if there is no such request.
 func (s *Store) changes(namespace, name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,7 +309,7 @@ func (s *Store) changes(namespace, name string) <-chan struct{} {
 	return s.next[key]
 }
 
-// wake lets those look again who wait for a request. The caller holds mu.
+// wake wakes the callers that wait for a request. The caller holds mu.
 func (s *Store) wake(key requestKey) {
 	if next := s.next[key]; next != nil {
 		close(next)
@@ -316,8 +317,8 @@ func (s *Store) wake(key requestKey) {
 	}
 }
 
-// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and
-// no news. One whose spec is not kept for the budget's sake is known too.
+// knows reports whether the store already has this version of an object, because this process wrote it: then there is
+// nothing to decode, and no news. It includes requests whose spec the budget dropped.
 func (s *Store) knows(object *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,7 +326,7 @@ func (s *Store) knows(object *unstructured.Unstructured) bool {
 	return known != nil && known.UID == string(object.GetUID()) && known.ResourceVersion == object.GetResourceVersion()
 }
 
-// Set keeps a request unless a newer one is known. Watches lag behind what this process wrote.
+// Set keeps a request unless a newer one is known. Watches lag behind the writes of this process.
 func (s *Store) Set(r *nodepool.OwnedRequest) {
 	key := requestKey{r.Cluster.Namespace, r.ID}
 	s.mu.Lock()
@@ -356,8 +357,8 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 	s.notify(append(of, r.Cluster))
 }
 
-// keep sets what the API server answered, and returns it as get does, but whole: the caller has it in hand, whether the
-// budget of memory has room for it or not.
+// keep sets what the API server returned, and returns it as get does but complete: the caller has it, whether it fits
+// into the memory budget or not.
 func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	asked := r.Requests
 	s.Set(r)
@@ -368,7 +369,7 @@ func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return whole
 }
 
-// withDecision is a request with what was decided of it, written or not. The caller holds mu.
+// withDecision returns a request with the decision about it, written or not. The caller holds mu.
 func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
 		r.Status = *decided.status
@@ -376,9 +377,9 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return s.withGrace(r)
 }
 
-// decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. news reports
-// whether it is to be written, and was not before; pressing, whether it changes more than what a status says of a request whose state, and why it is in
-// it, stay.
+// decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
+// the decision. news reports whether it must be written and was not before; urgent, whether it changes more than
+// details of a status, that is, the state or its reason.
 func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, pressing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,7 +397,7 @@ func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus)
 	return true, known == nil || known.Status.State != status.State || known.Status.Code != status.Code
 }
 
-// settle forgets what was decided, since it is written or given up, unless something else has been decided since.
+// settle forgets a decision that was written or given up, unless there is a newer one.
 func (s *Store) settle(key requestKey, status *nodepool.OwnedStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -405,19 +406,20 @@ func (s *Store) settle(key requestKey, status *nodepool.OwnedStatus) {
 	}
 }
 
-// sameReading reports whether both are one object at one moment, as its watch and the answer to its write tell of it.
+// sameReading reports whether both are the same version of one object, from its watch and from the response to its
+// write.
 func sameReading(a, b *nodepool.OwnedRequest) bool {
 	return a.ResourceVersion != "" && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// statusAlone reports whether two readings of one object differ in nothing that is planned by: the API server gives a new generation to each new
-// spec, and to an object that is to be deleted.
+// statusAlone reports whether two readings of one object differ in nothing that affects plans: the API server sets a
+// new generation for each new spec, and for an object that is being deleted.
 func statusAlone(before, now *nodepool.OwnedRequest) bool {
 	return before.UID == now.UID && now.Generation != 0 && before.Generation == now.Generation && before.Deleting == now.Deleting &&
 		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID && before.Trace == now.Trace
 }
 
-// drop forgets one object; an object of the same name that is another one stays.
+// drop forgets one object; another object of the same name stays.
 func (s *Store) drop(namespace, name, uid string) {
 	key := requestKey{namespace, name}
 	s.mu.Lock()
@@ -431,7 +433,7 @@ func (s *Store) drop(namespace, name, uid string) {
 	s.notify([]nodepool.ClusterKey{known.Cluster})
 }
 
-// deleted forgets one that this process has deleted, whatever watches still tell of it for a while.
+// deleted forgets a request that this process has deleted, whatever watches still report of it for a while.
 func (s *Store) deleted(r *nodepool.OwnedRequest) {
 	s.mu.Lock()
 	s.noteRemoval(r.UID, false)
@@ -439,8 +441,8 @@ func (s *Store) deleted(r *nodepool.OwnedRequest) {
 	s.drop(r.Cluster.Namespace, r.ID, r.UID)
 }
 
-// lost forgets one that the API server reports gone. The answer to a write of it may arrive later, and must not bring it
-// back: nothing would ever report it gone again.
+// lost forgets a request that the API server reports gone. The response to a write of it may arrive later, and must not
+// restore it: nothing would ever report it gone again.
 func (s *Store) lost(namespace, name, uid string) {
 	s.mu.Lock()
 	s.noteRemoval(uid, true)
@@ -448,7 +450,7 @@ func (s *Store) lost(namespace, name, uid string) {
 	s.drop(namespace, name, uid)
 }
 
-// noteRemoval remembers a departure. The caller holds mu.
+// noteRemoval remembers a removal. The caller holds mu.
 func (s *Store) noteRemoval(uid string, final bool) {
 	now := time.Now()
 	if now.Sub(s.pruned) > removalsLast {
@@ -470,7 +472,7 @@ func (s *Store) remove(key requestKey) {
 	}
 }
 
-// notify lets the RayClusters be looked at.
+// notify reports that the requests of RayClusters changed.
 func (s *Store) notify(clusters []nodepool.ClusterKey) {
 	for _, key := range clusters {
 		s.changed(key)

@@ -25,70 +25,70 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Bounds on what is written to ResourceRequests beside what owners write: many requests of many clusters may change at one moment, and the API
-// server has other things to do. What waits is replaced by newer news of the same request.
+// Limits on statuses and other writes of this process to ResourceRequests: many requests of many clusters may change at
+// once. A newer update of a request replaces the waiting one.
 const (
 	requestWrites      = 50 // a second
 	requestWriteBurst  = 100
 	requestWriters     = 4
 	requestWritesPause = 5 * time.Second // after one that failed
-	// While callers write more than fewCalls a second, what is told without being pressing is told unpressing times a second: each status costs the
-	// API server as much as what a caller waits for.
+	// While callers write more than fewCalls a second, updates that are not urgent are limited to ordinaryWrites a
+	// second: each status costs the API server as much as a caller's write.
 	fewCalls, ordinaryWrites = 20, 10
-	// overWrites is how many statuses of requests without room are written a second, overWriters at a time: there may be
-	// thousands, large ones at that, and the API server validates all of an object with each status. A busy one takes
-	// seconds for it, so these writes have overTimeout: one that is given up costs the API server as much, for nothing.
+	// overWrites is how many statuses of rejected requests are written a second, overWriters at a time. There may be
+	// thousands of large ones, and the API server validates the whole object with each status. A busy API server takes
+	// seconds for that, so these writes have overTimeout: a write that is given up costs it as much, for nothing.
 	overWrites  = 10
 	overWriters = 2
 	overTimeout = 20 * time.Second
-	// lookAgain is the pause before another look for one that may be taken, where none may be.
+	// lookAgain is the pause before the next look if no waiting update may be written yet.
 	lookAgain = 20 * time.Millisecond
 )
 
-// Writer writes what becomes of requests, in the background and only while this process leads.
+// Writer writes the status of requests, in the background and only while this process leads.
 type Writer struct {
 	requests *Store
-	// client has a limit of its own: what nobody waits for must not delay what callers wait for.
+	// client has its own rate limit, so that background writes do not delay callers.
 	client  dynamic.NamespaceableResourceInterface
 	leading func() bool
 	log     *slog.Logger
-	// limit is for all that is written, besideCalls for what is not pressing while callers write much.
+	// limit applies to all writes, ordinaryLimit to writes that are not urgent while callers write much.
 	limit, ordinaryLimit flowcontrol.RateLimiter
-	// overMemory is for what is told of requests without room.
+	// overMemory applies to statuses of rejected requests.
 	overMemory flowcontrol.RateLimiter
 	wake       chan struct{}
 
 	mu sync.Mutex // guards the rest
-	// waiting is by object, queue lists them in the order in which they came.
+	// waiting is by object; queue lists them in the order in which they arrived.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
-	// served says of each namespace at which turn something of it was written last. writesOver is how much of
-	// what is unadmitted is being written.
+	// served has for each namespace the turn of its last write. writesOver is how many statuses of rejected requests
+	// are being written.
 	served     map[string]int64
 	turn       int64
 	writesOver int
-	// backOffUntil holds those whose last write failed in the last requestWritesPause.
+	// backOffUntil has the requests whose last write failed within requestWritesPause.
 	backOffUntil map[requestKey]time.Time
 }
 
-// urgency orders what waits to be written.
+// urgency orders waiting updates.
 type urgency int
 
-// What is pressing changes what users wait for: the state of a request, or whether it is there. What is unadmitted is said of a request that the memory has
-// no room for, and comes last.
+// Urgent updates change what users wait for: the state of a request, or whether it exists. Unadmitted updates are about
+// requests that do not fit into the memory budget, and come last.
 const (
 	urgent urgency = iota
 	ordinary
 	unadmitted
 )
 
-// waitingUpdate is the newest of those that came since one was to be written.
+// waitingUpdate is the newest update of a request.
 type waitingUpdate struct {
 	nodepool.OwnedUpdate
 	urgency urgency
 }
 
-// urgencyOf says how soon an update is to be written.
+// urgencyOf returns how soon an update must be written.
 func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	switch {
 	case u.Status != nil && u.Status.Code == raydemand.CodeOverMemory:
@@ -107,7 +107,8 @@ func NewWriter(requests *Store, client dynamic.NamespaceableResourceInterface, l
 	}
 }
 
-// Tell writes the updates soon. One that cannot be written is dropped: whoever decided it finds it missing and tells it again.
+// Tell writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and sends
+// it again.
 func (w *Writer) Tell(updates []nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	now := time.Now()
@@ -130,7 +131,7 @@ func (w *Writer) Tell(updates []nodepool.OwnedUpdate) {
 	w.look()
 }
 
-// look lets the queue be looked at.
+// look wakes the writer.
 func (w *Writer) look() {
 	select {
 	case w.wake <- struct{}{}:
@@ -144,7 +145,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	defer writes.Wait()
 	places := make(chan struct{}, requestWriters)
 	for {
-		places <- struct{}{} // a write has a bound of its own, so one is free soon
+		places <- struct{}{} // each write has a timeout, so a slot is free soon
 		update, leave := w.next(ctx)
 		if leave == nil {
 			return nil
@@ -158,8 +159,8 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
-// next waits until an update may be written, and takes it as it is then: what is newer replaces it until the last moment. leave must follow; nil says
-// that ctx has ended.
+// next waits until an update may be written, and returns its newest version. The caller must call leave; a nil leave
+// means that ctx has ended.
 func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave func()) {
 	if w.limit.Wait(ctx) != nil {
 		return update, nil
@@ -182,8 +183,8 @@ func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave f
 	}
 }
 
-// take takes the most urgent update of those whose requests nobody writes to, namespaces in turn, of one namespace the oldest. later says that there is one that may not
-// be taken yet.
+// take takes the most urgent update of a request that is not being written: namespaces in turn, and in one namespace
+// the oldest. later reports that there are updates that may not be taken yet.
 func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,8 +211,8 @@ func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) 
 	return update, nil, len(w.queue) > 0
 }
 
-// order lists the places in the queue of what is so urgent: the first of each namespace, in the order in which namespaces had something written last, and
-// then all others. One that has much to be written does not keep others waiting.
+// order lists the places in the queue with this urgency: first one of each namespace, the one that waited longest
+// first, then all others. A namespace with many updates does not delay others.
 func (w *Writer) order(now urgency) (places []int) {
 	var others []int
 	seen := map[string]bool{}
@@ -231,7 +232,7 @@ func (w *Writer) order(now urgency) (places []int) {
 	return append(places, others...)
 }
 
-// mayWrite reports whether the bounds on what is so urgent let one more be written now.
+// mayWrite reports whether the limits allow another write of this urgency now.
 func (w *Writer) mayWrite(now urgency) bool {
 	if now != urgent && w.requests.locks.busy() && !w.ordinaryLimit.TryAccept() {
 		return false
@@ -239,7 +240,8 @@ func (w *Writer) mayWrite(now urgency) bool {
 	return now != unadmitted || w.writesOver < overWriters && w.overMemory.TryAccept()
 }
 
-// until lets leave end a write of what is unadmitted, too. The caller of until holds mu, that of what it returns does not.
+// until returns a leave that also ends a write about a rejected request. The caller of until holds mu; the caller of
+// leave does not.
 func (w *Writer) until(now urgency, leave func()) func() {
 	if now != unadmitted {
 		return leave
@@ -253,7 +255,7 @@ func (w *Writer) until(now urgency, leave func()) func() {
 	}
 }
 
-// carryOut writes an update that was taken, if this process leads.
+// carryOut writes an update, if this process leads.
 func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 	key := requestKey{update.Namespace, update.Name}
 	defer w.requests.settle(key, update.Status)
@@ -261,12 +263,12 @@ func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
-		w.log.Warn("cannot write what becomes of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
+		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
 		w.backOff(key, time.Now())
 	}
 }
 
-// backOff lets nothing be written to an object for a while, and forgets those that have rested: they may be gone for good.
+// backOff stops writes to an object for a while, and forgets those whose pause is over: they may be gone for good.
 func (w *Writer) backOff(key requestKey, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,7 +287,7 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 	if u.Delete {
 		err := client.Delete(ctx, u.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion}})
 		if apierrors.IsConflict(err) {
-			return nil // it was renewed, or another object has the name by now
+			return nil // it was renewed, or another object has the name now
 		}
 		return err
 	}
@@ -310,8 +312,8 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 	return errors.Join(problems...)
 }
 
-// adopt makes the RayCluster own an object that somebody else made, beside those that own it already. Its owner may renew it, and its status be
-// written, at the same time.
+// adopt makes the RayCluster an owner of an object that somebody else created, in addition to its other owners. Its
+// owner may renew it, and its status may be written, at the same time.
 func (w *Writer) adopt(ctx context.Context, u nodepool.OwnedUpdate) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.adoptOnce(ctx, u) })
 }
@@ -322,7 +324,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
 	if err != nil || string(object.GetUID()) != u.UID {
 		return err
 	}
-	if Decode(object).ClusterUID != "" { // by an update before this one, which the cache did not tell of yet
+	if Decode(object).ClusterUID != "" { // by an earlier update that the cache does not show yet
 		w.requests.Set(Decode(object))
 		return nil
 	}

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// DefaultPoll keeps freeze's promise, no writes within a second, where a RayCluster cannot be watched.
+// DefaultPoll is short enough that a freeze stops writes within a second even if a RayCluster cannot be watched.
 const DefaultPoll = 500 * time.Millisecond
 
-// jitterShare spreads due times by ±10 %, so that the cycles of many clusters do not fall together.
+// jitterShare spreads times by ±10 %, so that the cycles of many clusters do not coincide.
 const jitterShare = 0.1
 
+// Sleep waits, and reports false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -23,9 +24,10 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Jittered returns a duration that differs from d by up to jitterShare.
 func Jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
 }
 
-// RequestTimeout bounds a single read or write: what hangs longer is asked again by the next cycle.
+// RequestTimeout bounds a single read or write; the next cycle retries one that hangs.
 const RequestTimeout = 5 * time.Second

@@ -6,17 +6,17 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// missingNodeGrace is for how long a node that a pod is bound to may be missing among the nodes before it is gone: pods and
-// nodes come by two watches, and the one of nodes may be behind.
+// missingNodeGrace is how long a node with a bound pod can be missing before it counts as gone: pods and nodes come
+// from two watches, and the one of nodes may lag.
 const missingNodeGrace = 5 * time.Second
 
-// absentNodes are names of nodes that are not there. It is bounded by the nodes that pods are bound to.
+// absentNodes are names of nodes that do not exist. The nodes that pods are bound to bound their number.
 type absentNodes struct {
 	deleted map[string]bool      // seen, and then deleted
-	missing map[string]time.Time // never seen; since when a pod was seen that is bound to it
+	missing map[string]time.Time // never seen; since when a pod is bound to it
 }
 
-// nodeDeleted notes that a node that was seen is gone, and nodeSeen that one is there. Both are called with n.mu held.
+// nodeDeleted notes that a known node is gone, and nodeSeen that a node exists. The caller holds n.mu.
 func (n *nodes) nodeDeleted(name string) {
 	if n.absent.deleted == nil {
 		n.absent.deleted = map[string]bool{}
@@ -29,11 +29,11 @@ func (n *nodes) nodeSeen(name string) {
 	delete(n.absent.missing, name)
 }
 
-// maxAbsent bounds how many deleted nodes are remembered; then all are forgotten, and missing nodes are found by time.
+// maxAbsent bounds how many absent nodes are remembered. Beyond it all are forgotten, and missing nodes are found by
+// time.
 const maxAbsent = 10_000
 
-// markGone marks the workers of a cluster that was just read whose node is not there. The node of a pod that is bound a
-// moment ago may not have been seen yet.
+// markGone marks the workers of a cluster whose node is gone. A pod may be bound to a node that has not been seen yet.
 func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +54,7 @@ func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	}
 }
 
-// isGone is called with n.mu held.
+// isGone reports whether a node is gone. The caller holds n.mu.
 func (n *nodes) isGone(name string, now time.Time) bool {
 	if n.absent.deleted[name] {
 		return true

@@ -18,15 +18,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// EventsForbidden says that this process may not read Events, so it does not know what node autoscalers say about pods.
+// EventsForbidden says that this process may not read Events, so it does not see the Events of node autoscalers about
+// pods.
 const EventsForbidden = "events-forbidden"
 
-// nodeClaim is Karpenter's kind for a node to come.
+// nodeClaim is Karpenter's kind for a future node.
 const nodeClaim = "NodeClaim"
 
-// reasons is what a node autoscaler says about a pod, or Karpenter about a NodeClaim: reasons of Events, true where one
-// says that a node is being added. FailedScaleUp of the Cluster Autoscaler is left out: it tries its other node groups
-// next, and says NotTriggerScaleUp once none is left.
+// reasons are the reasons of a node autoscaler's Events about a pod, or of Karpenter's about a NodeClaim; true if a
+// node is being added. The Cluster Autoscaler's FailedScaleUp is not among them: it tries its other node groups next,
+// and emits NotTriggerScaleUp once none is left.
 type reasons map[string]bool
 
 func (v reasons) has(reason string) bool {
@@ -34,7 +35,7 @@ func (v reasons) has(reason string) bool {
 	return known
 }
 
-// claims reports whether NodeClaims are spoken of.
+// claims reports whether there are reasons about NodeClaims.
 func (v reasons) claims() bool {
 	_, spoken := v["InsufficientCapacityError"]
 	return spoken
@@ -46,7 +47,7 @@ var (
 	goatScalerReasons        = reasons{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
 )
 
-// nodeAutoscalers are the node autoscalers whose Events are read, by the component that writes them
+// nodeAutoscalers are the node autoscalers whose Events are read, by Event source
 // (docs/reference/facts.md#events-of-node-autoscalers, docs/reference/facts.md#names-of-node-autoscalers).
 var nodeAutoscalers = map[string]reasons{
 	nodeobject.ClusterAutoscaler: clusterAutoscalerReasons,
@@ -56,7 +57,7 @@ var nodeAutoscalers = map[string]reasons{
 	"goatscaler":                 goatScalerReasons,
 }
 
-// eventSources are the known node autoscalers and those that are configured, which may use anybody's words.
+// eventSources returns the known node autoscalers and the configured ones, which may use any known reason.
 func eventSources(configured []string) map[string]reasons {
 	all, anybodys := maps.Clone(nodeAutoscalers), reasons{}
 	for _, known := range nodeAutoscalers {
@@ -70,8 +71,7 @@ func eventSources(configured []string) map[string]reasons {
 	return all
 }
 
-// autoscalerEvents holds the latest words of node autoscalers. Like nodes it does not belong to the caches that the manager
-// waits for: without the right to read Events everything else goes on, only slower.
+// autoscalerEvents holds the latest Events of node autoscalers about pods and NodeClaims.
 type autoscalerEvents struct {
 	client     func(namespace string) eventClient
 	namespaces []string
@@ -79,36 +79,36 @@ type autoscalerEvents struct {
 	log        *slog.Logger
 
 	mu sync.Mutex
-	// Guarded by mu. said is by what it is said about, then by Event. spoke: some node autoscaler has said something about
-	// some pod. Until then it is not known that one runs whose Events are read.
+	// Guarded by mu. statements are by subject, then by Event. podEventSeen: there was an Event about some pod. Until
+	// then it is unknown whether a node autoscaler runs whose Events can be read.
 	feeds        map[*feed]feedState
 	statements   map[subject]map[types.NamespacedName]statement
 	podEventSeen bool
-	// karpenterSeen: it was Karpenter.
+	// karpenterSeen: one of them was Karpenter's.
 	karpenterSeen bool
 }
 
-// feedState is how well a feed is heard.
+// feedState says how much of a feed is known.
 type feedState int
 
 const (
-	notListed feedState = iota // no list was read yet
-	forbidden                  // the API server does not give it
+	notListed feedState = iota // not listed yet
+	forbidden                  // the API server forbids it
 	listed
 )
 
 // subject is a pod or a NodeClaim; a NodeClaim has no namespace.
 type subject struct{ kind, namespace, name string }
 
-// statement is one Event.
+// statement is what one Event says.
 type statement struct {
 	at      time.Time
 	uid     types.UID
 	promise bool
-	// karpenter: it is one of Karpenter's words.
+	// karpenter: Karpenter emitted it.
 	karpenter bool
 	message   string
-	// claim is the NodeClaim that Karpenter named.
+	// claim is the NodeClaim that Karpenter names.
 	claim string
 }
 
@@ -136,8 +136,8 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 	return nil
 }
 
-// sources are the feeds to read: each node autoscaler in each namespace and, where those do not hold it, the namespace in
-// which Events about NodeClaims are kept.
+// sources returns the feeds to read: each node autoscaler in each namespace and, if these do not include it, the
+// namespace that contains the Events about NodeClaims.
 func (p *autoscalerEvents) sources() (feeds []*feed) {
 	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) || slices.Contains(p.namespaces, corev1.NamespaceDefault)
 	for source, words := range p.reasons {
@@ -151,10 +151,10 @@ func (p *autoscalerEvents) sources() (feeds []*feed) {
 	return feeds
 }
 
-// NeedLeaderElection says that a candidate for leadership listens too.
+// NeedLeaderElection reports false: a candidate for leadership reads Events as well.
 func (p *autoscalerEvents) NeedLeaderElection() bool { return false }
 
-// add keeps an Event that says something. It is called with mu held.
+// add keeps an Event with a known reason. The caller holds mu.
 func (p *autoscalerEvents) add(event *corev1.Event) {
 	promise, known := p.reasons[source(event)][event.Reason]
 	if !known {
@@ -173,7 +173,7 @@ func (p *autoscalerEvents) add(event *corev1.Event) {
 	p.statements[about][nameOf(event)] = w
 }
 
-// remove drops an Event that has expired. It is called with mu held.
+// remove drops an Event that has expired. The caller holds mu.
 func (p *autoscalerEvents) remove(event *corev1.Event) {
 	about := subjectOf(event)
 	delete(p.statements[about], nameOf(event))
@@ -194,7 +194,7 @@ func nameOf(event *corev1.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
 }
 
-// source is the component that wrote the Event, by the old field or the new one, as the API server selects it.
+// source returns the component that wrote the Event, from the old field or the new one, as the API server selects it.
 func source(event *corev1.Event) string {
 	if event.Source.Component != "" {
 		return event.Source.Component
@@ -202,7 +202,7 @@ func source(event *corev1.Event) string {
 	return event.ReportingController
 }
 
-// happenedAt is when the Event last happened.
+// happenedAt returns when the Event last happened.
 func happenedAt(event *corev1.Event) time.Time {
 	at := event.CreationTimestamp.Time
 	for _, t := range []time.Time{event.FirstTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time} {
@@ -216,7 +216,8 @@ func happenedAt(event *corev1.Event) time.Time {
 	return at
 }
 
-// latest is the newest word about something; of equally new ones a promise, which costs less to believe wrongly.
+// latest returns the newest statement about a subject. Of equally new ones it prefers a promise, because believing it
+// wrongly costs less.
 func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statement, said bool) {
 	for _, w := range p.statements[about] {
 		if uid != "" && w.uid != "" && w.uid != uid {
@@ -229,7 +230,7 @@ func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statemen
 	return newest, said
 }
 
-// launchedFor reports whether Karpenter once asked for a machine for a pod. It is called with mu held.
+// launchedFor reports whether Karpenter ever launched a machine for a pod. The caller holds mu.
 func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
 	for _, w := range p.statements[about] {
 		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
@@ -239,8 +240,8 @@ func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
 	return false
 }
 
-// feedState is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
-// unheard before Start. It is called with mu held.
+// feedState returns how much is known about a namespace's pods: forbidden if any of its feeds is forbidden, else the
+// state of the worst one; notListed before Start. The caller holds mu.
 func (p *autoscalerEvents) feedState(namespace string) feedState {
 	var all []feedState
 	for f, h := range p.feeds {
@@ -257,14 +258,14 @@ func (p *autoscalerEvents) feedState(namespace string) feedState {
 	return slices.Min(all)
 }
 
-// sawKarpenter reports whether Karpenter has said something about some pod.
+// sawKarpenter reports whether there was an Event of Karpenter about some pod.
 func (p *autoscalerEvents) sawKarpenter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.karpenterSeen
 }
 
-// launchFailed reports whether Karpenter said of a NodeClaim that its machine cannot be had.
+// launchFailed reports whether Karpenter failed to launch the machine of a NodeClaim.
 func (p *autoscalerEvents) launchFailed(claim string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,15 +273,15 @@ func (p *autoscalerEvents) launchFailed(claim string) bool {
 	return any && !said.promise
 }
 
-// addTo tells the workers of a cluster that was just read what node autoscalers say of those that have no node.
+// addTo adds to the workers without a node what node autoscalers say about them.
 func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	worst := p.feedState(cluster.Key.Namespace)
 	if worst == forbidden {
 		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-		report.Add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it learns that a group's nodes are out of stock only by the allocation timeout",
-			"grant it list and watch on events, if that is wanted")
+		report.Add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it detects that a group's nodes are out of stock only by the allocation timeout",
+			"grant it list and watch on events")
 		cluster.Findings = append(cluster.Findings, report.All...)
 	}
 	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
@@ -294,7 +295,7 @@ func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 			continue
 		}
 		if latest.claim != "" {
-			// What Karpenter launches for the pod may fail after it was promised.
+			// A launch for the pod can fail after Karpenter promised it.
 			if claim, failed := p.latest(subject{nodeClaim, "", latest.claim}, ""); failed {
 				latest.promise, latest.message, w.LaunchFailed = false, claim.message, true
 			}

@@ -24,17 +24,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// CeilingsUnknown says that what the pools' own autoscalers may add is not read, or is too old to go by; every pool of theirs may then grow.
+// CeilingsUnknown says that the ceilings of pools cannot be read, or are out of date; all of these pools can then grow.
 const CeilingsUnknown = "ceilings-unknown"
 
 const (
 	// ceilingsPause is how often ceilings are read. They change when a person changes them.
 	ceilingsPause = 15 * time.Second
-	// ceilingsLast is for how long what was read counts. The Cluster Autoscaler writes its status every 10 s, as long as it runs (--scan-interval).
+	// ceilingsLast is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
+	// (--scan-interval).
 	ceilingsLast = 5 * time.Minute
 )
 
-// configMapClient and nodePoolClient are what is needed to read ceilings.
+// configMapClient and nodePoolClient are the calls that ceilings need.
 type configMapClient interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
 }
@@ -43,26 +44,26 @@ type nodePoolClient interface {
 	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
 }
 
-// ceilings reads again and again how far pools may grow, once for all RayClusters. Without the right to, or where nobody tells, nothing is bounded.
+// ceilings reads periodically how far pools can grow, once for all RayClusters. Without the right to read, or without a
+// source, no pool has a ceiling.
 type ceilings struct {
 	sources []*ceilingSource
 	log     *slog.Logger
-	// changed takes the ceilings whenever they are others than before.
-	// nodePools says whether all NodePools there are stand among them.
+	// changed receives the ceilings whenever they change. nodePools says whether all NodePools are among them.
 	changed func(ceilings []pools.Ceiling, nodePools bool)
 
 	mu      sync.Mutex
-	unknown string // guarded by mu; what is not known and why
+	unknown string // guarded by mu; what is unknown, and why
 }
 
-// ceilingSource is one who tells ceilings.
+// ceilingSource is one source of ceilings.
 type ceilingSource struct {
 	what string
 	read func(context.Context) ([]pools.Ceiling, error)
 
 	last   []pools.Ceiling
 	readAt time.Time
-	// whole: what was read last is all there is.
+	// whole: the last reading was complete.
 	whole bool
 }
 
@@ -89,17 +90,17 @@ func (c *ceilings) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that a candidate for leadership knows ceilings too.
+// NeedLeaderElection reports false: a candidate for leadership reads ceilings as well.
 func (c *ceilings) NeedLeaderElection() bool { return false }
 
-// readAll asks all sources, and logs when what is not known becomes another.
+// readAll reads all sources, and logs when what is unknown changes.
 func (c *ceilings) readAll(ctx context.Context) (all []pools.Ceiling) {
 	var problems []string
 	for _, source := range c.sources {
 		found, err := source.newest(ctx)
 		if err != nil {
 			problems = append(problems, source.what+" "+summary(err))
-			c.log.Debug("how far pools of nodes may grow is not known", "source", source.what, "error", err)
+			c.log.Debug("cannot read how far pools of nodes may grow", "source", source.what, "error", err)
 		}
 		all = append(all, found...)
 	}
@@ -112,12 +113,12 @@ func (c *ceilings) readAll(ctx context.Context) (all []pools.Ceiling) {
 	c.unknown = unknown
 	c.mu.Unlock()
 	if unknown != before && unknown != "" {
-		c.log.Info("how far pools of nodes may grow is not known", "reason", unknown)
+		c.log.Info("cannot read how far pools of nodes may grow", "reason", unknown)
 	}
 	return all
 }
 
-// summary says what is wrong in few words, for a finding.
+// summary returns an error in few words, for a finding.
 func summary(err error) string {
 	var old *staleError
 	switch {
@@ -129,9 +130,8 @@ func summary(err error) string {
 	return "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// newest reads once. Where there is nothing to read nobody bounds anything, and that is no error. When the API server does not answer, what it said
-// last holds for a while. What was found can stand
-// beside an error about the rest.
+// newest reads once. A source that does not exist bounds nothing, and is not an error. If the API server does not
+// respond, the last reading stays valid for a while. newest can return what it found with an error about the rest.
 func (s *ceilingSource) newest(ctx context.Context) ([]pools.Ceiling, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -150,17 +150,17 @@ func (s *ceilingSource) newest(ctx context.Context) ([]pools.Ceiling, error) {
 	return nil, err
 }
 
-// staleError says since when the Cluster Autoscaler has not written its status: it does not run.
+// staleError says since when the Cluster Autoscaler has not written its status, so that it is not running.
 type staleError struct{ since time.Time }
 
 func (e *staleError) Error() string {
-	return "is not written since " + e.since.UTC().Format(time.RFC3339)
+	return "has not been written since " + e.since.UTC().Format(time.RFC3339)
 }
 
-// errCeilings is wrapped by errors about what was read, in distinction from those about reading.
-var errCeilings = errors.New("it says nothing that holds")
+// errCeilings is wrapped by errors about the content, as opposed to errors about reading.
+var errCeilings = errors.New("its content is not usable")
 
-// isDefinite: the API server has answered, and the answer is that nothing is known.
+// isDefinite reports whether the API server responded, and its response makes the ceilings unknown.
 func isDefinite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCeilings)
 }
@@ -184,7 +184,8 @@ func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]p
 	return found, nil
 }
 
-// readNodePools takes a NodePool that it cannot read as one without limits, and says so: the limits of the others are known.
+// readNodePools reads NodePools. It returns one that it cannot read without limits, together with an error: the limits
+// of the others are known.
 func readNodePools(ctx context.Context, client nodePoolClient) (found []pools.Ceiling, err error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -213,7 +214,7 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []pools.Ce
 	return found, errors.Join(problems...)
 }
 
-// addTo tells a cluster that was just read what is not known of ceilings, in one finding. Where nodes are not known nothing is missed.
+// addTo adds one finding about what is unknown. If nodes are unknown, ceilings do not matter.
 func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 	if cluster.Pools == nil {
 		return
@@ -225,7 +226,7 @@ func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 		return
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
-		"grant get on the ConfigMap "+nodeobject.StatusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
+	report.Add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is unknown, so groups are scaled as if the pools had no limit, and pods may stay pending",
+		"grant get on the ConfigMap "+nodeobject.StatusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or set the sizes with --pools")
 	cluster.Findings = append(cluster.Findings, report.All...)
 }

@@ -145,7 +145,7 @@ func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
 			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
 		}
 		pass(2 * ceilingsPause)
-		want := "ceilings-unknown: the Cluster Autoscaler's status is not written since 2000-01-01T00:00:00Z"
+		want := "ceilings-unknown: the Cluster Autoscaler's status has not been written since 2000-01-01T00:00:00Z"
 		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 2 || (*told)[1] != "" {
 			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
 		}

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those
-// that are bound to one of the nodes that are not complete take their part of it.
+// claimantOf returns what a cluster's pods need of future nodes: by group the pods that wait for a node, and what pods
+// take that are bound to incomplete nodes.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
 	own := claimant{waiting: map[string]pools.WaitingPods{}, bound: map[string]podfit.Quantities{}}
 	for i := range cluster.Workers {
@@ -42,7 +42,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 	c.waiting[group.Name] = pods
 }
 
-// equal reports whether the same is placed. A changed template comes with other pods.
+// equal reports whether both place the same pods. A changed template comes with other pods.
 func (c claimant) equal(other claimant) bool {
 	same := func(a, b pools.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&

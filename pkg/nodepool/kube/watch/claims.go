@@ -24,48 +24,49 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NodeClaimsForbidden says that Karpenter runs and this process may not read its NodeClaims, so it sees no node on its way.
+// NodeClaimsForbidden says that Karpenter runs and this process may not read its NodeClaims, so it does not see future
+// nodes.
 const NodeClaimsForbidden = "nodeclaims-forbidden"
 
-// claimClient is what is needed to follow NodeClaims.
+// claimClient is the calls that watching NodeClaims needs.
 type claimClient interface {
 	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// claimWatch follows Karpenter's NodeClaims and places the pods of all RayClusters on those that are on their way. Like nodes it
-// does not belong to the caches that the manager waits for. It keeps the claims whose node is not complete alone: of thousands
-// of claims these are few.
+// claimWatch watches Karpenter's NodeClaims and places the pods of all RayClusters on the nodes to come. It keeps only
+// claims whose node is not complete: of thousands of claims these are few.
 type claimWatch struct {
 	client claimClient
-	served func(context.Context) *bool // whether there are NodeClaims here; nil where that is not known
+	served func(context.Context) *bool // whether the API server serves NodeClaims; nil if that is unknown
 	log    *slog.Logger
 	now    func() time.Time
 
 	mu sync.Mutex
-	// Guarded by mu. state is what is known of NodeClaims; coming are those that are not complete, by name, and incomplete the
-	// names of their nodes that have registered.
+	// Guarded by mu. state is what is known of NodeClaims; coming are the incomplete ones by name, and incomplete the
+	// names of their registered nodes.
 	state      nodepool.NodeClaimsState
 	coming     map[string]pools.NodeClaim
 	incomplete map[string]bool
-	// claimants are the RayClusters with pods that wait for a node, and placed what the claims hold of them since placedAt.
-	// dirty: something has changed since then.
+	// claimants are the RayClusters with pods that wait for a node, and placed what the claims have held of them since
+	// placedAt. dirty: something has changed since then.
 	claimants map[nodepool.ClusterKey]claimant
 	placed    map[nodepool.ClusterKey]map[string]pools.Incoming
 	placedAt  time.Time
 	dirty     bool
-	// took is how long the last placement took. All RayClusters wait for one that is made.
+	// took is how long the last placement took. All RayClusters wait for a placement.
 	took time.Duration
 }
 
-// claimant is what one RayCluster has waiting for nodes, by group, and what its pods take of nodes that are not complete.
+// claimant is what one RayCluster needs: the pods that wait for nodes, by group, and what its pods take on incomplete
+// nodes.
 type claimant struct {
 	waiting map[string]pools.WaitingPods
 	bound   map[string]podfit.Quantities
 }
 
-// placingPause is the least time between two placements because of other RayClusters' pods or of claims: a fleet that starts
-// changes many times a second.
+// placingPause is the least time between two placements because of other RayClusters' pods or of claims, which change
+// many times a second while a fleet starts.
 const placingPause = 200 * time.Millisecond
 
 func newClaimWatch(client claimClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
@@ -74,7 +75,7 @@ func newClaimWatch(client claimClient, served func(context.Context) *bool, log *
 	return c
 }
 
-// serves returns a function that asks whether the API server has a kind of a group and version; nil is unknown.
+// serves returns a function that reports whether the API server has a resource; nil means unknown.
 func serves(client discovery.ServerResourcesInterface, groupVersion, resource string) func(context.Context) *bool {
 	return func(context.Context) *bool {
 		list, err := client.ServerResourcesForGroupVersion(groupVersion)
@@ -98,26 +99,26 @@ func (c *claimWatch) Start(ctx context.Context) error {
 		},
 		Forbidden: func(err error) { c.forbid(ctx, err) },
 		Absent:    func() { c.setUnknown(nodepool.NoNodeClaims) },
-		Failed:    func(err error) { c.log.Debug("nodeclaims are read again", "reason", err) },
+		Failed:    func(err error) { c.log.Debug("reading nodeclaims failed; retrying", "reason", err) },
 	}.Into(ctx, c.store())
 	return nil
 }
 
-// NeedLeaderElection says that a candidate for leadership knows NodeClaims too.
+// NeedLeaderElection reports false: a candidate for leadership reads NodeClaims as well.
 func (c *claimWatch) NeedLeaderElection() bool { return false }
 
-// forbid tells a Karpenter that may not be watched from one that is not there: the API server forbids both alike.
+// forbid distinguishes a Karpenter that may not be watched from one that is not installed: the API server forbids both.
 func (c *claimWatch) forbid(ctx context.Context, err error) {
 	if served := c.served(ctx); served != nil && !*served {
 		c.setUnknown(nodepool.NoNodeClaims)
 		return
 	}
 	if c.setUnknown(nodepool.NodeClaimsForbidden) {
-		c.log.Info("nodeclaims are not read", "reason", err)
+		c.log.Info("nodeclaims are forbidden", "reason", err)
 	}
 }
 
-// setUnknown forgets what was read, and reports whether the state is a new one.
+// setUnknown forgets all claims, and reports whether the state changed.
 func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 	return before != state
 }
 
-// clear is called with mu held.
+// clear forgets all claims. The caller holds mu.
 func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
 	c.state, c.coming, c.incomplete, c.dirty = state, map[string]pools.NodeClaim{}, map[string]bool{}, true
 }
@@ -136,18 +137,19 @@ func (c *claimWatch) store() *reflector.Store[*unstructured.Unstructured] {
 	return &reflector.Store[*unstructured.Unstructured]{Put: c.update, Remove: c.delete, ReplaceAll: c.replace}
 }
 
-// update keeps a NodeClaim as it is now, unless its node is complete.
+// update keeps a NodeClaim, unless its node is complete.
 func (c *claimWatch) update(object *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep(object)
 }
 
-// keep is called with mu held. A claim that cannot be read is no capacity that anything could rest on, nor is what it said before.
+// keep keeps a NodeClaim. The caller holds mu. A claim that cannot be read counts as no capacity, whatever it said
+// before.
 func (c *claimWatch) keep(u *unstructured.Unstructured) {
 	claim, err := nodeobject.ReadNodeClaim(u)
 	if err != nil {
-		c.log.Debug("a nodeclaim is passed over", "reason", err)
+		c.log.Debug("ignoring a nodeclaim that cannot be read", "reason", err)
 		c.remove(u.GetName())
 		return
 	}
@@ -161,7 +163,7 @@ func (c *claimWatch) keep(u *unstructured.Unstructured) {
 	}
 }
 
-// remove is called with mu held.
+// remove forgets a claim by its name. The caller holds mu.
 func (c *claimWatch) remove(name string) {
 	delete(c.incomplete, c.coming[name].Node)
 	delete(c.coming, name)
@@ -175,7 +177,7 @@ func (c *claimWatch) delete(object *unstructured.Unstructured) {
 	c.remove(object.GetName())
 }
 
-// replace takes a whole list, the first one or the one after a broken watch.
+// replace takes a whole list: the first one, or the one after a watch broke.
 func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,27 +187,27 @@ func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 	}
 }
 
-// karpenterEvents is what Karpenter's Events tell beside its NodeClaims.
+// karpenterEvents is what Karpenter's Events say besides its NodeClaims.
 type karpenterEvents interface {
-	// sawKarpenter: Karpenter has said something about some pod.
+	// sawKarpenter: there was an Event of Karpenter about some pod.
 	sawKarpenter() bool
-	// launchFailed: the machine of a NodeClaim cannot be had. An Event says so before the claim goes.
+	// launchFailed: Karpenter failed to launch the machine of a NodeClaim. The Event comes before the claim goes.
 	launchFailed(claim string) bool
 }
 
-// addTo says of each group of a cluster that was just read how many of its pods without a node the NodeClaims hold.
+// addTo sets for each group how many of its pods without a node the NodeClaims hold.
 func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := claimantOf(cluster, c.incomplete)
 	cluster.NodeClaims = c.state
 	if c.state == nodepool.NoNodeClaims && events.sawKarpenter() {
-		cluster.NodeClaims = nodepool.NodeClaimsForbidden // of a release that serves another version of the kind
+		cluster.NodeClaims = nodepool.NodeClaimsForbidden // a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
 		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 		report.Add(raydemand.Info, NodeClaimsForbidden, "", "",
-			"this process may not list and watch Karpenter's NodeClaims, so it sees no node on its way and takes longer to find a group out of stock",
+			"this process may not list and watch Karpenter's NodeClaims, so it does not see future nodes and takes longer to detect that a group is out of stock",
 			"grant it list and watch on nodeclaims.karpenter.sh as deploy/rbac.yaml does")
 		cluster.Findings = append(cluster.Findings, report.All...)
 	}
@@ -230,7 +232,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	}
 }
 
-// place is called with mu held.
+// place assigns waiting pods to claims. The caller holds mu.
 func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	claims := make([]pools.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
@@ -262,18 +264,18 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 		}
 		c.placed[e.key][e.group] = coming
 	}
-	// While claims are on their way time alone changes what is expected of them.
+	// While there are incomplete claims, expectations change with time alone.
 	c.placedAt, c.dirty = now, len(claims) > 0
 }
 
-// forget drops what a RayCluster that is gone had waiting.
+// forget drops a RayCluster that is gone.
 func (c *claimWatch) forget(key nodepool.ClusterKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(key)
 }
 
-// drop is called with mu held.
+// drop forgets a claimant. The caller holds mu.
 func (c *claimWatch) drop(key nodepool.ClusterKey) {
 	if _, known := c.claimants[key]; known {
 		delete(c.claimants, key)

@@ -12,26 +12,26 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// eventClient is what is needed to follow Events.
+// eventClient is the calls that watching Events needs.
 type eventClient interface {
 	List(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// feed is the Events of one component in one namespace, chosen by the API server: a busy cluster writes thousands of
+// feed is the Events of one component in one namespace. The API server selects them: a busy cluster writes thousands of
 // others.
 type feed struct {
 	p         *autoscalerEvents
 	client    eventClient
 	source    string
 	namespace string
-	// claims: only Events about NodeClaims, which have no namespace and whose Events are kept in "default".
+	// claims: only Events about NodeClaims, which have no namespace; their Events are in "default".
 	claims bool
-	// own are the Events that it brought in; guarded by p.mu.
+	// own are the Events of this feed; guarded by p.mu.
 	own map[string]*corev1.Event
 }
 
-// read follows the Events of its source.
+// read watches the Events of its source.
 func (f *feed) read(ctx context.Context) {
 	selector := f.selector()
 	reflector.Source{
@@ -45,7 +45,7 @@ func (f *feed) read(ctx context.Context) {
 			return f.client.Watch(ctx, options)
 		},
 		Forbidden: func(err error) { f.p.forbid(f, err) },
-		Failed:    func(err error) { f.p.log.Debug("events are read again", "source", f.source, "reason", err) },
+		Failed:    func(err error) { f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err) },
 	}.Into(ctx, f.store())
 }
 
@@ -57,12 +57,12 @@ func (f *feed) selector() string {
 	return selector.String()
 }
 
-// forbid drops what a feed brought in: what may not be read any more may not hold any more.
+// forbid drops the Events of a feed: they may no longer hold.
 func (p *autoscalerEvents) forbid(f *feed, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.feeds[f] != forbidden {
-		p.log.Info("events are not read", "source", f.source, "reason", err)
+		p.log.Info("events are forbidden", "source", f.source, "reason", err)
 	}
 	f.forget()
 	p.feeds[f] = forbidden
@@ -80,7 +80,7 @@ func (f *feed) update(event *corev1.Event) {
 	f.keep(event)
 }
 
-// keep is called with p.mu held.
+// keep keeps an Event. The caller holds p.mu.
 func (f *feed) keep(event *corev1.Event) {
 	if source(event) != f.source || f.claims && event.InvolvedObject.Kind != nodeClaim {
 		return
@@ -103,7 +103,7 @@ func (f *feed) remove(event *corev1.Event) {
 	f.p.remove(event)
 }
 
-// replace takes a whole list, the first one or the one after a broken watch.
+// replace takes a whole list: the first one, or the one after a watch broke.
 func (f *feed) replace(list []*corev1.Event, _ string) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *feed) replace(list []*corev1.Event, _ string) {
 	f.p.feeds[f] = listed
 }
 
-// forget is called with p.mu held.
+// forget drops all Events. The caller holds p.mu.
 func (f *feed) forget() {
 	for _, event := range f.own {
 		f.p.remove(event)

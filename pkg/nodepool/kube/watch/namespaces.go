@@ -24,43 +24,44 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// namespaceClient is what is needed to follow namespaces.
+// namespaceClient is the calls that reading namespaces needs.
 type namespaceClient interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
 	List(ctx context.Context, options metav1.ListOptions) (*corev1.NamespaceList, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// namespaces holds the settings that namespaces have for their RayClusters: the mode and the isolation. Like nodes it does not belong to the
-// caches that the manager waits for, since a deployment may lack the right to list and watch namespaces. Then it polls those that it serves by
-// name, which a Role in each namespace can grant. Where that is forbidden too, the mode that a namespace sets is unknown, and a RayCluster that
-// has none of its own is not written to.
+// namespaces holds the settings that namespaces have for their RayClusters: the mode and the isolation. If a deployment
+// may not list and watch namespaces, it polls those that it serves by name, which a Role in each namespace can grant.
+// If that is forbidden too, the mode of a namespace is unknown, and Heliostat does not write to a RayCluster without a
+// mode of its own.
 type namespaces struct {
 	client namespaceClient
-	// named are the namespaces that are served; empty means all.
+	// named are the served namespaces; empty means all.
 	named []string
 	log   *slog.Logger
-	// changed is called after the settings of a namespace changed, with "" after those of several did.
+	// changed is called after the settings of a namespace changed, with "" after several changed.
 	changed func(namespace string)
-	// answered is closed once the API server has listed namespaces, or has refused to and the named ones have been polled.
+	// answered is closed once the API server has listed namespaces, or has forbidden it and the named ones have been
+	// polled.
 	answered   chan struct{}
 	answerOnce sync.Once
 
 	mu sync.Mutex
-	// Guarded by mu. What was read of isolation holds on when the right to read is lost, since it only restricts.
+	// Guarded by mu. A known isolation stays valid if the right to read is lost, because it only restricts.
 	settings  map[string]namespaceSettings
 	forbidden bool
-	// versions has the resourceVersion of the newest reading of each namespace, or of its deletion. A watch, a list and reads by name may overtake
-	// each other, and an older reading must not bring back a mode that was taken away.
+	// versions has the resourceVersion of the newest reading of each namespace, or of its deletion. A watch, a list and
+	// single reads can overtake each other, and an older reading must not restore a mode that was removed.
 	versions map[string]string
-	// getForbiddenUntil is when a single namespace is asked for again, by name.
+	// getForbiddenUntil is when to read a single namespace again.
 	getForbiddenUntil map[string]time.Time
 }
 
 // namespaceSettings are the annotations of one namespace that apply to its RayClusters. Empty means none.
 type namespaceSettings struct {
 	isolation, mode string
-	// unknown says why mode may be out of date; empty while it is not.
+	// unknown says why mode may be out of date; otherwise empty.
 	unknown string
 }
 
@@ -85,15 +86,15 @@ func (n *namespaces) Start(ctx context.Context) error {
 			return n.client.List(ctx, options)
 		},
 		Forbidden: n.forbid,
-		Failed:    func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
+		Failed:    func(err error) { n.log.Debug("reading namespaces failed; retrying", "reason", err) },
 	}.Into(ctx, n.store())
 	return nil
 }
 
-// NeedLeaderElection says that a candidate for leadership knows the settings too.
+// NeedLeaderElection reports false: a candidate for leadership reads the settings as well.
 func (n *namespaces) NeedLeaderElection() bool { return false }
 
-// await returns when the API server has answered once, or after a while.
+// await returns when the API server has responded once, or after a while.
 func (n *namespaces) await(ctx context.Context) {
 	select {
 	case <-n.answered:
@@ -104,7 +105,7 @@ func (n *namespaces) await(ctx context.Context) {
 
 func (n *namespaces) answer() { n.answerOnce.Do(func() { close(n.answered) }) }
 
-// forbid notes that namespaces may not be listed and watched, so a change of a mode would go unnoticed.
+// forbid notes that this process may not list and watch namespaces, so it would miss a change of a mode.
 func (n *namespaces) forbid(err error) {
 	n.mu.Lock()
 	before := n.forbidden
@@ -120,12 +121,13 @@ func (n *namespaces) forbid(err error) {
 		n.answer()
 	}
 	if !before {
-		n.log.Info("namespaces may not be listed and watched; those that are served by name are polled", "reason", err)
+		n.log.Info("listing and watching namespaces is forbidden; polling the served namespaces by name", "reason", err)
 		n.changed("")
 	}
 }
 
-// markUnknown notes that a namespace cannot be read by name, where it is not watched: nothing else would tell that its mode was taken back.
+// markUnknown notes that an unwatched namespace cannot be read by name: nothing else would show that its mode was
+// removed.
 func (n *namespaces) markUnknown(name, why string) {
 	n.mu.Lock()
 	known := n.settings[name]
@@ -141,8 +143,8 @@ func (n *namespaces) markUnknown(name, why string) {
 
 func mayNotRead(namespace string) string { return "this process may not read Namespace " + namespace }
 
-// poll reads the namespaces that are served by name, while they may not be listed. It is as quick as the poll of a sidecar, so that a mode that is
-// taken back stops writes within a second.
+// poll reads the served namespaces by name while listing them is forbidden. It is as fast as the poll of a sidecar, so
+// that removing a mode stops writes within a second.
 func (n *namespaces) poll(ctx context.Context) {
 	for len(n.named) > 0 && timing.Sleep(ctx, timing.DefaultPoll) {
 		n.mu.Lock()
@@ -158,7 +160,7 @@ func (n *namespaces) poll(ctx context.Context) {
 	}
 }
 
-// refresh reads one namespace from the API server, as of now. Without the right to, what is known stays.
+// refresh reads one namespace from the API server. If that is forbidden, what is known stays.
 func (n *namespaces) refresh(ctx context.Context, name string) {
 	n.mu.Lock()
 	resting, seen := time.Now().Before(n.getForbiddenUntil[name]), n.versions[name]
@@ -180,12 +182,12 @@ func (n *namespaces) refresh(ctx context.Context, name string) {
 		n.mu.Unlock()
 		n.markUnknown(name, mayNotRead(name))
 	default:
-		n.log.Debug("a namespace is read again", "namespace", name, "reason", err)
-		n.markUnknown(name, "Namespace "+name+" cannot be read at present")
+		n.log.Debug("reading a namespace failed; retrying", "namespace", name, "reason", err)
+		n.markUnknown(name, "Namespace "+name+" cannot be read at the moment")
 	}
 }
 
-// addTo gives a cluster the settings of its namespace that it does not have itself.
+// addTo adds to a cluster the settings of its namespace that it does not have itself.
 func (n *namespaces) addTo(cluster *nodepool.Cluster) {
 	n.mu.Lock()
 	known, read := n.settings[cluster.Key.Namespace]
@@ -204,7 +206,7 @@ func (n *namespaces) addTo(cluster *nodepool.Cluster) {
 	}
 }
 
-// addMode gives a cluster the mode of its namespace. One that cannot be read is shadow, so it never means managed.
+// addMode sets the mode of the namespace. An unreadable mode is shadow, so it never means managed.
 func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	if cluster.Mode != "" {
 		return
@@ -216,12 +218,12 @@ func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	if !cluster.NamespaceMode.Valid() {
 		cluster.NamespaceMode = nodepool.Shadow
 		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, rayobject.ModeAnnotation, namespace.mode,
-			"it is no mode; RayClusters of the namespace that have none of their own are planned and reported, and nothing is written",
+			"it is not a mode; Heliostat plans and reports the RayClusters of the namespace that have no mode of their own, and writes nothing",
 			"write managed, shadow or off"))
 	}
 }
 
-// addIsolation gives a cluster the isolation that its namespace requires. One that cannot be read requires hardware.
+// addIsolation sets the isolation that the namespace requires. An unreadable one requires hardware.
 func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	if cluster.Isolation != "" || namespace.isolation == "" {
 		return
@@ -230,7 +232,7 @@ func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	cluster.Isolation = required
 	if err != nil {
 		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, nodepool.IsolationAnnotation, namespace.isolation,
-			"it is no isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any"))
+			"it is not an isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any"))
 	}
 }
 
@@ -241,20 +243,20 @@ func unreadableSetting(cluster *nodepool.Cluster, annotation, seen, why, fix str
 	}
 }
 
-// addForbidden reports that the settings of the namespace are unknown, where they would matter: to a cluster without a mode of its own, and to one
-// with GPUs and without an isolation, which nothing but the namespace's would guard.
+// addForbidden reports unknown settings of the namespace if they matter: for a cluster without a mode of its own, and
+// for a cluster with GPUs and without an isolation.
 func addForbidden(cluster *nodepool.Cluster) {
 	gpus := slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return len(g.Slices) > 0 })
 	unguarded := cluster.Isolation == "" && gpus
 	var why, fix string
 	switch {
 	case cluster.Mode == "" && unguarded:
-		why, fix = "neither a mode nor an isolation of GPUs that the namespace sets is known, and the RayCluster is not written to without knowing its mode",
+		why, fix = "the mode and the isolation of GPUs that the namespace sets are unknown, and Heliostat does not write to the RayCluster without knowing its mode",
 			rayobject.ModeAnnotation+" and "+nodepool.IsolationAnnotation
 	case cluster.Mode == "":
-		why, fix = "a mode that the namespace sets is not known, and the RayCluster is not written to without knowing it", rayobject.ModeAnnotation
+		why, fix = "the mode that the namespace sets is unknown, and Heliostat does not write to the RayCluster without knowing it", rayobject.ModeAnnotation
 	case unguarded:
-		why, fix = "an isolation of GPUs that the namespace requires by default is not kept", nodepool.IsolationAnnotation
+		why, fix = "the isolation of GPUs that the namespace requires by default is not enforced", nodepool.IsolationAnnotation
 	default:
 		return
 	}
@@ -277,7 +279,7 @@ func (n *namespaces) remove(namespace *corev1.Namespace) {
 	n.drop(namespace.Name, "", namespace.ResourceVersion)
 }
 
-// replace takes a whole list, the first one or the one after a broken watch. What was read by name after the list was made stays.
+// replace takes a whole list: the first one, or the one after a watch broke. Newer single readings stay.
 func (n *namespaces) replace(list []*corev1.Namespace, version string) {
 	read, versions := make(map[string]namespaceSettings, len(list)), make(map[string]string, len(list))
 	for _, namespace := range list {
@@ -313,11 +315,11 @@ func settingsOf(namespace *corev1.Namespace) namespaceSettings {
 	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode}
 }
 
-// emptyMode stands for an annotation that is there and empty, which is no mode.
+// emptyMode stands for an annotation that is present and empty, which is not a mode.
 const emptyMode = `""`
 
-// update keeps what a namespace says, unless something newer is known of it. Where a namespace is neither watched nor polled, it may say something else a
-// moment later.
+// update keeps the settings of a namespace, unless newer ones are known. If a namespace is neither watched nor polled,
+// its mode is unknown: it may change at any time.
 func (n *namespaces) update(namespace *corev1.Namespace) {
 	settings := settingsOf(namespace)
 	n.mu.Lock()
@@ -337,7 +339,8 @@ func (n *namespaces) update(namespace *corev1.Namespace) {
 	}
 }
 
-// drop forgets a namespace that was gone at a version. seen is what was known when it was looked for; empty where its watch reports it.
+// drop forgets a namespace that was gone at a version. seen is the version known before the read that did not find it;
+// empty if the watch reports it.
 func (n *namespaces) drop(namespace, seen, version string) {
 	n.mu.Lock()
 	newest := n.versions[namespace]

@@ -20,44 +20,43 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// nodesPause is the least time between two cycles of all RayClusters because of nodes: a pool of machines that comes up
-// changes many times a second, and each change concerns everybody.
+// nodesPause is the least time between two cycles of all RayClusters because of nodes. A starting pool of machines
+// changes many times a second, and each change affects all RayClusters.
 const nodesPause = time.Second
 
-// nodes holds the nodes of the Kubernetes cluster in our own form, filled by a reflector. It does not belong to the caches
-// that the manager waits for: without the right to read nodes everything else goes on.
+// nodes holds the nodes of the Kubernetes cluster in the form of package podfit.
 type nodes struct {
 	client nodeClient
 	log    *slog.Logger
-	// changed is called, from one goroutine, after a new view can be read.
+	// changed is called, from one goroutine, after a new view is available.
 	changed func()
-	// dirty holds a token while something differs from the last view.
+	// dirty has a token while something differs from the last view.
 	dirty chan struct{}
 	view  atomic.Pointer[nodeView]
 
 	mu sync.Mutex
-	// Guarded by mu. byName is nil until a list was read, and again after the right to read one was lost.
+	// Guarded by mu. byName is nil until the first list, and after the right to read nodes is lost.
 	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []pools.Ceiling
-	// nodePools: all of Karpenter's NodePools stand among the ceilings.
+	// nodePools: all of Karpenter's NodePools are among the ceilings.
 	nodePools bool
 
-	// absent are nodes that are not there though pods are bound to them.
+	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
 
-	// pools is what is configured about pools, declared are their shapes; nobody changes them.
+	// pools is the configuration of pools, declared are their shapes; both never change.
 	pools    pools.Config
 	declared []podfit.Node
 
 	fits fitCache
 }
 
-// keptNode is a node with its kind, which takes longer to tell than all else.
+// keptNode is a node with its class, which is expensive to compute.
 type keptNode struct {
 	podfit.Node
 	kind podfit.NodeClass
-	// object is kept of nodes that say something which grows old, and is never changed.
+	// object is set for nodes with data that expires; it never changes.
 	object *corev1.Node
 }
 
@@ -74,14 +73,14 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 	return node
 }
 
-// nodeView is what was known at one moment; nobody changes it.
+// nodeView is what is known at one moment; it never changes.
 type nodeView struct {
-	// nodes is sorted by name; it says nothing unless known.
+	// nodes is sorted by name; it means nothing unless known is set.
 	nodes []podfit.Node
 	known bool
-	// places are the nodes by lots, and the shapes of pools that could get one; nil unless known.
+	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *podfit.Classes
-	// rooms are all pools, and what they may still add.
+	// rooms are all pools, and what each can still add.
 	rooms []pools.Room
 	// nodePools: all of Karpenter's NodePools are among them.
 	nodePools bool
@@ -102,12 +101,12 @@ func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), fits: newFitCache()}
 }
 
-// configure says how nodes are read and what is known of pools beside them. It is called before Start.
+// configure sets how nodes are read and what is configured about pools. Call it before Start.
 func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
 	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
-// setCeilings takes what is known now of how far pools may grow.
+// setCeilings sets how far pools can grow.
 func (n *nodes) setCeilings(ceilings []pools.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,7 +126,7 @@ func (n *nodes) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that a candidate for leadership knows the nodes too.
+// NeedLeaderElection reports false: a candidate for leadership reads nodes as well.
 func (n *nodes) NeedLeaderElection() bool { return false }
 
 // publish makes a new view at once when something changed, and then not again before nodesPause.
@@ -146,7 +145,7 @@ func (n *nodes) publish(ctx context.Context) {
 	}
 }
 
-// viewNow is what is known now. It walks all nodes, once for all RayClusters.
+// viewNow returns what is known now. It visits all nodes, once for all RayClusters.
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
 	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
@@ -179,7 +178,7 @@ func (n *nodes) store() *reflector.Store[*corev1.Node] {
 	return &reflector.Store[*corev1.Node]{Put: n.update, Remove: n.remove, ReplaceAll: n.replace, Strip: nodeobject.Strip}
 }
 
-// update keeps a node as it is now. A heartbeat, which changes nothing that is kept, has no effect.
+// update keeps a node. A heartbeat, which changes nothing that is kept, has no effect.
 func (n *nodes) update(node *corev1.Node) {
 	now := n.keep(node)
 	n.mu.Lock()
@@ -187,7 +186,7 @@ func (n *nodes) update(node *corev1.Node) {
 	n.put(now)
 }
 
-// put keeps a node, and has a new view made where it is another than before. The caller holds mu.
+// put keeps a node, and requests a new view if the node changed. The caller holds mu.
 func (n *nodes) put(now keptNode) {
 	before, known := n.byName[now.Name]
 	if n.byName == nil {
@@ -200,10 +199,10 @@ func (n *nodes) put(now keptNode) {
 	}
 }
 
-// agePause is how often nodes are looked at again that say something which grows old: when nobody writes there any more, no event comes.
+// agePause is how often nodes with data that expires are converted again: if nobody updates the data, no event comes.
 const agePause = 5 * time.Minute
 
-// age looks again at what grows old until ctx ends.
+// age converts nodes with data that expires again, until ctx ends.
 func (n *nodes) age(ctx context.Context) {
 	for timing.Sleep(ctx, agePause) {
 		n.mu.Lock()
@@ -234,7 +233,7 @@ func (n *nodes) remove(node *corev1.Node) {
 	}
 }
 
-// replace takes a whole list, the first one or the one after a broken watch.
+// replace takes a whole list: the first one, or the one after a watch broke.
 func (n *nodes) replace(list []*corev1.Node, _ string) {
 	fresh := make(map[string]keptNode, len(list))
 	for _, node := range list {
@@ -257,14 +256,14 @@ func (n *nodes) replace(list []*corev1.Node, _ string) {
 	}
 }
 
-// forbid notes that this process may not read nodes; what was read before is forgotten, for it grows old.
+// forbid notes that this process may not read nodes, and forgets the known ones, which would become out of date.
 func (n *nodes) forbid(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.forbidden {
 		return
 	}
-	n.log.Info("nodes are not read", "reason", err)
+	n.log.Info("nodes are forbidden", "reason", err)
 	n.byName, n.forbidden, n.absent = nil, true, absentNodes{}
 	n.touch()
 }

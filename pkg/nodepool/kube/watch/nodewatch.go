@@ -11,19 +11,19 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// nodeClient is what is needed to follow nodes.
+// nodeClient is the calls that watching nodes needs.
 type nodeClient interface {
 	List(ctx context.Context, options metav1.ListOptions) (*corev1.NodeList, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// read follows the nodes.
+// read watches the nodes.
 func (n *nodes) read(ctx context.Context) {
 	reflector.Source{
 		Name: "nodes", Kind: &corev1.Node{}, Watch: n.client.Watch, Forbidden: n.forbid,
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return n.client.List(ctx, options)
 		},
-		Failed: func(err error) { n.log.Debug("nodes are read again", "reason", err) },
+		Failed: func(err error) { n.log.Debug("reading nodes failed; retrying", "reason", err) },
 	}.Into(ctx, n.store())
 }

@@ -71,10 +71,10 @@ func (o *Optional) Start(ctx context.Context) error {
 // NeedLeaderElection reports false: a candidate for leadership reads as well.
 func (o *Optional) NeedLeaderElection() bool { return false }
 
-// AddTo adds to a cluster what is known of its nodes, its pods' nodes to come and its namespace, and the findings about
-// what is not known.
+// AddTo adds to a cluster what is known of its nodes, of the nodes to come for its pods and of its namespace, with
+// findings about what is unknown.
 func (o *Optional) AddTo(cluster *nodepool.Cluster) {
-	o.claims.addTo(cluster, o.events) // first: no group lacks a node while one is on its way
+	o.claims.addTo(cluster, o.events) // first: no group lacks a node while one is being added
 	o.nodes.addTo(cluster)
 	o.ceilings.addTo(cluster)
 	o.events.addTo(cluster)
@@ -84,7 +84,7 @@ func (o *Optional) AddTo(cluster *nodepool.Cluster) {
 // AddNamespace adds to a cluster what its namespace sets.
 func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.addTo(cluster) }
 
-// AwaitNamespaces returns when the API server has answered once about namespaces, or after a while.
+// AwaitNamespaces returns when the API server has responded about namespaces once, or after a while.
 func (o *Optional) AwaitNamespaces(ctx context.Context) { o.namespaces.await(ctx) }
 
 // RefreshNamespace reads one namespace from the API server.

@@ -16,18 +16,18 @@ import (
 
 // Codes of findings about nodes.
 const (
-	// GroupNoNode: no node that is there could hold a pod of the group.
+	// GroupNoNode: no existing node could hold a pod of the group.
 	GroupNoNode = "group-no-node"
 	// WorkerNodeLost: a worker is bound to a node that is gone or not ready.
 	WorkerNodeLost = "worker-node-lost"
-	// NodesForbidden: this process may not read nodes, so the two above are not looked for.
+	// NodesForbidden: this process may not read nodes, so the two above are not detected.
 	NodesForbidden = "nodes-forbidden"
 )
 
-// fitCache keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
-// runs ten times a second, and there may be thousands of nodes.
+// fitCache keeps which nodes fit the groups of each RayCluster while neither the spec nor the nodes change: a cycle
+// runs up to ten times a second, and there may be thousands of nodes.
 type fitCache struct {
-	reader nodegpu.Reader // says how nodes are read; nobody changes it
+	reader nodegpu.Reader // how nodes are read; never changes
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
@@ -40,13 +40,13 @@ type clusterFits struct {
 	list       []podfit.Fit
 	gpus       []*nodepool.ReportedGPUs
 	slices     [][]podfit.SliceAnswer
-	// pools are what each group could have in each pool, Bound left open.
+	// pools are the pods that each group could have in each pool, without Bound.
 	pools [][]pools.Pods
-	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
+	// visible are the nodes on which each group's pods could see GPUs that they did not request.
 	visible []visibleOn
 }
 
-// visibleOn is the first of some nodes, and how many there are.
+// visibleOn is the first of some nodes, and their number.
 type visibleOn struct {
 	first string
 	count int
@@ -54,7 +54,7 @@ type visibleOn struct {
 
 func newFitCache() fitCache { return fitCache{byKey: map[nodepool.ClusterKey]clusterFits{}} }
 
-// of returns one podfit.Fit for each group, in their order, and what its nodes report of GPUs.
+// of returns what the nodes mean for the groups of a cluster, in the order of its groups.
 func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 	delete(l.byKey, key)
 }
 
-// addTo tells a cluster that was just read what the nodes say about it. Without a view it says nothing.
+// addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	if view == nil || !view.known {
@@ -100,8 +100,8 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	switch {
 	case view.forbidden:
-		report.Add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
-			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
+		report.Add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so it cannot detect where the groups could run or that a worker's node is lost",
+			"grant it list and watch on nodes by a ClusterRole")
 	case view.known:
 		known := n.fits.of(cluster, view)
 		cluster.Pools = view.rooms
@@ -118,18 +118,19 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	cluster.Findings = append(cluster.Findings, report.All...)
 }
 
-// reportNoNode tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
-// Beside another node autoscaler it is no more than a hint.
+// reportNoNode reports that no node could hold the group's pods, and no NodePool of Karpenter could add one. Another
+// node autoscaler may still add one, so this is a hint.
 func reportNoNode(report *finding.List, group *nodepool.WorkerGroup) {
 	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
 	report.Add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,
-		"no node, were it empty, could hold a pod of group "+group.Name+"; its pods wait until one is added or changed",
-		"add such a node, let a node autoscaler do it, or mend requests, nodeSelector, affinity or tolerations")
+		"no node, even if it were empty, could hold a pod of group "+group.Name+"; its pods wait until a node is added or changed",
+		"add such a node, let a node autoscaler add it, or change requests, nodeSelector, affinity or tolerations")
 }
 
-// reportSlices tells where the nodes make different things of a resource, and where pods could see GPUs that are not theirs.
+// reportSlices reports resources that mean different things on different nodes, and nodes where pods could see the GPUs
+// of others.
 func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible visibleOn) {
 	for _, slice := range group.Slices {
 		if finding, differ := slice.DifferFinding(); differ {
@@ -141,7 +142,8 @@ func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible vis
 	}
 }
 
-// reportWorkers tells which workers stand on a node that is gone or not ready, and counts each group's pods on the nodes of each pool.
+// reportWorkers reports workers on a node that is gone or not ready, and counts each group's pods on the nodes of each
+// pool.
 func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
 	groups := make(map[string]*nodepool.WorkerGroup, len(cluster.Groups))
 	for i := range cluster.Groups {
@@ -162,7 +164,7 @@ func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 	}
 }
 
-// countBound counts a pod on a node. On one that is cordoned it is what the node holds.
+// countBound counts a pod on a node. On a cordoned node, the pod is also part of what the pool holds.
 func countBound(group *nodepool.WorkerGroup, node *podfit.Node) {
 	for i := range group.PoolPods {
 		if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
@@ -174,7 +176,8 @@ func countBound(group *nodepool.WorkerGroup, node *podfit.Node) {
 	}
 }
 
-// nodeLost tells of a worker on a node that is gone or not ready. One that is being deleted is told too: without its kubelet a pod does not end.
+// nodeLost returns the finding about a worker on a node that is gone or not ready. It includes terminating pods:
+// without its kubelet a pod does not end.
 func nodeLost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand.Finding {
 	state := "is gone"
 	if there {
@@ -184,6 +187,6 @@ func nodeLost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand
 		Code: WorkerNodeLost, Severity: raydemand.Warning, Object: "Pod " + key.Namespace + "/" + w.Pod,
 		Field: "spec.nodeName", Seen: w.Node,
 		Why: fmt.Sprintf("the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself", state, w.Group),
-		Fix: "look at the node; delete its Node object if it will not come back, and Kubernetes removes its pods",
+		Fix: "check the node; if it will not come back, delete its Node object, and Kubernetes removes its pods",
 	}
 }
