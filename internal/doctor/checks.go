@@ -49,14 +49,14 @@ var containerChecks = []Check{
 		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks " +
 			"with num_gpus by a wrong number"},
 	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes(),
-		"several shares are not more of a GPU"},
+		"several shares do not give a worker more of a GPU"},
 	{podfit.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer),
 		"the nodes on which the pods fit announce different things under one name"},
 	{"mig-strategy", raydemand.Error, inputs(migStrategy),
 		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, " +
 			"so the pods stay pending"},
 	{"gpu-resource-unknown", raydemand.Warning, gpus(gpuResourceUnknown),
-		"the name looks like a GPU and is in no table, so a unit of it may be anything"},
+		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"},
 	{"gpu-core-step", raydemand.Error, gpus(gpuCoreStep),
 		"ACK allocates the cores of a card in steps of 5 percent, from 5 to 100; the pods are not scheduled"},
 	{"gpu-cores-without-memory", raydemand.Error, gpus(gpuCoresWithoutMemory),
@@ -66,15 +66,15 @@ var containerChecks = []Check{
 	{"gpu-shares-counted", raydemand.Warning, workers(gpuSharesCounted),
 		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"},
 	{"mps-inside-ray", raydemand.Warning, workers(mpsInsideRay),
-		"users report that with MPS of NVIDIA's device plugin nvidia-smi shows the GPU inside a KubeRay pod, but " +
-			"CUDA does not start there (kuberay #3634, open; not reproduced). They suspect /dev/shm, where the " +
-			"operator mounts its own volume"},
+		"kuberay #3634 (open; not tested here) reports that with MPS of NVIDIA's device plugin nvidia-smi shows the " +
+			"GPU inside a KubeRay pod, but CUDA does not start. It suspects /dev/shm, where the operator mounts its " +
+			"own volume"},
 	{"mps-shares-several", raydemand.Error, workers(mpsSharesSeveral),
 		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is " +
-			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and somebody must delete it"},
+			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and you must delete it"},
 }
 
-// rayChecks examine what the operator and Ray make of it.
+// rayChecks examine what the operator and Ray derive from a group.
 var rayChecks = []Check{
 	{"resources-not-parsed", raydemand.Error, groups(resourcesNotParsed),
 		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray " +
@@ -251,7 +251,7 @@ var nodeChecks = []Check{
 	{string(nodegpu.AmountUnreadable), raydemand.Error, nodeProblem(allocatable, showAmounts),
 		"pods that request it cannot be scheduled by it, and plans treat it as not announced"},
 	{string(nodegpu.ResourceNotKnown), raydemand.Warning, nodeProblem(allocatable, showResources),
-		"the name looks like a GPU and is in no table, so a unit of it may be anything"},
+		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"},
 	{"gpu-nodes-cordoned", raydemand.Error, inputs(gpuNodesCordoned),
 		"no pod that requests a GPU can be scheduled, however many are launched"},
 	{"gpu-driver-upgrading", raydemand.Warning, nodes(gpuDriverUpgrading),
