@@ -26,39 +26,41 @@ type plainFile struct {
 var plain = []plainFile{
 	{
 		name: "rbac.yaml",
-		header: `What Heliostat may do, as Helm renders it from deploy/chart: one ServiceAccount for all namespaces, and the roles by which users may
-look at it and request capacity. To serve a few namespaces only, render the chart with singleNamespaceInstall.`,
+		header: `The rights of Heliostat: one ServiceAccount for all namespaces, and roles for users to see RayClusters and request
+capacity. Helm renders this file from deploy/chart. To serve only a few namespaces, render the chart with
+singleNamespaceInstall.`,
 		templates: []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml"},
 	},
 	{
 		name: "heliostat.yaml",
-		header: "`autoscaler serve` for all RayClusters, with the rights of deploy/rbac.yaml, as Helm renders it from deploy/chart. The API listens inside\n" +
-			"the pod alone; the chart can serve it over TLS.\n\n" +
+		header: "`autoscaler serve` for all RayClusters, with the rights of deploy/rbac.yaml. The API only listens inside the pod;\n" +
+			"the chart can serve it over TLS. Helm renders this file from deploy/chart.\n\n" +
 			"  kubectl create namespace heliostat\n" +
 			"  kubectl apply --server-side -f deploy/chart/crds -f deploy/rbac.yaml -f deploy/heliostat.yaml",
 		templates: []string{"service.yaml", "deployment.yaml"},
 	},
 	{
 		name: "agent.yaml",
-		header: `Optional: tells of each GPU node's cards (free memory, MIG layout, health) in the node's annotation heliostat.dev/gpus, which
-Heliostat reads. Without it everything works, with what nodes announce anyway. The image is the product of ` + "`make agent`" + ` on
-a base with glibc; the program for ` + "`autoscaler serve`" + ` cannot ask a driver. Helm renders this from deploy/chart.
+		header: `Optional: reports the cards of each GPU node (free memory, MIG layout, health) in the node's annotation
+heliostat.dev/gpus, which Heliostat reads. Without it, Heliostat works with what nodes announce. Build the image from
+` + "`make agent`" + ` on a base with glibc; the program for ` + "`autoscaler serve`" + ` cannot call the driver. Helm
+renders this file from deploy/chart.
 
   kubectl apply -f deploy/agent.yaml
 
-To be rid of it: delete it, then ` + "`kubectl annotate nodes --all heliostat.dev/gpus-`.",
+To remove it, delete it, then run ` + "`kubectl annotate nodes --all heliostat.dev/gpus-`.",
 		values:    Values{"agent": Values{"enabled": true}},
 		templates: []string{"agent.yaml"},
 	},
 	{
 		name:      "kustomize/default/heliostat.yaml",
-		header:    "deploy/rbac.yaml and deploy/heliostat.yaml in one, as Helm renders them from deploy/chart.",
+		header:    "deploy/rbac.yaml and deploy/heliostat.yaml in one file. Helm renders it from deploy/chart.",
 		templates: whole,
 	},
 	{
 		name: "kustomize/namespaced/heliostat.yaml",
-		header: `autoscaler serve for the RayClusters of its own namespace, with Roles there and no right beyond, as Helm renders it from deploy/chart. In another
-namespace: a kustomization of your own with this folder as a resource and that namespace.`,
+		header: `autoscaler serve for the RayClusters of its own namespace, with Roles there and no other rights. Helm renders this
+file from deploy/chart. For another namespace, write a kustomization with this folder as a resource and that namespace.`,
 		values:    Values{"singleNamespaceInstall": true, "clusterScopedRbacEnable": false, "aggregatedRoles": Values{"enabled": false}},
 		templates: whole,
 	},

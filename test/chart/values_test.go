@@ -152,7 +152,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a digest without its kind", `image: {digest: abc}`, "digest"},
 		{"several pods that all decide", `{replicas: 2, leaderElectionEnabled: false}`, "would all decide"},
 		{"two monitors", `metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}`, "twice"},
-		{"two ports that are one", `api: {port: 8080}`, "want ports that differ"},
+		{"two ports that are one", `api: {port: 8080}`, "want different ports"},
 		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
 		{"a name that is a number", `fullnameOverride: "123"`, "fullnameOverride"},
 		{"a label with blanks", `commonLabels: {team: "a b"}`, "commonLabels"},
@@ -160,11 +160,11 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"more than all pods", `podDisruptionBudget: {maxUnavailable: "200%"}`, "maxUnavailable"},
 		{"an image with blanks", `image: {repository: "a b"}`, "repository"},
 		{"a variable that is a number", `env: [{name: A, value: 1}]`, "env"},
-		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: it would win over what the chart sets; set logging.level"},
+		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: overrides what the chart sets; set logging.level instead"},
 		{"the same in one word", `config: {logLevel: debug}`, "set logging.level"},
-		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: it would win over what the chart sets; set mode"},
+		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: overrides what the chart sets; set mode instead"},
 		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
-		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: what it is for is a value of the chart; set config"},
+		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: overrides what the chart sets; set config instead"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
 		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},
 	} {
@@ -184,10 +184,10 @@ func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 			}
 			variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 			for says, values := range map[string]Values{
-				"config." + flag + ": it would win":         {"config": Values{flag: "x"}},
-				"extraArgs: --" + flag + "=x: it would win": {"extraArgs": []any{"--max-in-flight=200", "--" + flag + "=x"}},
-				"extraArgs: --" + flag + ": it would win":   {"extraArgs": []any{"--" + flag}},
-				"env: " + variable + ": what it is for":     {"env": []any{Values{"name": "GOGC", "value": "70"}, Values{"name": variable, "value": "x"}}},
+				"config." + flag + ": overrides":         {"config": Values{flag: "x"}},
+				"extraArgs: --" + flag + "=x: overrides": {"extraArgs": []any{"--max-in-flight=200", "--" + flag + "=x"}},
+				"extraArgs: --" + flag + ": overrides":   {"extraArgs": []any{"--" + flag}},
+				"env: " + variable + ": overrides":       {"env": []any{Values{"name": "GOGC", "value": "70"}, Values{"name": variable, "value": "x"}}},
 			} {
 				if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, values); err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("%s: got %v, want an error with %q", name, err, says)

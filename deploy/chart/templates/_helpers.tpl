@@ -15,7 +15,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Names of objects without a namespace are shared by all releases of a cluster. */ -}}
+{{- /* Cluster-scoped objects of all releases share one set of names. */ -}}
 {{- define "heliostat.clusterName" -}}
 {{- if .Values.singleNamespaceInstall -}}
 {{- printf "%s-%s" (include "heliostat.fullname" .) .Release.Namespace -}}
@@ -65,7 +65,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The namespaces that are served, as JSON; [] for all. */ -}}
+{{- /* The served namespaces, as JSON; [] for all. */ -}}
 {{- define "heliostat.namespaces" -}}
 {{- if .Values.watchNamespace -}}
 {{- .Values.watchNamespace | uniq | toJson -}}
@@ -109,7 +109,7 @@ metricRelabelings:
 {{- end }}
 {{- end -}}
 
-{{- /* The settings that follow from other values, which ports, volumes and rights follow too; and those values. */ -}}
+{{- /* Flags that values of the chart set, together with ports, volumes and rights; and those values. */ -}}
 {{- define "heliostat.owned" -}}
 mode: mode
 namespaces: watchNamespace
@@ -137,36 +137,36 @@ pools: pools
 config: config
 {{- end -}}
 
-{{- /* What values.schema.json cannot say. */ -}}
+{{- /* Checks that values.schema.json cannot express. */ -}}
 {{- define "heliostat.check" -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElectionEnabled) -}}
-{{- fail "replicas: several pods without leaderElectionEnabled would all decide; set replicas: 1" -}}
+{{- fail "replicas: without leaderElectionEnabled, several pods would all decide; set replicas: 1" -}}
 {{- end -}}
 {{- $ports := list (int .Values.health.port) -}}
 {{- if .Values.metrics.enabled -}}{{- $ports = append $ports (int .Values.metrics.port) -}}{{- end -}}
 {{- if ne .Values.api.exposure "none" -}}{{- $ports = append $ports (int .Values.api.port) -}}{{- end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
-{{- fail (printf "api.port, metrics.port and health.port: %v; want ports that differ" $ports) -}}
+{{- fail (printf "api.port, metrics.port and health.port: %v; want different ports" $ports) -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
-{{- fail "metrics: serviceMonitor and podMonitor together would count everything twice" -}}
+{{- fail "metrics: serviceMonitor and podMonitor together would count everything twice; enable one" -}}
 {{- end -}}
 {{- $owned := include "heliostat.owned" . | fromYaml -}}
 {{- range $key := keys .Values.config -}}
 {{- with get $owned (lower $key | replace "-" "") -}}
-{{- fail (printf "config.%s: it would win over what the chart sets; set %s" $key .) -}}
+{{- fail (printf "config.%s: overrides what the chart sets; set %s instead" $key .) -}}
 {{- end -}}
 {{- end -}}
 {{- range $arg := .Values.extraArgs -}}
 {{- with get $owned (splitList "=" $arg | first | replace "-" "") -}}
-{{- fail (printf "extraArgs: %s: it would win over what the chart sets; set %s" $arg .) -}}
+{{- fail (printf "extraArgs: %s: overrides what the chart sets; set %s instead" $arg .) -}}
 {{- end -}}
 {{- end -}}
 {{- range .Values.env -}}
 {{- if hasPrefix "HELIOSTAT_" .name -}}
 {{- $name := .name -}}
 {{- with get $owned (trimPrefix "HELIOSTAT_" $name | lower | replace "_" "") -}}
-{{- fail (printf "env: %s: what it is for is a value of the chart; set %s" $name .) -}}
+{{- fail (printf "env: %s: overrides what the chart sets; set %s instead" $name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,51 +1,51 @@
-{{- /* What is done in the namespaces that are served. A test holds this list to what the API server is really asked for. */ -}}
+{{- /* Rights in the served namespaces. A test compares this list with the requests to a real API server. */ -}}
 {{- define "heliostat.namespacedRules" -}}
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get, list, watch, patch] # patch: replicas, workersToDelete and the annotations of requests
 - apiGroups: [ray.io]
   resources: [rayjobs, rayservices]
-  verbs: [get] # optional: whether Kueue queues the owner of a RayCluster; without it the RayCluster's own labels decide
+  verbs: [get] # optional: without it, Kueue's queue is only known by the RayCluster's labels
 - apiGroups: [heliostat.dev]
   resources: [resourcerequests]
-  verbs: [get, list, watch, create, patch, delete] # what REST does for callers who may; expired ones are deleted
+  verbs: [get, list, watch, create, patch, delete] # REST writes for callers with the right; deletes expired ones
 - apiGroups: [heliostat.dev]
   resources: [resourcerequests/status]
-  verbs: [patch] # what becomes of each
+  verbs: [patch] # the state of each
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch] # pods are taken away by the KubeRay operator alone
+  verbs: [list, watch] # only the KubeRay operator deletes pods
 - apiGroups: [""]
   resources: [events]
-  verbs: [list, watch, create, patch] # read: what node autoscalers say of pods that wait
+  verbs: [list, watch, create, patch] # reads what node autoscalers report about waiting pods
 {{- if .Values.rayClusterSecretsRbacEnable }}
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get] # optional: tokens and certificates of RayClusters that ask for them
+  verbs: [get] # optional: tokens and certificates that RayClusters name
 {{- end }}
 {{- end -}}
 
-{{- /* What has no namespace. */ -}}
+{{- /* Rights on cluster-scoped objects. */ -}}
 {{- define "heliostat.clusterRules" -}}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [list, watch] # optional: without it nothing is said of where pods can land
+  verbs: [list, watch] # optional: without it, Heliostat does not know where pods can land
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get, list, watch] # optional: without it namespaces are polled by name, where singleNamespaceInstall grants that
+  verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
-  verbs: [list] # optional: without it nothing bounds what Karpenter may add; no harm where it is not installed
+  verbs: [list] # optional: without it, Karpenter's pools have no limit
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
-  verbs: [list, watch] # optional: without it no node on its way is seen, and it takes longer to find a group out of stock
+  verbs: [list, watch] # optional: without it, an out-of-stock group is found later
 {{- if eq .Values.api.exposure "network" }}
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
-  verbs: [create] # who calls the REST API
+  verbs: [create] # authenticates callers of the REST API
 - apiGroups: [authorization.k8s.io]
   resources: [subjectaccessreviews]
-  verbs: [create] # what a caller may do
+  verbs: [create] # authorizes them
 {{- end }}
 {{- end -}}
 
