@@ -1,8 +1,8 @@
-// Package api holds the REST contract. The document is the truth: package httpapi generates its types and routes from
-// it, and serves these very bytes.
+// Package api holds the REST contract. The document is the source of truth: the types and routes of package httpapi are
+// generated from it, and the server serves it unchanged.
 package api
 
-import _ "embed" // for the document below
+import _ "embed" // embeds the document below
 
 // Spec is openapi.yaml.
 //

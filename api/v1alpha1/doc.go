@@ -1,5 +1,5 @@
-// Package v1alpha1 has the Kubernetes objects of Heliostat: ResourceRequest, by which somebody asks for capacity of one
-// RayCluster in his own name. It depends on apimachinery alone, so that other programs can use it.
+// Package v1alpha1 has the Kubernetes objects of Heliostat: with a ResourceRequest, an owner requests capacity of one
+// RayCluster. It depends on apimachinery only, so that other programs can use it.
 //
 // +kubebuilder:object:generate=true
 // +groupName=heliostat.dev

@@ -9,13 +9,13 @@ import (
 // GroupVersion is the API group and version of all objects of this package.
 var GroupVersion = schema.GroupVersion{Group: "heliostat.dev", Version: "v1alpha1"}
 
-// Resource is the plural that ResourceRequests are addressed by.
+// Resource is the resource of ResourceRequests.
 var Resource = GroupVersion.WithResource("resourcerequests")
 
 // Kind is the kind of a ResourceRequest.
 const Kind = "ResourceRequest"
 
-// AddToScheme makes a client know the objects.
+// AddToScheme adds the objects to the scheme of a client.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ResourceRequest{}, &ResourceRequestList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

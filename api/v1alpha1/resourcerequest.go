@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceRequest asks for capacity of one RayCluster: workers that have room for its bundles are there, whatever is in use, for as long as
-// it holds. Requests of several owners add up.
+// ResourceRequest requests capacity of one RayCluster: while it is active, the cluster has workers with room for its
+// bundles, whatever is in use. Requests of several owners add up.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -43,52 +43,52 @@ type ResourceRequestList struct {
 	Items []ResourceRequest `json:"items"`
 }
 
-// ResourceRequestSpec is what is asked for, and for how long.
+// ResourceRequestSpec is the requested capacity, and for how long.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.leaseSeconds) != (has(self.holdUntilDeleted) && self.holdUntilDeleted)",message="give one of leaseSeconds and holdUntilDeleted: true"
 // +kubebuilder:validation:XValidation:rule="self.bundles.map(b, b.count).sum() <= 10000",message="all counts together are at most 10000"
 // +kubebuilder:validation:XValidation:rule="self.rayCluster == oldSelf.rayCluster",message="rayCluster cannot be changed: make another request"
 type ResourceRequestSpec struct {
-	// RayCluster is the name of the RayCluster in the same namespace. It cannot be changed.
+	// RayCluster is the name of the RayCluster in the same namespace. It is immutable.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	RayCluster string `json:"rayCluster"`
-	// Owner says who asks. Over REST it is the caller.
+	// Owner is the owner of the request. Over REST it is the caller.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[\pL\pM\pN\pP\pS ]*$`
 	Owner string `json:"owner"`
-	// Priority decides whose request is served where a limit stands in the way of all: the higher one, among equals the older one.
+	// Priority orders requests if a limit prevents serving all: a higher priority comes first, and then the older request.
 	//
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
-	// LeaseSeconds is for how long the request holds after renewTime. Without a renewal it expires then.
+	// LeaseSeconds is how long the request lasts after renewTime. Without a renewal it then expires.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	LeaseSeconds *int32 `json:"leaseSeconds,omitempty"`
-	// HoldUntilDeleted lets the request hold until somebody deletes it.
+	// HoldUntilDeleted keeps the request active until it is deleted.
 	//
 	// +optional
 	HoldUntilDeleted bool `json:"holdUntilDeleted,omitempty"`
-	// RenewTime is when the lease was last renewed; without one the lease runs from when leaseSeconds was last written. A time that has not come
-	// yet counts as the moment at which it was seen.
+	// RenewTime is the time of the last renewal. Without it, the lease starts when leaseSeconds was last written. A time in
+	// the future counts as the time when Heliostat first sees it.
 	//
 	// +kubebuilder:validation:XValidation:rule="self < timestamp('9000-01-01T00:00:00Z')",message="renewTime is before the year 9000"
 	// +optional
 	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
-	// AllOrNothing launches workers only where all bundles can be had.
+	// AllOrNothing launches workers only if all bundles can be served.
 	//
 	// +optional
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
-	// Bundles are what is asked for.
+	// Bundles are the requested bundles.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
@@ -96,7 +96,7 @@ type ResourceRequestSpec struct {
 	Bundles []Bundle `json:"bundles"`
 }
 
-// Bundle is a number of equal amounts, each of which one worker has.
+// Bundle is a number of equal bundles. One worker must have room for each.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.slice) || (has(self.resources) && self.resources.exists(name, self.resources[name] > 0.0))",message="a bundle asks for something: resources above 0, or a slice"
 type Bundle struct {
@@ -106,7 +106,7 @@ type Bundle struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <= 256 && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a resource's name has 1 to 256 printable characters, no space around it"
 	// +optional
 	Resources map[string]Amount `json:"resources,omitempty"`
-	// Count is how many of the bundle are asked for.
+	// Count is the number of bundles.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -119,13 +119,13 @@ type Bundle struct {
 	// +listType=atomic
 	// +optional
 	LabelSelectors []LabelSelector `json:"labelSelectors,omitempty"`
-	// Slice is what is asked of each GPU beyond their number; without GPUs in resources one is meant.
+	// Slice is what each GPU must offer. Without a GPU in resources it means one GPU.
 	//
 	// +optional
-	Slice *SliceWish `json:"slice,omitempty"`
+	Slice *SliceRequirement `json:"slice,omitempty"`
 }
 
-// Amount is an amount of a Ray resource, to four decimals, as Ray itself keeps it.
+// Amount is an amount of a Ray resource, with four decimals, which is the precision of Ray.
 //
 // +kubebuilder:validation:Minimum=0
 // +kubebuilder:validation:Maximum=109951162777600
@@ -144,15 +144,15 @@ type LabelSelector map[string]LabelExpression
 // +kubebuilder:validation:Pattern=`^ *(!? *([a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?|in\( *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?( *, *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?)* *\)) *)?$`
 type LabelExpression string
 
-// SliceWish is what is asked of one GPU.
+// SliceRequirement is what one GPU must offer.
 //
 // +kubebuilder:validation:MinProperties=1
-type SliceWish struct {
+type SliceRequirement struct {
 	// Memory is a quantity such as 10Gi, or whole bytes, at most 100Ti.
 	//
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// ComputeFraction is a part of one card's compute, from 0.0001 to 1.
+	// ComputeFraction is a fraction of the compute of one card, from 0.0001 to 1.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=true
@@ -160,20 +160,21 @@ type SliceWish struct {
 	// +kubebuilder:validation:Maximum=1
 	// +optional
 	ComputeFraction *float64 `json:"computeFraction,omitempty"`
-	// Isolation is how well the GPU is kept apart from others' work at least.
+	// Isolation is the minimal isolation from the work of others.
 	//
 	// +kubebuilder:validation:Enum=hardware;limit;any
 	// +optional
 	Isolation string `json:"isolation,omitempty"`
 }
 
-// State says what becomes of a request.
+// State is the state of a request.
 //
 // +kubebuilder:validation:Enum=Waiting;Satisfied;Capped;Impossible;Expired
 type State string
 
-// The states. Waiting: workers that serve it are on their way, or it was not looked at yet. Satisfied: workers that have joined Ray have room for all
-// of it. Capped: a limit stands in the way of a part of it. Impossible: no worker group could ever serve a part of it. Expired: its lease is over.
+// The states. Waiting: workers for it are starting, or no plan includes it yet. Satisfied: workers that have joined Ray
+// have room for all of it. Capped: a limit prevents a part of it. Impossible: no worker group can serve a part of it.
+// Expired: the lease has expired.
 const (
 	Waiting    State = "Waiting"
 	Satisfied  State = "Satisfied"
@@ -182,43 +183,44 @@ const (
 	Expired    State = "Expired"
 )
 
-// ResourceRequestStatus is what became of the request. Heliostat alone writes it.
+// ResourceRequestStatus is the state of a request. Only Heliostat writes it.
 type ResourceRequestStatus struct {
-	// ObservedGeneration is the generation that the rest was found for. One that differs in renewTime alone may be newer.
+	// ObservedGeneration is the generation that the status describes. A newer one may exist that differs only in renewTime.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// ObservedRequest tells the spec, renewTime left out, that the rest was found for.
+	// ObservedRequest identifies the spec, without renewTime, that the status describes.
 	//
 	// +optional
 	ObservedRequest string `json:"observedRequest,omitempty"`
 	// +optional
 	State State `json:"state,omitempty"`
-	// Since is when State began.
+	// Since is the start of the state.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// Reason says why, with a stable code.
+	// Reason is the reason for the state, with a stable code.
 	//
 	// +optional
 	Reason *Reason `json:"reason,omitempty"`
-	// Groups are the worker groups that serve it, with how many of their pods.
+	// Groups are the worker groups that serve the request, and the numbers of their pods.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Groups []GroupPods `json:"groups,omitempty"`
-	// Pods are pods that serve it, at most 100 of them by name.
+	// Pods are the names of pods that serve the request, at most 100.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Pods []string `json:"pods,omitempty"`
-	// ExpectedAt is when the last pod that it waits for is expected to have joined, by how long others of its group took.
+	// ExpectedAt is when the last missing pod will probably join, estimated from earlier pods of its group.
 	//
 	// +optional
 	ExpectedAt *metav1.Time `json:"expectedAt,omitempty"`
-	// Conditions are Satisfied and Expired; and Accepted, which is False, while the budget of memory for requests has no room for this one.
+	// Conditions are Satisfied and Expired, and Accepted with status False while the memory budget has no room for the
+	// request.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -226,7 +228,7 @@ type ResourceRequestStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Reason is a stable code with a sentence for people.
+// Reason is a stable code with a sentence.
 type Reason struct {
 	Code string `json:"code"`
 	// +optional
@@ -243,9 +245,9 @@ type GroupPods struct {
 const (
 	ConditionSatisfied = "Satisfied"
 	ConditionExpired   = "Expired"
-	// ConditionAccepted is there, and False, while Heliostat does not take the request in.
+	// ConditionAccepted exists, with status False, while Heliostat does not accept the request.
 	ConditionAccepted = "Accepted"
 )
 
-// ReasonOverMemory is the reason of ConditionAccepted where the budget of memory for requests has no room for the request.
+// ReasonOverMemory is the reason of ConditionAccepted if the memory budget has no room for the request.
 const ReasonOverMemory = "OverMemoryBudget"

@@ -16,7 +16,7 @@ type ServerInterface interface {
 	// Page The status page
 	// (GET /)
 	Page(c *gin.Context)
-	// Healthz Tell that the process answers
+	// Healthz Liveness probe
 	// (GET /healthz)
 	Healthz(c *gin.Context)
 	// Metrics Metrics for Prometheus
@@ -25,10 +25,10 @@ type ServerInterface interface {
 	// Openapi This document
 	// (GET /openapi.yaml)
 	Openapi(c *gin.Context)
-	// Readyz Tell whether Heliostat has seen the fleet
+	// Readyz Readiness probe
 	// (GET /readyz)
 	Readyz(c *gin.Context)
-	// FollowFleet Follow all RayClusters by server-sent events
+	// FollowFleet Follow all RayClusters with server-sent events
 	// (GET /v1/events)
 	FollowFleet(c *gin.Context)
 	// ListNamespaceClusters List the RayClusters of one namespace
@@ -37,10 +37,10 @@ type ServerInterface interface {
 	// GetCluster Show one RayCluster with demand, groups and reasons
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name})
 	GetCluster(c *gin.Context, namespace Namespace, name Name)
-	// FollowCluster Follow one RayCluster by server-sent events
+	// FollowCluster Follow one RayCluster with server-sent events
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/events)
 	FollowCluster(c *gin.Context, namespace Namespace, name Name)
-	// Explain Say why a group, a pod, a gang, a bundle or a request is as it is
+	// Explain Explain the state of a group, a pod, a gang, a bundle or a request
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/explain)
 	Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams)
 	// UnfreezeCluster Unfreeze the RayCluster
@@ -52,37 +52,37 @@ type ServerInterface interface {
 	// ListHistory List the last decisions
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history)
 	ListHistory(c *gin.Context, namespace Namespace, name Name)
-	// GetHistory Export what a decision of the past was made from
+	// GetHistory Export the input of a past decision
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id})
 	GetHistory(c *gin.Context, namespace Namespace, name Name, id DecisionID)
-	// GetHistoryPlan Show a plan of the past
+	// GetHistoryPlan Show a past plan
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id}/plan)
 	GetHistoryPlan(c *gin.Context, namespace Namespace, name Name, id DecisionID)
-	// UnmanageCluster Let Heliostat plan for the RayCluster, and not scale it
+	// UnmanageCluster Let Heliostat plan for the RayCluster without scaling it
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/manage)
 	UnmanageCluster(c *gin.Context, namespace Namespace, name Name)
 	// ManageCluster Let Heliostat scale the RayCluster
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/manage)
 	ManageCluster(c *gin.Context, namespace Namespace, name Name)
-	// PlanCluster Plan what would be if groups, demand or policy were otherwise
+	// PlanCluster Plan with other groups, demand or policy
 	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/plan)
 	PlanCluster(c *gin.Context, namespace Namespace, name Name)
 	// ClearRequestedResources Clear the request
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/request_resources)
 	ClearRequestedResources(c *gin.Context, namespace Namespace, name Name)
-	// GetRequestedResources Show what was requested
+	// GetRequestedResources Show the request
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/request_resources)
 	GetRequestedResources(c *gin.Context, namespace Namespace, name Name)
-	// RequestResources Request that the cluster keeps at least this much
+	// RequestResources Request capacity that the cluster keeps
 	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/request_resources)
 	RequestResources(c *gin.Context, namespace Namespace, name Name)
-	// DeleteRequest End a request
+	// DeleteRequest Delete a request
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
 	DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params DeleteRequestParams)
-	// GetRequest Show a request and what became of it
+	// GetRequest Show a request and its state
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
 	GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params GetRequestParams)
-	// KeepRequest Make a request, or replace it
+	// KeepRequest Create or replace a request
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
 	KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params KeepRequestParams)
 	// RenewRequest Renew the lease of a request
@@ -91,16 +91,16 @@ type ServerInterface interface {
 	// ListClusterRequests List the requests of a RayCluster
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
 	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
-	// GetSeries Show how demand and capacity went during the last two hours
+	// GetSeries Show demand and capacity of the last two hours
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/series)
 	GetSeries(c *gin.Context, namespace Namespace, name Name)
-	// GetShadow Compare ours with theirs
+	// GetShadow Compare Heliostat with the other autoscaler
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/shadow)
 	GetShadow(c *gin.Context, namespace Namespace, name Name)
-	// GetSnapshot Export what the last decision was made from
+	// GetSnapshot Export the input of the last decision
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/snapshot)
 	GetSnapshot(c *gin.Context, namespace Namespace, name Name)
-	// ListNodepools Show what is understood of the nodes' GPUs, and of the pools they are in
+	// ListNodepools Show the GPUs of the nodes, and their pools
 	// (GET /v1/nodepools)
 	ListNodepools(c *gin.Context)
 	// ListClusters List all RayClusters that Heliostat looks after
@@ -109,7 +109,7 @@ type ServerInterface interface {
 	// ListRequests List the requests of all RayClusters
 	// (GET /v1/requests)
 	ListRequests(c *gin.Context, params ListRequestsParams)
-	// GetVersion Which build answers
+	// GetVersion Show the build of the server
 	// (GET /version)
 	GetVersion(c *gin.Context)
 }

@@ -74,7 +74,7 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 1},
 	}
 	kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{
-		NumCPUs: 4, Bundles: []apiv1.AskedBundle{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []apiv1.LabelSelector{zone, {}},
+		NumCPUs: 4, Bundles: []apiv1.BundleRequest{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []apiv1.LabelSelector{zone, {}},
 	})
 	if err != nil {
 		t.Fatal(err)

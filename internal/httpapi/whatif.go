@@ -30,12 +30,12 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		s.answers.Fail(c, invalidInput(err))
 		return
 	}
-	compute := func(stop <-chan struct{}) (apiv1.SupposingAnswer, bool) {
+	compute := func(stop <-chan struct{}) (apiv1.WhatIfPlan, bool) {
 		plan, complete := planner.ComputeUntil(stop, supposed, supposed.Policy)
 		if !complete {
-			return apiv1.SupposingAnswer{}, false
+			return apiv1.WhatIfPlan{}, false
 		}
-		return apiv1.SupposingAnswer{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
+		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
 	}
 	result, err := limits.Run(c.Request.Context(), s.plans, answer.Caller(c).Name, compute)
 	if err != nil {

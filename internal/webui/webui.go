@@ -1,5 +1,5 @@
-// Package webui is the status page: one document for people, embedded in the program. It loads nothing from elsewhere
-// and knows nothing but the REST API, which it reads and whose events it follows. It decides nothing and writes nothing.
+// Package webui serves the status page: one document, embedded in the program. The page loads nothing from elsewhere; it
+// reads the REST API and follows its events. It must not decide or write anything.
 package webui
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// scripts are the parts of the script, in an order in which each uses only what stands before it while it loads.
+// scripts are the parts of the script. While it loads, each part uses only the parts before it.
 var scripts = []string{"dom.js", "words.js", "server.js", "groups.js", "chart.js", "cards.js", "fleet.js", "cluster.js", "timeline.js", "page.js"}
 
 var (
@@ -27,12 +27,12 @@ var (
 func part(name string) []byte {
 	text, err := files.ReadFile("page/" + name)
 	if err != nil {
-		panic(err) // the name is of a file that is not embedded
+		panic(err) // the file is not embedded
 	}
 	return text
 }
 
-// joined makes one script of its parts, whose names nobody outside sees.
+// joined joins the parts into one script with its own scope.
 func joined(names []string) []byte {
 	text := []byte("'use strict';\n(() => {\n")
 	for _, name := range names {
@@ -41,8 +41,8 @@ func joined(names []string) []byte {
 	return append(text, "})();\n"...)
 }
 
-// Handler serves the page. Its content security policy allows the page's own script and style, by their hashes, and
-// calls to the server it came from; nothing else.
+// Handler serves the page. Its content security policy allows only the page's own script and style, by their hashes, and
+// calls to its server.
 func Handler() http.Handler {
 	page := assemble()
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
@@ -58,7 +58,7 @@ func Handler() http.Handler {
 	})
 }
 
-// assemble puts style and script into the layout, where an empty element waits for each.
+// assemble puts style and script into the empty elements of the layout.
 func assemble() []byte {
 	page := bytes.Replace(layout, []byte("<style></style>"), wrap("style", style), 1)
 	return bytes.Replace(page, []byte("<script></script>"), wrap("script", script), 1)

@@ -40,7 +40,7 @@ func TestThePageIsOneSmallDocument(t *testing.T) {
 
 func TestThePageLoadsNothingFromElsewhere(t *testing.T) {
 	page := get(t, http.Header{}).Body.Bytes()
-	page = bytes.ReplaceAll(page, []byte("http://www.w3.org/2000/svg"), nil) // a name, never fetched
+	page = bytes.ReplaceAll(page, []byte("http://www.w3.org/2000/svg"), nil) // an identifier, which no browser loads
 	for _, pattern := range []string{`https?://`, `//[a-z]+\.`, `@import`, `url\(`, `<(img|iframe|object|embed|audio|video)\b`, `\bsrc=`} {
 		if found := regexp.MustCompile(pattern).Find(page); found != nil {
 			t.Errorf("the page contains %q", found)
@@ -74,8 +74,8 @@ func TestThePolicyAllowsThePagesOwnScriptAndStyleOnly(t *testing.T) {
 	}
 }
 
-// The function is cut out of the page and run where Node.js is installed.
-func TestABarShowsItsWorkersHoweverFarTheMaximumIs(t *testing.T) {
+// The test runs a function of the page in Node.js, if that is installed.
+func TestABarShowsItsWorkersUnderAnyMaximum(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("needs node")
@@ -96,15 +96,15 @@ func TestABarShowsItsWorkersHoweverFarTheMaximumIs(t *testing.T) {
 	}
 }
 
-func TestThePageShowsNumbersOfGPUsWhereAnyIsKnown(t *testing.T) {
+func TestThePageShowsKnownNumbersOfGPUs(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("needs node")
 	}
 	function := regexp.MustCompile(`(?s)function numGPUsText.*?\n}\n`).Find(script)
 	for _, c := range []struct{ numbers, want string }{
-		{`{declared: null, derived: 2, reported: 3, ray: null}`, "num-gpus: declared – · derived 2 · reported 3 · Ray announces –"},
-		{`{declared: 0, derived: 0, reported: null, ray: 0}`, "num-gpus: declared 0 · derived 0 · reported – · Ray announces 0"},
+		{`{declared: null, derived: 2, reported: 3, ray: null}`, "num-gpus: declared – · derived 2 · reported 3 · Ray reports –"},
+		{`{declared: 0, derived: 0, reported: null, ray: 0}`, "num-gpus: declared 0 · derived 0 · reported – · Ray reports 0"},
 		{`{declared: null, derived: null, reported: null, ray: null}`, ""},
 	} {
 		output, err := exec.Command(node, "-e", string(function)+"console.log(numGPUsText("+c.numbers+"))").CombinedOutput()

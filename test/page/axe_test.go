@@ -70,11 +70,11 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 		wrap        func(http.Handler) http.Handler
 	}{
 		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: everything},
-		"at rest":  {fleet: full, hash: "#team-01/cluster-0001", shows: "Nothing waits.", change: everything},
+		"at rest":  {fleet: full, hash: "#team-01/cluster-0001", shows: "There is no demand.", change: everything},
 		"nodes":    {fleet: full, hash: "#nodes", shows: "2 nodes in 1 pool", change: everything},
-		"errors":   {fleet: broken, hash: "#ml/llm", shows: "Frozen: nothing is written", change: everything},
+		"errors":   {fleet: broken, hash: "#ml/llm", shows: "Frozen: Heliostat writes nothing", change: everything},
 		"nobody":   {fleet: broken, hash: "#ml/nobody", shows: "there is no RayCluster", change: everything},
-		"empty":    {fleet: &fleet{}, shows: "No RayCluster is in sight."},
+		"empty":    {fleet: &fleet{}, shows: "There are no RayClusters."},
 		"stranger": {fleet: full, shows: "kubectl create token", wrap: withToken("a-right-token")},
 	} {
 		t.Run(name, func(t *testing.T) {

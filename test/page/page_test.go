@@ -35,11 +35,11 @@ func newBusyFleet() *fleet {
 func TestABusyClusterIsShownWithAllItsReasons(t *testing.T) {
 	server := newServer(t, newBusyFleet(), withLines, nil)
 	b := open(t, desktop, server.URL+"/#ml/llm")
-	for _, text := range []string{"Live", "Not served", "Demand against capacity", "Worker groups", "a100", "desired", "STRICT_SPREAD", "Findings",
+	for _, text := range []string{"Live", "Unserved demand", "Demand against capacity", "Worker groups", "a100", "desired", "STRICT_SPREAD", "Findings",
 		"surplus-deleted-at-random", "Decisions", "replicas 2 → 3"} {
 		b.shows(text)
 	}
-	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: at most 26 asked for by work, at most 16 there") {
+	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: demand at most 26, capacity at most 16") {
 		t.Errorf("the chart is %q", label)
 	}
 	if bar := ask[string](b, `[...document.querySelectorAll('.bar')].map(bar => bar.getAttribute('aria-label')).find(label => label.startsWith('mig-1g'))`); !strings.HasPrefix(bar, "mig-1g: 2 ready, 1 of them idle, 0 starting, 1 leaving; desired ") {
@@ -82,7 +82,7 @@ func TestThePageIsUsedByKeyboard(t *testing.T) {
 
 func TestAnEmptyFleetSaysWhatToDo(t *testing.T) {
 	b := open(t, desktop, newServer(t, &fleet{}, nil, nil).URL)
-	b.shows("No RayCluster is in sight.")
+	b.shows("There are no RayClusters.")
 	b.unharmed()
 }
 
@@ -114,7 +114,7 @@ func TestWhatFailsInOneClusterIsShownThere(t *testing.T) {
 	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` lets it be scaled again"}
 	f.set(view)
 	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
-	for _, text := range []string{"deadline exceeded", "Frozen: nothing is written", "Nothing is taken away at present: Ray's account is 12 s old",
+	for _, text := range []string{"deadline exceeded", "Frozen: Heliostat writes nothing", "Scale-down is paused: Ray's account is 12 s old",
 		"In shadow, demand waits for which Heliostat would launch 2 × a100; `autoscaler unfreeze ml/llm` lets it be scaled again", "demand waits in shadow"} {
 		b.shows(text)
 	}
@@ -211,7 +211,7 @@ func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
 
 func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
 	b := open(t, phone, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Shadow = theirs{} }, nil).URL+"/#ml/llm")
-	for _, text := range []string{"Beside another autoscaler", "97.0 %", "median 8.1 s earlier", "ours was first by 8.1 s", "python-requests"} {
+	for _, text := range []string{"Comparison with another autoscaler", "97.0 %", "median 8.1 s earlier", "ours was first by 8.1 s", "python-requests"} {
 		b.shows(text)
 	}
 	b.unharmed()

@@ -12,7 +12,7 @@ import (
 )
 
 // WriteSupposed writes a plan for a person, and what it does otherwise than the present one.
-func WriteSupposed(out io.Writer, answer apiv1.SupposingAnswer) error {
+func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
 	if err := WritePlanText(out, Planned{Plan: answer.Plan}); err != nil {
 		return err
 	}

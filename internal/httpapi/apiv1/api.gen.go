@@ -77,24 +77,24 @@ func (e KeepRequestParamsIfNoneMatch) Valid() bool {
 	}
 }
 
-// Build What a program says of its own build. What the build did not record is left out.
+// Build The build information of a program; values that the build did not record are absent.
 type Build struct {
 	// Go The release of Go.
 	Go string `json:"go"`
 
-	// Modified True when the sources differed from those of the revision.
+	// Modified True if the sources differed from the commit.
 	Modified bool `json:"modified"`
 
-	// Platform Operating system and architecture, as `linux/amd64`.
+	// Platform The operating system and architecture, such as `linux/amd64`.
 	Platform string `json:"platform"`
 
-	// Revision The commit that it was built from.
+	// Revision The commit of the sources.
 	Revision string `json:"revision,omitempty"`
 
-	// RevisionTime When the revision was committed, RFC 3339.
+	// RevisionTime The time of the commit, RFC 3339.
 	RevisionTime string `json:"revisionTime,omitempty"`
 
-	// Version The release, which is the chart's appVersion.
+	// Version The release, which is also the chart's appVersion.
 	Version string `json:"version,omitempty"`
 }
 
@@ -108,16 +108,16 @@ type Cluster struct {
 	// CycleSeconds How long the last cycle took.
 	CycleSeconds float64 `json:"cycleSeconds"`
 
-	// DataAgeSeconds How old Ray's own account is; null when Ray was never reached.
+	// DataAgeSeconds The age of Ray's state in seconds; null if Heliostat never read it.
 	DataAgeSeconds *float64 `json:"dataAgeSeconds"`
 
 	// Decisions The last changes, newest first; at most 50.
 	Decisions []Decision `json:"decisions"`
 
-	// Demand What Ray asks for.
+	// Demand The demand of Ray.
 	Demand Demand `json:"demand"`
 
-	// Error Why the last cycle failed; empty when it did not.
+	// Error Why the last cycle failed; empty if it succeeded.
 	Error    string    `json:"error"`
 	Findings []Finding `json:"findings"`
 
@@ -130,24 +130,24 @@ type Cluster struct {
 	// LastCycle When the last decision was made; null before the first.
 	LastCycle *time.Time `json:"lastCycle"`
 
-	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 	Mode Mode `json:"mode"`
 
-	// ModeReason Why this mode is in force.
+	// ModeReason Why this mode applies.
 	ModeReason string `json:"modeReason"`
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace"`
 
-	// OptIn Absent where Heliostat scales the RayCluster.
+	// OptIn Absent if Heliostat scales the RayCluster.
 	OptIn *OptIn `json:"optIn,omitempty"`
 
-	// Paused Why nothing is taken away at present; empty when it may be.
+	// Paused Why Heliostat does not scale down now; empty if it may.
 	Paused string `json:"paused"`
 
-	// Requested What is requested over this API.
+	// Requested The request over this API.
 	Requested []ResourceRequest `json:"requested"`
 
-	// Summary All demand by what becomes of it, request_resources of both kinds included.
+	// Summary All demand by outcome, both kinds of request_resources included.
 	Summary []DemandSummary `json:"summary"`
 	Unmet   []Unmet         `json:"unmet"`
 }
@@ -157,12 +157,12 @@ type ClusterList struct {
 	Items []ClusterSummary `json:"items"`
 }
 
-// ClusterSummary One RayCluster in a line.
+// ClusterSummary A summary of one RayCluster.
 type ClusterSummary struct {
-	// DataAgeSeconds How old Ray's own account is; null when Ray was never reached.
+	// DataAgeSeconds The age of Ray's state in seconds; null if Heliostat never read it.
 	DataAgeSeconds *float64 `json:"dataAgeSeconds"`
 
-	// Error Why the last cycle failed; empty when it did not.
+	// Error Why the last cycle failed; empty if it succeeded.
 	Error string `json:"error"`
 
 	// Findings Findings of severity error or warning.
@@ -174,10 +174,10 @@ type ClusterSummary struct {
 	// LastCycle When the last decision was made; null before the first.
 	LastCycle *time.Time `json:"lastCycle"`
 
-	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 	Mode Mode `json:"mode"`
 
-	// ModeReason Why this mode is in force.
+	// ModeReason Why this mode applies.
 	ModeReason string `json:"modeReason"`
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace"`
@@ -188,8 +188,8 @@ type ClusterSummary struct {
 	// Waiting Pending tasks and actors, and bundles of pending placement groups.
 	Waiting int64 `json:"waiting"`
 
-	// WaitingInShadow What Heliostat would launch for demand that waits in a RayCluster that it does not scale, and how to let it; absent where it scales the
-	// RayCluster, or nothing waits that it could serve.
+	// WaitingInShadow What Heliostat would launch for demand that waits in a RayCluster that it does not scale, and how to allow
+	// it. Absent if it scales the RayCluster, or if it could not serve anything that waits.
 	WaitingInShadow string `json:"waitingInShadow,omitempty"`
 
 	// Workers Worker pods of all groups.
@@ -205,7 +205,7 @@ type Workers struct {
 
 // Decision One change that Heliostat made, or would have made in shadow mode.
 type Decision struct {
-	// Action What was done, for example scale-up, drain, drain-refused or scale-down.
+	// Action The action, for example scale-up, drain, drain-refused or scale-down.
 	Action string    `json:"action"`
 	At     time.Time `json:"at"`
 
@@ -213,35 +213,35 @@ type Decision struct {
 	From  int    `json:"from"`
 	Group string `json:"group"`
 
-	// Pods The pods it names.
+	// Pods The pods that the action names.
 	Pods []string `json:"pods"`
 
-	// Reason A stable code with a sentence for people.
+	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
 
 	// To Replicas after.
 	To int `json:"to"`
 }
 
-// Demand What Ray asks for.
+// Demand The demand of Ray.
 type Demand struct {
-	// Gangs Placement groups that wait.
+	// Gangs Pending placement groups.
 	Gangs []Gang `json:"gangs"`
 
-	// RequestResources What a driver keeps through `request_resources` of Ray's own SDK.
+	// RequestResources What a driver requested with `request_resources` of Ray's SDK.
 	RequestResources []ResourceRequest `json:"requestResources"`
 
-	// Requests Tasks and actors that wait, by shape.
+	// Requests Pending tasks and actors, by shape.
 	Requests []ResourceRequest `json:"requests"`
 }
 
-// DemandSummary What becomes of one demand. `asked` is the sum of the counts behind it; a gang counts as one.
+// DemandSummary The outcome of one demand. `asked` is the sum of the other counts; a gang counts as one.
 type DemandSummary = planner.DemandSummary
 
-// Difference What one plan does otherwise than another.
+// Difference The difference between two plans.
 type Difference = planner.Difference
 
-// Explanation What becomes of one thing, and why.
+// Explanation The outcome of one thing, and why.
 type Explanation = planner.Explanation
 
 // FieldError One bad field.
@@ -251,34 +251,34 @@ type FieldError struct {
 	// Field Path of the field, for example bundles[1].GPU; empty for the body itself.
 	Field string `json:"field"`
 
-	// Value What was there, shortened.
+	// Value The value, shortened.
 	Value string `json:"value"`
 }
 
-// Finding Something that a person should know and can mend.
+// Finding A problem that a person should know about and can fix.
 type Finding = raydemand.Finding
 
 // Freeze Whether Heliostat may write to a RayCluster.
 type Freeze struct {
-	// Frozen True when it writes nothing.
+	// Frozen True if Heliostat does not write.
 	Frozen bool `json:"frozen"`
 }
 
-// Gang A placement group, or the unplaced rest of one. All of its bundles are placed or none.
+// Gang A placement group, or the unplaced rest of one. Either all of its bundles are placed, or none.
 type Gang = raydemand.Gang
 
 // Group One worker group. Counts are pods; a multi-host replica counts each of its hosts.
 type Group struct {
-	// Closed Why the group takes no launches now; empty when it does.
+	// Closed Why the group cannot launch pods now; empty if it can.
 	Closed string `json:"closed"`
 
-	// Current What the group has, pods on their way included.
+	// Current The current size, starting pods included.
 	Current int `json:"current"`
 
-	// Desired What it shall have.
+	// Desired The desired size.
 	Desired int `json:"desired"`
 
-	// Idle Of the ready ones, those that Ray calls idle.
+	// Idle Ready pods that Ray reports as idle.
 	Idle int `json:"idle"`
 
 	// Leaving Drained or being deleted.
@@ -287,14 +287,14 @@ type Group struct {
 	Min     int    `json:"min"`
 	Name    string `json:"name"`
 
-	// NumGpus How many GPUs one worker has, by all who say so. Null is what nobody knows; `sources` says where each number comes from, or
-	// why there is none.
+	// NumGpus The number of GPUs of one worker from each source. Null means unknown; `sources` says where each number comes
+	// from, or why there is none.
 	NumGpus NumGPUs `json:"numGpus"`
 
 	// Ready Joined Ray.
 	Ready int `json:"ready"`
 
-	// Reasons Why desired is what it is.
+	// Reasons The reasons for the desired size.
 	Reasons []Reason `json:"reasons"`
 
 	// Resources Resource amounts by Ray resource name. A missing name means zero; `memory` is in bytes.
@@ -302,32 +302,32 @@ type Group struct {
 	// Example: {"CPU":1,"GPU":0.5}
 	Resources Bundle `json:"resources"`
 
-	// Starting Asked for or created and not yet joined.
+	// Starting Requested or created but not joined yet.
 	Starting int `json:"starting"`
 }
 
-// HistoryEntry A decision of the past. Its snapshot and its plan are at `history/{id}`.
+// HistoryEntry A past decision. Its snapshot and its plan are at `history/{id}`.
 type HistoryEntry struct {
 	At time.Time `json:"at"`
 
-	// Decisions What was changed, or would have been in shadow mode.
+	// Decisions The changes that Heliostat made, or would have made in shadow mode.
 	Decisions []Decision `json:"decisions"`
 
-	// Error Why it was not carried out; empty when it was.
+	// Error Why the decision was not applied; empty if it was.
 	Error  string         `json:"error"`
 	Groups []HistoryGroup `json:"groups"`
 
-	// ID A number that grows from one decision about a RayCluster to the next.
+	// ID A number that increases with each decision about a RayCluster.
 	ID string `json:"id"`
 
-	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 	Mode Mode `json:"mode"`
 
-	// Unmet Entries of demand that were not served.
+	// Unmet The number of unserved demands.
 	Unmet int `json:"unmet"`
 }
 
-// HistoryGroup What a worker group had and should have, and why.
+// HistoryGroup The current and desired size of a worker group, and why.
 type HistoryGroup struct {
 	Current int      `json:"current"`
 	Desired int      `json:"desired"`
@@ -335,7 +335,7 @@ type HistoryGroup struct {
 	Reasons []Reason `json:"reasons"`
 }
 
-// HistoryList Decisions of the past, newest first.
+// HistoryList Past decisions, newest first.
 type HistoryList struct {
 	Items []HistoryEntry `json:"items"`
 }
@@ -345,45 +345,46 @@ type HistoryList struct {
 // Example: {"zone":"in(us-1,us-2)"}
 type LabelSelector = raydemand.Selector
 
-// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 type Mode = nodepool.Mode
 
 // ModeSet The annotation `heliostat.dev/mode` of a RayCluster.
 type ModeSet struct {
-	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 	Mode Mode `json:"mode"`
 }
 
-// Nodepools What is understood of nodes and pools; null is what is not known. docs/reference/gpus.md says what each field means.
+// Nodepools Nodes and pools; null means unknown. docs/reference/gpus.md explains each field.
 type Nodepools = NodepoolsReport
 
-// NumGPUs How many GPUs one worker has, by all who say so. Null is what nobody knows; `sources` says where each number comes from, or
-// why there is none.
+// NumGPUs The number of GPUs of one worker from each source. Null means unknown; `sources` says where each number comes
+// from, or why there is none.
 type NumGPUs struct {
-	// Declared What somebody wrote into the spec.
+	// Declared The number in the spec.
 	Declared *raydemand.Amount `json:"declared"`
 
-	// Derived What is passed to `ray start` as `--num-gpus`.
+	// Derived The value of `--num-gpus` that `ray start` gets.
 	Derived *raydemand.Amount `json:"derived"`
 
-	// Mismatch `reported` is known, and a new pod would not announce it.
+	// Mismatch `reported` is known, and a new pod would report another number.
 	Mismatch bool `json:"mismatch"`
 
-	// Ray What the newest running Ray node of the group announces.
+	// Ray What the newest running Ray node of the group reports.
 	Ray *raydemand.Amount `json:"ray"`
 
-	// Reported What the device plugin of those nodes gives the Ray container that could hold a pod.
+	// Reported What the device plugin on nodes that can run a pod gives to the Ray container.
 	Reported *raydemand.Amount `json:"reported"`
 
-	// Sources Each number's source in words.
+	// Sources The source of each number.
 	Sources nodepool.NumGPUsSources `json:"sources"`
 
-	// Sync What becomes of a difference.
+	// Sync What happens to a difference.
 	Sync struct {
-		// Code Why `reported` is not written into the spec, as a stable code; empty when there is nothing to write or it was written.
+		// Code Why `reported` is not written into the spec, as a stable code; empty if there is nothing to write, or if
+		// it was written.
 		Code string `json:"code"`
 
-		// Mode What the annotation `heliostat.dev/num-gpus-sync` says.
+		// Mode The annotation `heliostat.dev/num-gpus-sync`.
 		Mode string `json:"mode"`
 
 		// Why The same as a sentence.
@@ -391,38 +392,38 @@ type NumGPUs struct {
 	} `json:"sync"`
 }
 
-// OptIn What Heliostat would do with a RayCluster that it does not scale, and how to let it.
+// OptIn What Heliostat would do with a RayCluster that it does not scale, and how to allow it.
 type OptIn struct {
-	// Allow How to let it.
+	// Allow How to allow it.
 	Allow string `json:"allow"`
 
-	// Changes What it would do. Empty while Ray's state is not read.
+	// Changes What it would do. Empty while Heliostat cannot read Ray's state.
 	Changes []WouldChange `json:"changes"`
 
-	// Obstacle What would still keep it from scaling the RayCluster if that were annotated `heliostat.dev/mode: managed`; absent where nothing would.
+	// Obstacle What would still prevent scaling with the annotation `heliostat.dev/mode: managed`; absent if nothing would.
 	Obstacle *planner.Reason `json:"obstacle,omitempty"`
 
-	// Waiting What it would launch for demand that waits, in a sentence; empty where none waits that it could serve.
+	// Waiting What it would launch for waiting demand, in a sentence; empty if it could serve none.
 	Waiting string `json:"waiting"`
 }
 
-// OwnedBundle A number of equal bundles, in `resources` or, where one GPU is meant, in `slice` alone.
+// OwnedBundle A number of equal bundles. `slice` without `resources` means one GPU.
 type OwnedBundle = raydemand.Request
 
-// OwnedRequest A request for capacity, and what became of it.
+// OwnedRequest A request for capacity, and its state.
 type OwnedRequest struct {
 	AllOrNothing bool              `json:"allOrNothing"`
 	Bundles      []ResourceRequest `json:"bundles"`
 	Cluster      string            `json:"cluster"`
 	CreatedAt    *time.Time        `json:"createdAt,omitempty"`
 
-	// ExpectedAt When the last pod that it waits for is expected to have joined Ray, by how long others of its group took.
+	// ExpectedAt When the last missing pod will probably join Ray, estimated from earlier pods of its group.
 	ExpectedAt *time.Time `json:"expectedAt,omitempty"`
 
-	// ExpiresAt When the lease is over.
+	// ExpiresAt When the lease expires.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 
-	// Groups The worker groups that serve it; others may be served by the same pods.
+	// Groups The worker groups that serve it; their pods may serve other requests too.
 	Groups           []ServingGroup `json:"groups,omitempty"`
 	HoldUntilDeleted bool           `json:"holdUntilDeleted,omitempty"`
 
@@ -430,32 +431,35 @@ type OwnedRequest struct {
 	ID           string `json:"id"`
 	LeaseSeconds int32  `json:"leaseSeconds,omitempty"`
 
-	// MoreBundles How many bundles are not shown. A list shows the first eight at most, and fewer where they are large; the request itself is shown whole, unless its reason is `over_memory_budget`: Heliostat keeps none of its bundles then.
+	// MoreBundles How many bundles are not shown. A list shows at most the first eight bundles, and fewer if they are large. A
+	// call for the request shows all, unless its reason is `over_memory_budget`: then Heliostat holds none of
+	// them.
 	MoreBundles int    `json:"moreBundles,omitempty"`
 	Namespace   string `json:"namespace"`
 
-	// NotScaled Why the RayCluster is not scaled now, such as a freeze; absent where it is. Lists do not say it.
+	// NotScaled Why Heliostat does not scale the RayCluster now, such as a freeze; absent if it does, and in lists.
 	NotScaled string `json:"notScaled,omitempty"`
 
 	// Owner Empty for the plain request.
 	Owner string `json:"owner"`
 
-	// Plain The request without an owner, as Ray makes it: one for each RayCluster, replaced by the next.
+	// Plain The request without an owner, as in Ray: one for each RayCluster, which the next one replaces.
 	Plain bool `json:"plain,omitempty"`
 
 	// Pods Pods that serve it, at most 100 of them.
 	Pods     []string `json:"pods,omitempty"`
 	Priority int32    `json:"priority"`
 
-	// Reason A stable code with a sentence for people.
+	// Reason A stable code with a sentence.
 	Reason    Reason     `json:"reason"`
 	RenewedAt *time.Time `json:"renewedAt,omitempty"`
 
 	// Since When the state began.
 	Since *time.Time `json:"since,omitempty"`
 
-	// State `Waiting`: workers that serve it are on their way, or no plan has taken it in yet. `Satisfied`: workers that have joined Ray have room for
-	// all of it. `Capped`: a limit stands in the way of a part of it. `Impossible`: no group could ever serve a part of it. `Expired`: its lease is over.
+	// State `Waiting`: workers for it are starting, or no plan includes it yet. `Satisfied`: workers that have joined Ray
+	// have room for all of it. `Capped`: a limit prevents a part of it. `Impossible`: no group can serve a part of it.
+	// `Expired`: the lease has expired.
 	State RequestState `json:"state"`
 }
 
@@ -469,16 +473,16 @@ type Problem struct {
 	// Errors One entry per bad field.
 	Errors []FieldError `json:"errors,omitempty"`
 
-	// Instance The path that was asked.
+	// Instance The path of the call.
 	Instance string `json:"instance"`
 	Status   int    `json:"status"`
 	Title    string `json:"title"`
 
-	// Type Stable identity of the kind of problem.
+	// Type The stable identity of the kind of problem.
 	Type string `json:"type"`
 }
 
-// Reason A stable code with a sentence for people.
+// Reason A stable code with a sentence.
 type Reason = planner.Reason
 
 // RequestList defines model for RequestList.
@@ -486,7 +490,7 @@ type RequestList struct {
 	Items []OwnedRequest `json:"items"`
 }
 
-// RequestResources The arguments of Ray's `request_resources`. `null` means the same as leaving a field out.
+// RequestResources The arguments of Ray's `request_resources`. `null` means the same as no field.
 type RequestResources struct {
 	// BundleLabelSelectors Parallel to `bundles`; an empty selector means any node.
 	BundleLabelSelectors []LabelSelector   `json:"bundle_label_selectors,omitempty"`
@@ -496,68 +500,69 @@ type RequestResources struct {
 	NumCPUs int64 `json:"num_cpus,omitempty"`
 }
 
-// RequestSpec What an owner asks for, and for how long. One of `leaseSeconds` and `holdUntilDeleted` is given.
+// RequestSpec What an owner requests, and for how long. Set either `leaseSeconds` or `holdUntilDeleted`.
 type RequestSpec struct {
-	// AllOrNothing Launch workers only where all bundles can be had.
+	// AllOrNothing Launch workers only if all bundles can be served.
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
 
-	// Bundles What is asked for; all counts together are at most 10000.
+	// Bundles The requested bundles; the sum of all counts is at most 10000.
 	Bundles []OwnedBundle `json:"bundles"`
 
-	// HoldUntilDeleted It holds until it is deleted.
+	// HoldUntilDeleted The request lasts until it is deleted.
 	HoldUntilDeleted bool `json:"holdUntilDeleted,omitempty"`
 
-	// LeaseSeconds For how long it holds after it was last put or renewed.
+	// LeaseSeconds How long the request lasts after it was last put or renewed.
 	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
 
-	// Priority Where a limit stands in the way of all, the higher one is served, among equals the older one. Beyond 1000, or below -1000, it takes the
-	// right to `patch` the RayCluster (403 otherwise).
+	// Priority If a limit prevents serving all requests, a higher priority comes first, and then the older request. Values
+	// above 1000 or below -1000 need the right to `patch` the RayCluster (otherwise 403).
 	Priority int32 `json:"priority,omitempty"`
 }
 
-// RequestState `Waiting`: workers that serve it are on their way, or no plan has taken it in yet. `Satisfied`: workers that have joined Ray have room for
-// all of it. `Capped`: a limit stands in the way of a part of it. `Impossible`: no group could ever serve a part of it. `Expired`: its lease is over.
+// RequestState `Waiting`: workers for it are starting, or no plan includes it yet. `Satisfied`: workers that have joined Ray
+// have room for all of it. `Capped`: a limit prevents a part of it. `Impossible`: no group can serve a part of it.
+// `Expired`: the lease has expired.
 type RequestState = raydemand.RequestState
 
-// Requested The request that is kept.
+// Requested The stored request.
 type Requested struct {
-	// NotScaled Why the RayCluster is not scaled now, such as a freeze or a queue of Kueue; absent where it is.
+	// NotScaled Why Heliostat does not scale the RayCluster now, such as a freeze or a Kueue queue; absent if it does.
 	NotScaled string `json:"notScaled,omitempty"`
 
-	// Requested The bundles, equal ones (by resources, wish and selector) counted. Empty when nothing is requested.
+	// Requested The bundles; those with equal resources, slice and selector are counted. Empty if there is no request.
 	Requested []ResourceRequest `json:"requested"`
 
-	// Since When it was requested; null where that is not known, and when nothing is requested.
+	// Since The time of the request; null if it is unknown, or if there is no request.
 	Since *time.Time `json:"since"`
 }
 
-// RequestedBundle Resource amounts alone, as Ray's `request_resources` takes them, or with a wish for the GPUs behind them: `{"GPU": 1, "slice": {"memory": "10Gi"}}` or, with a count, `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}`. A wish without GPU in its resources means one.
+// RequestedBundle Resource amounts alone, as Ray's `request_resources` takes them, or with requirements for the GPUs: `{"GPU": 1, "slice": {"memory": "10Gi"}}` or, with a count, `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}`. A slice without a GPU in its resources means one GPU.
 //
 // Example: {"GPU":1,"slice":{"memory":"10Gi"}}
-type RequestedBundle = AskedBundle
+type RequestedBundle = BundleRequest
 
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
 
-// Series How demand and capacity of one RayCluster went.
+// Series The recent demand and capacity of one RayCluster.
 type Series struct {
 	Points []SeriesPoint `json:"points"`
 }
 
-// SeriesPoint A moment; it holds until the next point.
+// SeriesPoint The values from this time until the next point.
 type SeriesPoint struct {
 	At time.Time `json:"at"`
 
-	// Capacity What the joined nodes have, the head included.
+	// Capacity The total of the joined nodes, the head included.
 	Capacity raydemand.Bundle `json:"capacity"`
 
 	// Desired The capacity once every group has its desired workers.
 	Desired raydemand.Bundle `json:"desired"`
 
-	// Used The part of it that is taken.
+	// Used The part in use.
 	Used raydemand.Bundle `json:"used"`
 
-	// Waiting What pending tasks, actors and placement groups ask for.
+	// Waiting What pending tasks, actors and placement groups request.
 	Waiting raydemand.Bundle `json:"waiting"`
 }
 
@@ -567,102 +572,102 @@ type ServingGroup struct {
 	Pods int32  `json:"pods"`
 }
 
-// ShadowComparison What Heliostat would have of a RayCluster that somebody else scales, beside what that one asks for.
+// ShadowComparison What Heliostat wants for a RayCluster that another autoscaler scales, next to what that one wants.
 type ShadowComparison struct {
-	// Agreement The part of that time in which all groups were the same; absent while there was none.
+	// Agreement The fraction of that time in which all groups were equal.
 	Agreement *float64 `json:"agreement,omitempty"`
 
-	// ComparedSeconds How long both sides were known since then.
+	// ComparedSeconds How long both sides were known.
 	ComparedSeconds float64            `json:"comparedSeconds"`
 	Differences     []ShadowDifference `json:"differences"`
 	Groups          []ShadowGroup      `json:"groups"`
 
-	// MedianLeadSeconds By how much Heliostat was earlier in the middle one of those differences; negative when it was later, absent where there was none.
+	// MedianLeadSeconds The median of how much earlier Heliostat was in these differences; negative if it was later.
 	MedianLeadSeconds *float64 `json:"medianLeadSeconds,omitempty"`
 
-	// OursFirst How many of the differences ended when the other side wanted what Heliostat had wanted before.
+	// OursFirst How many differences ended because the other side came to what Heliostat wanted before.
 	OursFirst int `json:"oursFirst"`
 
-	// Since When comparing began; absent where nothing is compared.
+	// Since The start of the comparison.
 	Since *time.Time `json:"since,omitempty"`
 
-	// TheirsFirst The same the other way round.
+	// TheirsFirst How many differences ended because Heliostat came to what the other side wanted before.
 	TheirsFirst int `json:"theirsFirst"`
 
-	// Writer The field manager that last wrote the worker groups; empty where that is not known.
+	// Writer The field manager that last wrote the worker groups; empty if unknown.
 	Writer string `json:"writer"`
 }
 
-// ShadowDifference A time in which the two sides wanted different numbers of pods of a worker group.
+// ShadowDifference A period in which the two sides wanted different numbers of pods of a worker group.
 type ShadowDifference struct {
 	At    time.Time `json:"at"`
 	Group string    `json:"group"`
 
-	// LeadSeconds How much earlier Heliostat wanted what both came to; negative when later. With `ours_first` and `theirs_first` alone.
+	// LeadSeconds How much earlier Heliostat wanted the final number; negative if later. Only with `ours_first` and `theirs_first`.
 	LeadSeconds *float64 `json:"leadSeconds,omitempty"`
 
-	// Ours What Heliostat wanted last before both agreed.
+	// Ours The last number that Heliostat wanted before both agreed.
 	Ours int `json:"ours"`
 
-	// Outcome `differs` while it lasts. `ours_first` and `theirs_first`: one side wanted first what the other wanted later.
-	// `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both had wanted before. `settled`: who was first was
-	// not seen.
+	// Outcome `differs`: the difference lasts. `ours_first` and `theirs_first`: one side wanted first what the other
+	// wanted later. `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both wanted before.
+	// `settled`: Heliostat did not see which side was first.
 	Outcome ShadowDifferenceOutcome `json:"outcome"`
 
-	// Reason A stable code with a sentence for people.
+	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
 	Theirs int    `json:"theirs"`
 
-	// Until Absent while it lasts.
+	// Until Absent while the difference lasts.
 	Until *time.Time `json:"until,omitempty"`
 
-	// Writer Who had last written the worker groups.
+	// Writer The field manager that last wrote the worker groups.
 	Writer string `json:"writer"`
 }
 
-// ShadowDifferenceOutcome `differs` while it lasts. `ours_first` and `theirs_first`: one side wanted first what the other wanted later.
-// `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both had wanted before. `settled`: who was first was
-// not seen.
+// ShadowDifferenceOutcome `differs`: the difference lasts. `ours_first` and `theirs_first`: one side wanted first what the other
+// wanted later. `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both wanted before.
+// `settled`: Heliostat did not see which side was first.
 type ShadowDifferenceOutcome string
 
-// ShadowGroup How many pods of a worker group both sides want now, and Heliostat's reason.
+// ShadowGroup How many pods of a worker group each side wants now, and Heliostat's reason.
 type ShadowGroup struct {
 	Name string `json:"name"`
 	Ours int    `json:"ours"`
 
-	// Reason A stable code with a sentence for people.
+	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
 	Theirs int    `json:"theirs"`
 }
 
-// SliceWish What is asked of each GPU, or of the fraction of one that is asked for, beyond their number. At least one of the fields.
+// SliceRequirement What each requested GPU, or fraction of a GPU, must offer. At least one field is required.
 //
 // Example: {"isolation":"hardware","memory":"10Gi"}
-type SliceWish = raydemand.SliceRequirement
+type SliceRequirement = raydemand.SliceRequirement
 
 // Snapshot The input of one decision, as `autoscaler plan --snapshot` takes it.
 type Snapshot = planner.Snapshot
 
-// SupposedPlan A plan of what is supposed, and what it does otherwise than the present one.
-type SupposedPlan = SupposingAnswer
+// SupposedPlan The plan with the changes, and its difference from the current plan.
+type SupposedPlan = WhatIfPlan
 
-// Supposition What shall be otherwise than in the last snapshot, in its words. Groups are changed by name; a name that is not there is a new group and needs `resources`. Demand is added to what is there.
+// Supposition Changes to the last snapshot, with its fields. A group with a known name is changed; another name is a new group and needs `resources`. Demand is added.
 type Supposition = json.RawMessage
 
 // Unmet Demand that the last decision does not serve.
 type Unmet struct {
-	// AskedBy Whose it is, by id and owner, where it is of requests with owners: `request train-7 of ann`.
+	// AskedBy The ID and owner of the request that it belongs to, if it has an owner: `request train-7 of ann`.
 	AskedBy string `json:"askedBy,omitempty"`
 	Count   int64  `json:"count"`
 
-	// Gang The placement group, where kind is `gang`.
+	// Gang The placement group, if kind is `gang`.
 	Gang *raydemand.Gang `json:"gang,omitempty"`
 
 	// Kind A pending `request`, a `gang`, or `requestResources`.
 	Kind           UnmetKind       `json:"kind"`
 	LabelSelectors []LabelSelector `json:"labelSelectors,omitempty"`
 
-	// Reason A stable code with a sentence for people.
+	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`
 
 	// Resources Resource amounts by Ray resource name. A missing name means zero; `memory` is in bytes.
@@ -670,24 +675,24 @@ type Unmet struct {
 	// Example: {"CPU":1,"GPU":0.5}
 	Resources Bundle `json:"resources,omitempty"`
 
-	// Slice What is asked of each GPU beyond their number.
+	// Slice What each GPU must offer.
 	Slice *raydemand.SliceRequirement `json:"slice,omitempty"`
 }
 
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
 
-// WouldChange One thing that Heliostat would do with a worker group.
+// WouldChange One change that Heliostat would make to a worker group.
 type WouldChange struct {
-	// Action `launch` and `stop` pods at once; write the number of GPUs of a worker, `numGpus`, at once; `shrink`: workers leave once they have been
-	// idle for the group's idle timeout.
+	// Action `launch` or `stop` pods immediately; `numGpus`: write the number of GPUs of a worker immediately; `shrink`:
+	// stop workers after the idle timeout of the group.
 	Action string `json:"action"`
 
-	// Count How many pods, for `shrink` at most; for `numGpus` how many GPUs.
+	// Count The number of pods, at most for `shrink`; the number of GPUs for `numGpus`.
 	Count string `json:"count"`
 	Group string `json:"group"`
 
-	// Pods Their names; empty where they are not known.
+	// Pods Their names; empty if they are unknown.
 	Pods   []string `json:"pods"`
 	Reason string   `json:"reason"`
 }
@@ -748,19 +753,19 @@ type UnknownRequest = Problem
 
 // ExplainParams defines parameters for Explain.
 type ExplainParams struct {
-	// Group A worker group's name.
+	// Group The name of a worker group.
 	Group string `form:"group,omitempty" json:"group,omitempty"`
 
-	// Pod The name of a worker's pod, or the head's.
+	// Pod The name of a worker pod or of the head pod.
 	Pod string `form:"pod,omitempty" json:"pod,omitempty"`
 
-	// Gang The id of a placement group that waits, in hex.
+	// Gang The hexadecimal ID of a pending placement group.
 	Gang string `form:"gang,omitempty" json:"gang,omitempty"`
 
-	// Bundle What one task asks for, as JSON: amounts such as `{"GPU": 1}`, or an object with `resources`, `count`, `labelSelectors` and `slice`. Where fewer tasks wait for it than it counts, the answer says what would happen if so many did.
+	// Bundle What one task requests, as JSON: amounts such as `{"GPU": 1}`, or an object with `resources`, `count`, `labelSelectors` and `slice`. If fewer tasks than `count` are pending, the answer explains what would happen with that many.
 	Bundle string `form:"bundle,omitempty" json:"bundle,omitempty"`
 
-	// Request The id of an owned request, or `request_resources` for what has no owner.
+	// Request The ID of a request with an owner, or `request_resources` for the request without one.
 	Request string `form:"request,omitempty" json:"request,omitempty"`
 }
 
@@ -769,22 +774,24 @@ type RequestResourcesJSONBody = RequestResources
 
 // DeleteRequestParams defines parameters for DeleteRequest.
 type DeleteRequestParams struct {
-	// IfMatch The ETag that the request must have still; without it any will do. What becomes of the request, and renewals, do not change it.
+	// IfMatch The ETag that the request must still have; without it, any ETag passes. Changes of its state and renewals do not
+	// change the ETag.
 	IfMatch IfMatch `json:"If-Match,omitempty"`
 }
 
 // GetRequestParams defines parameters for GetRequest.
 type GetRequestParams struct {
-	// Wait Seconds to wait at most, such as `30s`; 60 s at most.
+	// Wait How many seconds to wait, such as `30s`; at most 60.
 	Wait string `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // KeepRequestParams defines parameters for KeepRequest.
 type KeepRequestParams struct {
-	// IfMatch The ETag that the request must have still; without it any will do. What becomes of the request, and renewals, do not change it.
+	// IfMatch The ETag that the request must still have; without it, any ETag passes. Changes of its state and renewals do not
+	// change the ETag.
 	IfMatch IfMatch `json:"If-Match,omitempty"`
 
-	// IfNoneMatch With `*` the request is made only if there is none.
+	// IfNoneMatch With `*`, the call fails if the request exists.
 	IfNoneMatch KeepRequestParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
@@ -793,13 +800,13 @@ type KeepRequestParamsIfNoneMatch string
 
 // ListRequestsParams defines parameters for ListRequests.
 type ListRequestsParams struct {
-	// Namespace Only those of this namespace.
+	// Namespace Only requests in this namespace.
 	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 
-	// Owner Only those of this owner.
+	// Owner Only requests of this owner.
 	Owner string `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// State Only those in this state.
+	// State Only requests in this state.
 	State RequestState `form:"state,omitempty" json:"state,omitempty"`
 }
 

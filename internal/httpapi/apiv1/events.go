@@ -16,7 +16,7 @@ const (
 	EventEnd    = "end"
 )
 
-// DemandEvent is what an event of kind demand holds.
+// DemandEvent is the content of a demand event.
 type DemandEvent struct {
 	Namespace string              `json:"namespace"`
 	Name      string              `json:"name"`
@@ -24,7 +24,7 @@ type DemandEvent struct {
 	Requested []raydemand.Request `json:"requested"`
 }
 
-// PlanEvent is what an event of kind plan holds: of a cluster's document what the last decision says.
+// PlanEvent is the content of a plan event: the parts of a cluster that come from the last decision.
 type PlanEvent struct {
 	Namespace string                  `json:"namespace"`
 	Name      string                  `json:"name"`

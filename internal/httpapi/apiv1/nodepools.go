@@ -5,10 +5,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// NodepoolsReport is what is understood of nodes and pools; nil stands for what is not known.
+// NodepoolsReport describes nodes and pools; nil means unknown.
 type NodepoolsReport struct {
 	Nodes []nodegpu.GPUs `json:"nodes"`
 	Pools []pools.Pool   `json:"pools"`
-	// Notes say what could not be read and is therefore left open.
+	// Notes say what Heliostat could not read.
 	Notes []string `json:"notes"`
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error makes a Problem an error, so that the client can return it as it came.
+// Error makes Problem an error, which the client returns.
 func (p *Problem) Error() string {
 	return fmt.Sprintf("%d: %s", p.Status, cmp.Or(p.Detail, p.Title))
 }

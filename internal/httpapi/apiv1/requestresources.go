@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal ones of
-// one bundle, wish and selector counted, as ray.autoscaler.sdk.request_resources does.
+// Merged returns the requests of the call: num_cpus first, then the bundles in order of first appearance. It counts equal
+// ones, with equal bundle, slice and selector, as ray.autoscaler.sdk.request_resources does.
 func (r RequestResources) Merged() []raydemand.Request {
 	merged, index := []raydemand.Request{}, map[string]int{}
 	add := func(request raydemand.Request, selector raydemand.Selector) {
@@ -38,14 +38,14 @@ func (r RequestResources) Merged() []raydemand.Request {
 	return merged
 }
 
-// pairKey is equal for equal bundles, wishes and selectors only: names are quoted, so that none can look like the end of another.
+// pairKey is equal only for equal bundles, slices and selectors. It quotes names, so that no name can end another.
 func pairKey(request raydemand.Request, selector raydemand.Selector) string {
 	var key strings.Builder
 	for _, name := range request.Bundle.Names() {
 		fmt.Fprintf(&key, "%q:%d,", name, request.Bundle[name])
 	}
-	if wish := request.Slice; wish != nil {
-		fmt.Fprintf(&key, "/%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
+	if slice := request.Slice; slice != nil {
+		fmt.Fprintf(&key, "/%d %v %s", slice.Memory, slice.ComputeFraction, slice.Isolation)
 	}
 	for _, c := range selector {
 		fmt.Fprintf(&key, "|%q %d %q", c.Key, c.Op, c.Values)

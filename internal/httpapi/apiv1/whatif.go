@@ -4,8 +4,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// SupposingAnswer is the plan of what is supposed, and what it does otherwise than the present one.
-type SupposingAnswer struct {
+// WhatIfPlan is a plan with changes to the snapshot, and its difference from the current plan.
+type WhatIfPlan struct {
 	planner.Plan
 	Difference planner.Difference `json:"difference"`
 }

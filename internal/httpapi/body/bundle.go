@@ -13,8 +13,8 @@ import (
 
 // requestedBundle decodes an entry of bundles. If resources or slice is an object, then resources, slice and count have
 // their meaning in this API; otherwise the entry is a plain bundle, in which they are Ray resources with these names.
-func (d *decoder) requestedBundle(path fieldpath.Path) (apiv1.AskedBundle, error) {
-	entry := apiv1.AskedBundle{Bundle: raydemand.Bundle{}, Count: 1}
+func (d *decoder) requestedBundle(path fieldpath.Path) (apiv1.BundleRequest, error) {
+	entry := apiv1.BundleRequest{Bundle: raydemand.Bundle{}, Count: 1}
 	special := map[string]json.RawMessage{}
 	bundle, err := d.bundleWith(path, func(name string) (bool, error) {
 		if name != "resources" && name != "slice" && name != "count" {

@@ -18,23 +18,24 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// maxAnswer bounds what the client reads: a snapshot of a very large cluster fits.
+// maxAnswer is the largest answer in bytes. The snapshot of a very large cluster fits.
 const maxAnswer = 64 << 20
 
-// callTimeout ends a call where the caller has no HTTP client of its own: the server ends its answers after as long.
+// callTimeout is the timeout of the default HTTP client. It is the same as the write timeout of the server.
 const callTimeout = 30 * time.Second
 
-// Client calls a Heliostat server. Its errors hold a *Problem when the server gave one.
+// Client calls a Heliostat server. Its errors wrap the *apiv1.Problem of the server, if there is one.
 type Client struct {
 	base *url.URL
 	http *http.Client
 }
 
-// New returns a client of the server at address, for example http://127.0.0.1:8090. With httpClient nil, calls end
-// after 30 seconds. What the server cannot answer now, after a start or while another replica takes over, is asked again for some seconds.
+// New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time out
+// after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or while
+// another replica takes over.
 func New(address string, httpClient *http.Client) (*Client, error) {
-	if !strings.Contains(address, "://") { // net/url has no clear words for it
-		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// where there is no TLS", address)
+	if !strings.Contains(address, "://") { // the error of net/url is unclear
+		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
 	}
 	base, err := url.Parse(strings.TrimSuffix(address, "/"))
 	if err != nil {
@@ -51,7 +52,7 @@ func New(address string, httpClient *http.Client) (*Client, error) {
 	return &Client{base: base, http: &waiting}, nil
 }
 
-// Clusters lists the fleet, or one namespace when it is not empty.
+// Clusters lists all clusters, or those of one namespace if it is not empty.
 func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.ClusterSummary, error) {
 	target := c.base.JoinPath("v1", "rayclusters")
 	if namespace != "" {
@@ -62,35 +63,35 @@ func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.Cluste
 	return answer.Items, err
 }
 
-// Status shows one cluster.
+// Status returns one cluster.
 func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (apiv1.Cluster, error) {
 	var answer apiv1.Cluster
 	err := c.call(ctx, http.MethodGet, c.path(key), nil, &answer)
 	return answer, err
 }
 
-// Snapshot exports what the last decision about the cluster was made from, byte for byte as the server sent it.
+// Snapshot returns the input of the last decision about the cluster, byte for byte as the server sends it.
 func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.RawMessage, error) {
 	var answer json.RawMessage
 	err := c.call(ctx, http.MethodGet, c.path(key, "snapshot"), nil, &answer)
 	return answer, err
 }
 
-// RequestResources replaces what the cluster shall keep. The zero request clears it.
+// RequestResources replaces the plain request of the cluster. The zero request clears it.
 func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources) (apiv1.Requested, error) {
 	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
 	return answer, err
 }
 
-// Requested shows what the cluster shall keep.
+// Requested returns the plain request of the cluster.
 func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (apiv1.Requested, error) {
 	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodGet, c.path(key, "request_resources"), nil, &answer)
 	return answer, err
 }
 
-// ClearRequested clears what was requested.
+// ClearRequested clears the plain request of the cluster.
 func (c *Client) ClearRequested(ctx context.Context, key nodepool.ClusterKey) error {
 	return c.call(ctx, http.MethodDelete, c.path(key, "request_resources"), nil, nil)
 }
@@ -104,7 +105,7 @@ func (c *Client) call(ctx context.Context, method string, target *url.URL, body,
 	return c.wrap("calling "+method, target, c.exchange(ctx, method, target, body, into))
 }
 
-// wrap says of an error which call it is of. A problem says that itself, but not who answered.
+// wrap adds the call to an error. A problem names the call itself, but not the server.
 func (c *Client) wrap(doing string, target *url.URL, err error) error {
 	switch {
 	case err == nil:
@@ -123,7 +124,7 @@ func (c *Client) exchange(ctx context.Context, method string, target *url.URL, b
 	response, err := c.http.Do(request)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens there: want a server that has been started, or another address (%w)", withoutURL(err))
+		return fmt.Errorf("nothing listens there: start the server, or use another address (%w)", withoutURL(err))
 	case err != nil:
 		return withoutURL(err)
 	}
@@ -163,7 +164,7 @@ func newRequest(ctx context.Context, method string, target *url.URL, body any) (
 	return request, nil
 }
 
-// withoutURL drops the method and address that net/http puts before an error: the caller names them already.
+// withoutURL removes the method and address that net/http puts before an error: wrap adds them.
 func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -172,13 +173,13 @@ func withoutURL(err error) error {
 	return err
 }
 
-// readProblem returns the server's problem document, or the bare status where something between answered instead.
+// readProblem returns the server's problem document, or the HTTP status if something in between answered.
 func readProblem(response *http.Response, text []byte) error {
 	var problem apiv1.Problem
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &problem) == nil {
 		return &problem
 	}
-	// The API server tells in a Status of its own what it refuses to pass on.
+	// The API server's proxy answers with a Status.
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.Message != "" {
 		return fmt.Errorf("the API server answered %s: %s", response.Status, status.Message)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestClientSaysWhatAnsweredInstead(t *testing.T) {
+func TestTheErrorHasTheStatusOfAProxy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }))
 	defer server.Close()
 	caller, err := New(server.URL, server.Client())
@@ -20,7 +20,7 @@ func TestClientSaysWhatAnsweredInstead(t *testing.T) {
 	}
 	for _, address := range []string{"", "127.0.0.1:8090", "ftp://host", "http://", ":"} {
 		if _, err := New(address, nil); err == nil {
-			t.Errorf("address %q was taken", address)
+			t.Errorf("address %q is accepted", address)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestTheErrorSaysThatNobodyListens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := caller.Clusters(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "nothing listens there: want a server that has been started") {
+	if _, err := caller.Clusters(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "nothing listens there: start the server") {
 		t.Errorf("%v", err)
 	}
 }

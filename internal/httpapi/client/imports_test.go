@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/importtest"
 )
 
-func TestTheClientNeedsOnlyTheShapes(t *testing.T) {
+func TestTheClientNeedsOnlyTheTypes(t *testing.T) {
 	importtest.Only(t, "internal/httpapi/apiv1", "internal/planner", "pkg/nodepool")
 	importtest.Dependencies(t, map[string]string{
 		"internal/httpapi":          "the client does not need the server",

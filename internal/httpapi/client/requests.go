@@ -12,7 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Requests lists the requests of a cluster, the plain one first, or where the key is zero those with owners of all clusters.
+// Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of all
+// clusters.
 func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.OwnedRequest, error) {
 	target := c.base.JoinPath("v1", "requests")
 	if key != (nodepool.ClusterKey{}) {
@@ -23,8 +24,8 @@ func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1
 	return answer.Items, err
 }
 
-// Request shows one request. With wait above 0 the answer comes when it is no longer waiting, or after that time, whole seconds of which
-// 60 are the most.
+// Request returns one request. If wait is above 0, it returns as soon as the request is not waiting, or after that time: whole
+// seconds, at most 60.
 func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration) (apiv1.OwnedRequest, error) {
 	target := c.request(key, id)
 	if wait > 0 {
@@ -35,7 +36,7 @@ func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string
 	return answer, err
 }
 
-// KeepRequest makes a request in the caller's name, or replaces it. spec is a RequestSpec as JSON.
+// KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
 func (c *Client) KeepRequest(ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage) (apiv1.OwnedRequest, error) {
 	var answer apiv1.OwnedRequest
 	err := c.call(ctx, http.MethodPut, c.request(key, id), spec, &answer)
@@ -49,7 +50,7 @@ func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id s
 	return answer, err
 }
 
-// DeleteRequest ends a request.
+// DeleteRequest deletes a request.
 func (c *Client) DeleteRequest(ctx context.Context, key nodepool.ClusterKey, id string) error {
 	return c.call(ctx, http.MethodDelete, c.request(key, id), nil, nil)
 }

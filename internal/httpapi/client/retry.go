@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// retryWithin bounds how long a call is retried that is answered 503 or whose connection ends without an answer. Within this
-// time a server that has just started has read everything, and another replica has taken over.
+// retryWithin is how long the client retries a call that gets a 503 or loses its connection. In this time a new server has
+// read all objects, and another replica has taken over.
 const retryWithin = 10 * time.Second
 
-// reconnectPause lies between a lost connection and a new one.
+// reconnectPause is the pause between a lost connection and a new one.
 const reconnectPause = time.Second
 
-// retrying retries calls that the server cannot answer now, after the pause that the server names. It retries only plain GETs and PUTs:
-// other calls may have taken effect although they were answered 503, and a second one would be answered differently.
+// retrying retries calls that the server cannot answer now, after the pause in Retry-After. It retries only GETs, and PUTs
+// without preconditions: other calls may have taken effect despite the 503, and a second one would get another answer.
 type retrying struct {
 	next   http.RoundTripper
 	within time.Duration
 }
 
-// RoundTrip makes one call and returns the last answer, whatever it is.
+// RoundTrip makes one call, with retries, and returns the last answer.
 func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	end := time.Now().Add(r.within)
 	for reached := false; ; {
@@ -47,7 +47,7 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// pauseBefore returns how long to wait before another try, and whether to try at all. If nobody listens, that is worth it only after
+// pauseBefore returns the pause before another try, and whether to try again. If nothing listens, it tries again only if
 // this call has reached the server before: then the server may be restarting.
 func pauseBefore(response *http.Response, err error, reached bool) (time.Duration, bool) {
 	if err != nil {
@@ -59,7 +59,7 @@ func pauseBefore(response *http.Response, err error, reached bool) (time.Duratio
 	return time.Duration(pause) * time.Second, err == nil && response.StatusCode == http.StatusServiceUnavailable
 }
 
-// cutOff reports whether a connection was made and ended without an answer.
+// cutOff reports whether the connection ended without an answer.
 func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -75,7 +75,7 @@ func repeatable(request *http.Request) bool {
 	}
 }
 
-// withUnreadBody returns the request with a body that is not read yet.
+// withUnreadBody returns the request with a new copy of its body.
 func withUnreadBody(request *http.Request) (*http.Request, error) {
 	if request.Body == nil {
 		return request, nil

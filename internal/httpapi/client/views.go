@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Explain says why one thing of a cluster is as it is. Exactly one field of the question is set.
+// Explain explains one thing in a cluster. Exactly one field of the question must be set.
 func (c *Client) Explain(ctx context.Context, key nodepool.ClusterKey, question planner.Question) (planner.Explanation, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request} {
@@ -39,7 +39,7 @@ func (c *Client) Explain(ctx context.Context, key nodepool.ClusterKey, question 
 	return answer, err
 }
 
-// SetFreeze freezes a cluster, or unfreezes it, and returns whether it is frozen now.
+// SetFreeze freezes or unfreezes a cluster, and returns whether it is frozen.
 func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) (bool, error) {
 	method := http.MethodDelete
 	if frozen {
@@ -50,7 +50,7 @@ func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen 
 	return answer.Frozen, err
 }
 
-// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns what the cluster's annotation says now.
+// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns the mode in the annotation.
 func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) (nodepool.Mode, error) {
 	method := http.MethodDelete
 	if managed {
@@ -61,17 +61,17 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	return answer.Mode, err
 }
 
-// RequestBody is RequestResources with the body as it stands, an object or a list of bundles.
+// RequestBody is RequestResources with a raw body: an object or a list of bundles.
 func (c *Client) RequestBody(ctx context.Context, key nodepool.ClusterKey, body json.RawMessage) (apiv1.Requested, error) {
 	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), body, &answer)
 	return answer, err
 }
 
-// Plan plans what would be if what the text says, a JSON object in the words of a snapshot, were so. It writes nothing.
-func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, supposition json.RawMessage) (apiv1.SupposingAnswer, error) {
-	var answer apiv1.SupposingAnswer
-	err := c.call(ctx, http.MethodPost, c.path(key, "plan"), supposition, &answer)
+// Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (apiv1.WhatIfPlan, error) {
+	var answer apiv1.WhatIfPlan
+	err := c.call(ctx, http.MethodPost, c.path(key, "plan"), changes, &answer)
 	return answer, err
 }
 
@@ -82,21 +82,21 @@ func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.
 	return answer.Items, err
 }
 
-// PastSnapshot exports what a decision of the past was made from, byte for byte as the server sent it.
+// PastSnapshot returns the input of a past decision, byte for byte as the server sends it.
 func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id string) (json.RawMessage, error) {
 	var answer json.RawMessage
 	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id)), nil, &answer)
 	return answer, err
 }
 
-// PastPlan is the plan of a decision of the past.
+// PastPlan returns the plan of a past decision.
 func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
 	var answer planner.Plan
 	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil, &answer)
 	return answer, err
 }
 
-// Nodepools shows what the server understands of nodes and pools.
+// Nodepools returns the nodes and pools that the server sees.
 func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
 	var answer apiv1.NodepoolsReport
 	err := c.call(ctx, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil, &answer)
@@ -105,25 +105,25 @@ func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
 
 // Event is one server-sent event.
 type Event struct {
-	// ID grows from one event of a server to the next; Kind is status, demand, plan or gone.
+	// ID increases with each event of a server. Kind is status, demand, plan or gone.
 	ID, Kind string
 	Data     json.RawMessage
 }
 
-// ErrStreamEnded says that the server ended a stream; begin anew.
+// ErrStreamEnded means that the server ended a stream; callers can open a new one.
 var ErrStreamEnded = errors.New("the server ended the stream")
 
-// Follow calls hear with every event about a cluster, or about the fleet where the key is zero, until ctx ends, the stream does
-// (ErrStreamEnded, with the server's reason), or hear fails. It has no deadline of its own.
-func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, hear func(Event) error) error {
+// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx ends,
+// when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no timeout.
+func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, handle func(Event) error) error {
 	target := c.base.JoinPath("v1", "events")
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "events")
 	}
-	return c.wrap("following", target, c.follow(ctx, target, hear))
+	return c.wrap("following", target, c.follow(ctx, target, handle))
 }
 
-func (c *Client) follow(ctx context.Context, target *url.URL, hear func(Event) error) error {
+func (c *Client) follow(ctx context.Context, target *url.URL, handle func(Event) error) error {
 	request, err := newRequest(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err
@@ -137,14 +137,14 @@ func (c *Client) follow(ctx context.Context, target *url.URL, hear func(Event) e
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // what was read of it
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // an incomplete text is better than none
 		return readProblem(response, text)
 	}
-	return readEvents(response.Body, hear)
+	return readEvents(response.Body, handle)
 }
 
-// readEvents reads the lines of a stream. A comment tells nothing.
-func readEvents(body io.Reader, hear func(Event) error) error {
+// readEvents reads the lines of a stream and ignores comments.
+func readEvents(body io.Reader, handle func(Event) error) error {
 	lines := bufio.NewReader(body)
 	var event Event
 	for {
@@ -167,7 +167,7 @@ func readEvents(body io.Reader, hear func(Event) error) error {
 			if event.Kind == apiv1.EventEnd {
 				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
 			}
-			if err := hear(event); err != nil {
+			if err := handle(event); err != nil {
 				return err
 			}
 			event = Event{}
@@ -175,25 +175,25 @@ func readEvents(body io.Reader, hear func(Event) error) error {
 	}
 }
 
-// endReason is why a stream ended.
+// endReason returns the reason in an end event.
 func endReason(data []byte) string {
 	var end struct {
 		Reason string `json:"reason"`
 	}
 	if json.Unmarshal(data, &end) != nil || end.Reason == "" {
-		return "for a reason that it does not tell"
+		return "without a reason"
 	}
 	return end.Reason
 }
 
-// Shadow compares what Heliostat would have of a cluster with what somebody else asks for.
+// Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
 func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
 	var answer apiv1.ShadowComparison
 	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
 	return answer, err
 }
 
-// Version says which build the server is.
+// Version returns the build of the server.
 func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
 	var answer apiv1.Build
 	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)

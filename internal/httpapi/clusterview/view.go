@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxChanges bounds the decisions that one cluster shows.
+// maxChanges is how many changes one cluster shows.
 const maxChanges = 50
 
 // Fleet holds the last cycle on every RayCluster.
@@ -27,38 +27,38 @@ type Fleet interface {
 // View is the last cycle on one RayCluster. It must not change once it is published.
 type View struct {
 	Key nodepool.ClusterKey
-	// Mode is the mode in force, ModeReason why it is.
+	// Mode is the current mode, ModeReason why it applies.
 	Mode       nodepool.Mode
 	ModeReason string
 	Frozen     bool
-	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil for one that it scales.
+	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil if it scales it.
 	OptIn *apiv1.OptIn
-	// Paused says why nothing is taken away at present; empty when it may be.
+	// Paused is why Heliostat does not scale down now; empty if it may.
 	Paused string
-	// CycleAt is when the last decision was made, zero before the first; CycleTook is how long the cycle took.
+	// CycleAt is the time of the last decision, zero before the first; CycleTook is the duration of the cycle.
 	CycleAt   time.Time
 	CycleTook time.Duration
-	// StateAt is when Ray last gave its own account, zero when it never did.
+	// StateAt is the time of the last state from Ray; zero if there is none.
 	StateAt time.Time
-	// Error says why the last cycle failed; empty when it did not.
+	// Error is why the last cycle failed; empty if it succeeded.
 	Error string
-	// Unwritten says why the last plan could not be written, or not all of it; empty when it could.
+	// Unwritten is why the last plan was not applied, or not all of it; empty if it was.
 	Unwritten string
-	// Snapshot is what the decision was made from, Plan the decision.
+	// Snapshot is the input of the last decision, Plan the decision.
 	Snapshot planner.Snapshot
 	Plan     planner.Plan
-	// Requested is what the annotation keeps, known even before the first decision.
+	// Requested is the request in the annotation, known even before the first decision.
 	Requested []raydemand.Request
-	// Owned are the requests of owners with what they were told, as the decision saw them. Nobody changes it.
+	// Owned are the requests with owners and their status, as the decision saw them. Callers must not change them.
 	Owned    []nodepool.OwnedRequest
 	Findings []raydemand.Finding
-	// Changes are the last changes, newest first. Only the first 50 are shown.
+	// Changes are the last changes, newest first. The API shows the first 50.
 	Changes []apiv1.Decision
-	// NumGPUs is how many GPUs a worker has, by group; a group that is not in it is shown without a number.
+	// NumGPUs is the number of GPUs of a worker, by group. A missing group has no number.
 	NumGPUs map[string]NumGPUs
 }
 
-// NumGPUs is how many GPUs a worker of one group has, when the number may be written, and why it is not (code and sentence).
+// NumGPUs is the number of GPUs of a worker of one group, when it may be written, and why it is not written.
 type NumGPUs struct {
 	nodepool.NumGPUs
 	Mode      nodepool.SyncMode
@@ -74,7 +74,7 @@ func (g NumGPUs) shown() apiv1.NumGPUs {
 	return shown
 }
 
-// Summary is the cluster in a line.
+// Summary returns the cluster as lists show it.
 func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	s := apiv1.ClusterSummary{
 		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
@@ -101,7 +101,7 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	return s
 }
 
-// Cluster is the cluster with everything there is to say.
+// Cluster returns the whole cluster.
 func (v View) Cluster(now time.Time) apiv1.Cluster {
 	return apiv1.Cluster{
 		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, OptIn: v.OptIn, Paused: v.Paused,
@@ -195,7 +195,7 @@ func (v View) changes() []apiv1.Decision {
 	return apiv1.List(changes)
 }
 
-// waiting counts tasks, actors and bundles of gangs. What request_resources keeps does not wait.
+// waiting counts pending tasks and actors, and the bundles of pending gangs. It leaves out request_resources.
 func waiting(demand raydemand.Demand) int64 {
 	var n int64
 	for _, request := range demand.Requests {
@@ -207,7 +207,7 @@ func waiting(demand raydemand.Demand) int64 {
 	return n
 }
 
-// age is null in JSON where nothing was ever read. A clock that was set back does not make data younger than now.
+// age returns the age of data in seconds, at least 0; nil, which is null in JSON, if there is none.
 func age(read, now time.Time) *float64 {
 	if read.IsZero() {
 		return nil
@@ -221,15 +221,15 @@ func ByKey(a, b View) int {
 	return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 }
 
-// Unscaled says why what the plan launches and stops does not come about; empty where it does.
+// Unscaled returns why the plan is not applied; empty if it is.
 func (v *View) Unscaled() string {
 	switch {
 	case v.Frozen:
-		return "this is what would be: it is frozen, and nothing is written"
+		return "this is only a plan: the RayCluster is frozen, and nothing is written"
 	case v.Mode == nodepool.Shadow || v.Mode == nodepool.Off:
-		return "this is what would be: " + v.ModeReason
+		return "this is only a plan: " + v.ModeReason
 	case v.Unwritten != "":
-		return "the last plan could not be written, and is tried again: " + v.Unwritten
+		return "writing the last plan failed and is retried: " + v.Unwritten
 	}
 	return ""
 }

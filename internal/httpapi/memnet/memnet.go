@@ -1,4 +1,4 @@
-// Package memnet is a network in memory for tests of HTTP servers and clients. It must not be imported by anything but tests.
+// Package memnet is a network in memory for tests of HTTP servers and clients. Only tests may import it.
 package memnet
 
 import (
@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// Network is a network in memory with one listener. In a bubble of testing/synctest, only what waits takes time on it: limits of seconds
-// and hours are the product's own, and a slow machine cannot exceed them.
+// Network is a network in memory with one listener. In a synctest bubble, only waiting takes time on it: tests can check
+// timeouts of seconds and hours exactly, however slow the machine is.
 type Network struct {
 	calls  chan net.Conn
 	closed chan struct{}
 	close  func()
 }
 
-// New returns a network on which nothing is served yet.
+// New returns a network without a server.
 func New() *Network {
 	closed := make(chan struct{})
 	return &Network{calls: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
@@ -34,7 +34,7 @@ func (n *Network) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener.
+// Close closes the listener.
 func (n *Network) Close() error { n.close(); return nil }
 
 // Addr returns the address of both ends.
@@ -47,14 +47,14 @@ func (address) Network() string { return "tcp" }
 
 func (address) String() string { return "127.0.0.1:8090" }
 
-// end is one end of a connection on a wire.
+// end is one end of a connection.
 type end struct{ net.Conn }
 
 func (end) LocalAddr() net.Addr { return address{} }
 
 func (end) RemoteAddr() net.Addr { return address{} }
 
-// Dial connects to whoever listens.
+// Dial connects to the listener.
 func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -67,7 +67,7 @@ func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Transport calls over the wire, with TLS where config is not nil.
+// Transport returns a transport over the network, with TLS if config is not nil.
 func (n *Network) Transport(t *testing.T, config *tls.Config) *http.Transport {
 	t.Helper()
 	transport := &http.Transport{DialContext: n.Dial, TLSClientConfig: config, ForceAttemptHTTP2: config != nil}
@@ -75,13 +75,13 @@ func (n *Network) Transport(t *testing.T, config *tls.Config) *http.Transport {
 	return transport
 }
 
-// Serve answers calls over the wire until the test ends.
+// Serve runs a server on the network until the test ends.
 func (n *Network) Serve(t *testing.T, server *http.Server) {
 	t.Helper()
 	var served sync.WaitGroup
 	served.Go(func() {
 		if server.TLSConfig != nil {
-			_ = server.ServeTLS(n, "", "") // ends by Close
+			_ = server.ServeTLS(n, "", "") // returns after Close
 			return
 		}
 		_ = server.Serve(n)
@@ -89,7 +89,7 @@ func (n *Network) Serve(t *testing.T, server *http.Server) {
 	t.Cleanup(func() { server.Close(); served.Wait() })
 }
 
-// Serving serves a handler on a wire.
+// Serving returns a network on which a handler serves.
 func Serving(t *testing.T, handler http.HandlerFunc) *Network {
 	t.Helper()
 	n := New()

@@ -1,5 +1,5 @@
-// Nodes and their cards: a MIG card is drawn along its memory axis with each instance where it lies, a card whose memory is
-// shared as a bar, a whole card as a square. What is not known is said in words, not drawn.
+// Nodes and their cards. A picture shows a MIG card along its memory axis with each instance in its place, a card with
+// shared memory as a bar, and a whole card as a square. Unknown values appear as text only.
 
 const gibibytes = mib => `${Math.round(mib / 102.4) / 10} GiB`;
 
@@ -7,7 +7,7 @@ function nodepoolsView(nodepools) {
   const pools = new Map();
   for (const node of nodepools.nodes) pools.set(node.pool || '', [...(pools.get(node.pool || '') || []), node]);
   const known = new Map(nodepools.pools.map(pool => [pool.name, pool]));
-  const names = [...new Set([...known.keys(), ...pools.keys()])].sort((a, b) => (a === '') - (b === '') || (a < b ? -1 : 1)); // those in no pool last
+  const names = [...new Set([...known.keys(), ...pools.keys()])].sort((a, b) => (a === '') - (b === '') || (a < b ? -1 : 1)); // nodes without a pool last
   const gpus = node => node.kind !== 'unknown' || (node.units && Object.values(node.units).some(n => n > 0)) || node.problems.length > 0;
   const parts = [element('div', {class: 'top'}, element('h2', {text: 'GPU nodes'}),
     element('p', {class: 'where'}, `${plural(nodepools.nodes.length, 'node')} in ${plural(known.size, 'pool')} · `, jsonLink('/v1/nodepools', 'JSON')))];
@@ -19,12 +19,12 @@ function nodepoolsView(nodepools) {
   if (parts.some(part => part.querySelector('.card [role=img]'))) {
     parts[0].append(keyOf([['taken', 'taken'], ['free', 'free'], ['none', 'no instance']]));
   }
-  if (parts.length === 1) parts.push(element('section', {}, nothing('No node with a GPU is in sight. Without access to Nodes, Heliostat plans by what the RayClusters declare.')));
+  if (parts.length === 1) parts.push(element('section', {}, nothing('There are no nodes with GPUs. Without access to Nodes, Heliostat plans with the GPUs that the RayClusters declare.')));
   return parts;
 }
 
-// drawnNodes bounds what one pool draws: a thousand nodes are a list, not a picture.
-const drawnNodes = 64;
+// shownNodes is how many nodes of one pool the page shows.
+const shownNodes = 64;
 
 function poolView(name, pool, nodes) {
   const facts = [];
@@ -37,11 +37,11 @@ function poolView(name, pool, nodes) {
     if (pool.spot) facts.push('spot');
     if (pool.price !== null && pool.price !== undefined) facts.push(`${pool.price} an hour`);
   }
-  const ill = pool && pool.problems ? tag(plural(pool.problems, 'problem'), 'warning') : null;
+  const problems = pool && pool.problems ? tag(plural(pool.problems, 'problem'), 'warning') : null;
   return element('section', {}, element('details', {'data-key': 'pool-' + name},
-    element('summary', {}, element('h2', {text: name || 'in no pool'}), element('span', {class: 'quiet', text: ' ' + facts.join(' · ') + ' '}), ill),
-    element('ul', {class: 'nodes'}, ...nodes.slice(0, drawnNodes).map(nodeView)),
-    nodes.length > drawnNodes ? nothing(`${nodes.length - drawnNodes} more nodes are in the JSON.`) : null));
+    element('summary', {}, element('h2', {text: name || 'no pool'}), element('span', {class: 'quiet', text: ' ' + facts.join(' · ') + ' '}), problems),
+    element('ul', {class: 'nodes'}, ...nodes.slice(0, shownNodes).map(nodeView)),
+    nodes.length > shownNodes ? nothing(`${nodes.length - shownNodes} more nodes are in the JSON.`) : null));
 }
 
 function nodeView(node) {
@@ -57,7 +57,7 @@ function nodeView(node) {
     node.problems.length ? element('ul', {class: 'reasons'}, ...node.problems.map(problemView)) : null);
 }
 
-// A problem is its code, a colon and a sentence.
+// The text of a problem is a code, a colon and a sentence.
 function problemView(problem) {
   const colon = problem.indexOf(': ');
   return element('li', {}, tag(problem.slice(0, Math.max(colon, 0)) || 'problem', 'warning'), problem.slice(colon < 0 ? 0 : colon + 2));
@@ -84,7 +84,7 @@ function cardWords(card) {
   if (card.freeMiB !== null) words.push(`${gibibytes(card.freeMiB)} free` + (card.memoryMiB ? ` of ${gibibytes(card.memoryMiB)}` : ''));
   if (card.freeCores !== null) words.push(`${card.freeCores} % of compute free`);
   if (card.freeUnits !== null && card.freeMiB === null) words.push(`${plural(card.freeUnits, 'unit')} free`);
-  return words.length ? words.join(', ') : 'nothing is known of it';
+  return words.length ? words.join(', ') : 'no data';
 }
 
 function memoryBar(used, total) {
@@ -93,7 +93,7 @@ function memoryBar(used, total) {
   return element('div', {class: 'memory'}, fill);
 }
 
-// migGrid lays the instances of a card along its memory axis. Where a start is not known they stand one after the other.
+// migGrid shows the instances of a card along its memory axis, one after the other if a start is unknown.
 function migGrid(card) {
   const sizes = card.instances.map(instance => instance.size || 1);
   const placed = card.instances.every(instance => instance.start !== null && instance.size);
@@ -103,7 +103,7 @@ function migGrid(card) {
   const taken = new Set();
   card.instances.forEach((instance, i) => {
     const cell = element('div', {class: instance.free === null ? 'instance' : instance.free ? 'instance free' : 'instance taken', title: instance.profile,
-      text: sizes[i] < 2 && axis > 4 ? instance.profile.split('.')[0] : instance.profile}); // a narrow cell has room for 1g alone
+      text: sizes[i] < 2 && axis > 4 ? instance.profile.split('.')[0] : instance.profile}); // a narrow cell has room for 1g only
     if (placed) {
       cell.style.gridColumn = `${instance.start + 1} / span ${sizes[i]}`;
       for (let unit = instance.start; unit < instance.start + sizes[i]; unit++) taken.add(unit);

@@ -1,19 +1,19 @@
-// One cluster: what it asks for, what it has and shall have, and why.
+// One cluster: its demand, its current and desired size, and why.
 
 const kinds = {request: 'tasks and actors', gang: 'placement group', requestResources: 'request_resources'};
 
-// fate says in words what becomes of a demand: the counts that are not zero.
-function fate(d) {
-  const parts = [[d.served, 'on what runs'], [d.waiting, 'wait for pods on their way' + (d.waitingSince ? ' since ' + hours(d.waitingSince) : '')],
-    [d.launching, 'on pods launched now'], [d.coolingDown, 'wait for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
+// outcomeText describes the outcome of a demand: all counts that are not zero.
+function outcomeText(d) {
+  const parts = [[d.served, 'on running nodes'], [d.waiting, 'waiting for starting pods' + (d.waitingSince ? ' since ' + hours(d.waitingSince) : '')],
+    [d.launching, 'on pods that are launched now'], [d.coolingDown, 'waiting for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
     [d.impossible, 'impossible']];
   return parts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(', ');
 }
 
-const shapeOf = d => code((d.gang ? gang(d.gang) : bundle(d.resources)) + (d.slice ? ' ' + wish(d.slice) : ''));
+const shapeOf = d => code((d.gang ? gang(d.gang) : bundle(d.resources)) + (d.slice ? ' ' + sliceText(d.slice) : ''));
 
-// wish says what is asked of each GPU beyond their number.
-function wish(slice) {
+// sliceText describes what each GPU must offer.
+function sliceText(slice) {
   const parts = [];
   if (slice.memory !== undefined) parts.push(`${typeof slice.memory === 'number' ? amount('memory', slice.memory) : 'memory ' + slice.memory}`);
   if (slice.computeFraction) parts.push(`${slice.computeFraction} of a card’s compute`);
@@ -21,13 +21,13 @@ function wish(slice) {
   return parts.length ? `with ${parts.join(', ')} each` : '';
 }
 
-// demandRows lists all demand with its fate. Before the first decision there is none.
+// demandRows lists all demand with its outcome, which is empty before the first decision.
 function demandRows(cluster) {
-  if (!cluster.summary.length) return askedRows(cluster).map(row => [...row, '']);
-  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), fate(d)]);
+  if (!cluster.summary.length) return requestedRows(cluster).map(row => [...row, '']);
+  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), outcomeText(d)]);
 }
 
-function askedRows(cluster) {
+function requestedRows(cluster) {
   const shape = (what, request) => [what, shapeOf(request), String(request.count), selectors(request.labelSelectors)];
   return [
     ...cluster.demand.requests.map(r => shape('tasks and actors', r)),
@@ -60,17 +60,17 @@ function topView(cluster) {
       fact('Mode', cluster.frozen ? 'frozen' : cluster.mode, cluster.modeReason),
       fact('Workers', `${total('current')}${total('desired') === total('current') ? '' : ' → ' + total('desired')}`, `${total('ready')} ready`),
       fact('Last decision', cluster.lastCycle ? clock(cluster.lastCycle) : 'none yet', cluster.lastCycle ? `took ${(cluster.cycleSeconds * 1000).toFixed(1)} ms` : ''),
-      fact('Ray’s account', age === null ? 'never read' : duration(age) + ' old')),
-    cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: nothing is written until the annotation heliostat.dev/freeze is removed.'}) : null,
+      fact('Ray state', age === null ? 'never read' : duration(age) + ' old')),
+    cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: Heliostat writes nothing until you remove the annotation heliostat.dev/freeze.'}) : null,
     cluster.optIn && cluster.optIn.waiting ? element('p', {class: 'banner warning', text: `In shadow, ${cluster.optIn.waiting}; ${cluster.optIn.allow}`}) : null,
-    cluster.paused ? element('p', {class: 'banner warning', text: 'Nothing is taken away at present: ' + cluster.paused}) : null,
+    cluster.paused ? element('p', {class: 'banner warning', text: 'Scale-down is paused: ' + cluster.paused}) : null,
     cluster.error ? element('p', {class: 'banner', text: cluster.error}) : null);
 }
 
 function unmetView(cluster) {
   const rows = unmetRows(cluster);
-  return rows.length ? section('Not served', rows.length, table('Demand that is not served',
-    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Why'}], rows)) : null;
+  return rows.length ? section('Unserved demand', rows.length, table('Unserved demand',
+    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Reason'}], rows)) : null;
 }
 
 function groupsView(cluster) {
@@ -81,7 +81,7 @@ function groupsView(cluster) {
 function demandView(cluster) {
   const rows = demandRows(cluster);
   return section('Demand', rows.length || null, rows.length ? table('Demand',
-    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Labels'}, {title: 'What becomes of it'}], rows) : nothing('Nothing waits.'));
+    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Labels'}, {title: 'Outcome'}], rows) : nothing('There is no demand.'));
 }
 
 function findingsView(cluster) {

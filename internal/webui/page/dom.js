@@ -1,11 +1,11 @@
 const byId = id => document.getElementById(id);
 
-// element makes a DOM node. Everything the server says goes through textContent, so that no name can become markup.
+// element returns a DOM node. All text from the server goes through textContent, so that no name can become markup.
 function element(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-// drawing makes a node of a picture.
+// drawing returns an SVG node.
 function drawing(tag, attributes = {}, ...children) {
   return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 }
@@ -38,7 +38,7 @@ function section(title, count, ...content) {
     element('h2', {id}, title + ' ', element('span', {class: 'quiet', text: count === null ? '' : String(count)})), ...content);
 }
 
-// keyOf says what the looks of a picture's parts mean. Pictures have words of their own, so it is for the eye alone.
+// keyOf returns the legend of a picture. It is hidden from screen readers, which read the label of the picture.
 const keyOf = parts => element('p', {class: 'key', 'aria-hidden': 'true'},
   ...parts.map(([kind, text]) => element('span', {}, element('i', {class: kind}), text)));
 
@@ -46,8 +46,8 @@ function fact(title, value, note) {
   return element('div', {}, element('dt', {text: title}), element('dd', {}, value, note ? element('span', {class: 'quiet', text: note}) : ''));
 }
 
-// show puts parts into a place. Only those that changed are replaced: a text selection, a scroll position or a reader's
-// place in the others stays; the focus and what was opened stay in all.
+// show puts parts into a place. It replaces only those that changed, so that a text selection or a scroll position in the
+// others stays. The focus and open details always stay.
 function show(place, parts) {
   for (const opened of place.querySelectorAll('details[open][data-key]')) {
     for (const part of parts) part.querySelector(`details[data-key="${CSS.escape(opened.dataset.key)}"]`)?.setAttribute('open', '');

@@ -1,12 +1,12 @@
-// The list of clusters. The links are kept between readings, so that the keyboard's focus and the scroll position stay.
+// The list of clusters. The links survive each refresh, so that the keyboard focus and the scroll position stay.
 let fleet = [];
-let places = new Map(); // where each cluster stands in it
+let indexes = new Map(); // the index of each cluster in the list
 const links = new Map();
 
 const hashOf = cluster => `#${encodeURIComponent(cluster.namespace)}/${encodeURIComponent(cluster.name)}`;
 const nodesHash = '#nodes';
 
-// chosen is the cluster in the address, #namespace/name, so that it can be linked to and survives a reload.
+// chosen returns the cluster in the address, #namespace/name, which links can use and which survives a reload.
 function chosen() {
   const [namespace, name] = location.hash.slice(1).split('/').map(part => { try { return decodeURIComponent(part); } catch { return ''; } });
   return namespace && name ? {namespace, name} : null;
@@ -57,21 +57,21 @@ function showFleet() {
   byId('filter-label').hidden = fleet.length < 8 && !words;
   const empty = byId('fleet-empty');
   empty.hidden = matching.length > 0;
-  empty.textContent = fleet.length ? 'No cluster matches.' : 'No RayCluster is in sight. Create one, or look whether Heliostat watches its namespace.';
+  empty.textContent = fleet.length ? 'No cluster matches.' : 'There are no RayClusters. Create one, or check that Heliostat watches its namespace.';
   const known = new Set(fleet.map(hashOf));
   for (const id of links.keys()) if (!known.has(id)) links.delete(id);
 }
 
-// fleetHeard takes in what an event says of one cluster.
-function fleetHeard(summary) {
-  const at = places.get(hashOf(summary));
+// updateCluster replaces the summary of one cluster. It returns false for an unknown one.
+function updateCluster(summary) {
+  const at = indexes.get(hashOf(summary));
   if (at === undefined) return false;
   fleet[at] = summary;
   return true;
 }
 
-// fleetRead takes in the whole list.
-function fleetRead(list) {
+// setFleet replaces the whole list.
+function setFleet(list) {
   fleet = list;
-  places = new Map(list.map((cluster, at) => [hashOf(cluster), at]));
+  indexes = new Map(list.map((cluster, at) => [hashOf(cluster), at]));
 }

@@ -1,14 +1,14 @@
-// The bar's scale ends at the maximum, or beyond it where the group is larger than it may be. A maximum that is far away,
-// as KubeRay's default is, would leave nothing to see: then the scale ends earlier.
+// The scale of a bar ends at the maximum of the group, or beyond it if the group is larger. With a very high maximum, such
+// as KubeRay's default, the bar would be too short to see, so the scale ends earlier.
 const shortest = 20;
 function scaleOf(group) {
   const used = Math.max(group.current, group.desired, group.min, 1);
   return Math.max(used, Math.min(group.max, Math.max(shortest, 4 * used)));
 }
 
-const barKey = [['busy', 'at work'], ['idle', 'idle'], ['starting', 'starting'], ['leaving', 'leaving'], ['wanted', 'desired']];
+const barKey = [['busy', 'busy'], ['idle', 'idle'], ['starting', 'starting'], ['leaving', 'leaving'], ['wanted', 'desired']];
 
-const unlimited = 2147483647; // maxReplicas that nobody set
+const unlimited = 2147483647; // KubeRay's default of maxReplicas
 const maximum = n => n >= unlimited ? 'no max' : `max ${n}`;
 
 function bar(group) {
@@ -35,11 +35,11 @@ function bar(group) {
     ...marks, mark('desired', group.desired, `desired ${group.desired}`));
 }
 
-// numGPUsText says in a line how many GPUs a worker has, by all who say so; empty where nobody does.
+// numGPUsText lists the number of GPUs of a worker from each source; empty if all are unknown.
 function numGPUsText(n) {
   const columns = ['declared', 'derived', 'reported', 'ray'];
   if (columns.every(column => n[column] === null)) return '';
-  return 'num-gpus: ' + columns.map(column => `${column === 'ray' ? 'Ray announces' : column} ${n[column] === null ? '–' : n[column]}`).join(' · ');
+  return 'num-gpus: ' + columns.map(column => `${column === 'ray' ? 'Ray reports' : column} ${n[column] === null ? '–' : n[column]}`).join(' · ');
 }
 
 function numGPUsView(n) {

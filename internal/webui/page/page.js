@@ -1,15 +1,15 @@
-// What is shown is read again when the server says that something changed, and now and then for the ages. While the server
-// does not stream, it is asked every second.
+// The page refreshes when an event reports a change, and every 10 seconds to update ages. Without an event stream it
+// refreshes every second.
 
-const restMilliseconds = 10000, pollMilliseconds = 1000, gatherMilliseconds = 250;
+const refreshMilliseconds = 10000, pollMilliseconds = 1000, gatherMilliseconds = 250;
 
-let streaming = false; // the server tells of changes
+let streaming = false; // whether an event stream is open
 let due = 0, reading = false, again = false;
 
 function showLink(up, text) {
   const link = byId('link');
   link.className = up ? 'up' : 'down';
-  if (link.textContent !== text) link.textContent = text; // a change only, for it is read aloud
+  if (link.textContent !== text) link.textContent = text; // screen readers read each assignment aloud
 }
 
 function showSignIn(shown) {
@@ -17,7 +17,7 @@ function showSignIn(shown) {
   byId('columns').hidden = byId('skip').hidden = shown;
 }
 
-// signIn asks for a token; the page shows nothing else until there is one that the server takes.
+// signIn asks for a token. The page shows nothing else until the server accepts one.
 function signIn(wrong) {
   showSignIn(true);
   byId('sign-in-error').textContent = wrong;
@@ -32,7 +32,7 @@ async function readCluster(pick) {
     requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 
-// readChosen reads what the address names. Where the server refuses, it says why in the place of what was asked for.
+// readChosen reads the cluster or page in the address. If the server refuses, it shows the reason instead.
 async function readChosen(pick) {
   try {
     return pick ? await readCluster(pick) : nodepoolsView(await read('/v1/nodepools'));
@@ -43,7 +43,7 @@ async function readChosen(pick) {
 }
 
 async function readAll() {
-  fleetRead((await read('/v1/rayclusters')).items || []);
+  setFleet((await read('/v1/rayclusters')).items || []);
   let pick = chosen();
   if (!pick && location.hash !== nodesHash && fleet.length) {
     pick = fleet[0];
@@ -53,12 +53,12 @@ async function readAll() {
   showFleet();
   const asked = location.hash;
   const parts = pick || asked === nodesHash ? await readChosen(pick) : [];
-  if (location.hash !== asked) return; // somebody went on meanwhile
+  if (location.hash !== asked) return; // the user chose something else meanwhile
   document.title = pick ? `${pick.name} · Heliostat` : 'Heliostat';
   show(byId('cluster'), parts);
 }
 
-// run reads once: one reading at a time, and a hidden page asks nothing.
+// run refreshes once. Only one refresh runs at a time, and a hidden page does not refresh.
 async function run() {
   clearTimeout(due);
   if (reading) {
@@ -74,15 +74,15 @@ async function run() {
       showLink(true, 'Live');
     } catch (error) {
       signedOut = error.status === 401;
-      if (signedOut) signIn(token ? 'The server does not take this token: ' + error.message : '');
-      else showLink(false, error.status ? error.message : 'No answer from Heliostat. What you see may be old; trying again.');
+      if (signedOut) signIn(token ? 'The server does not accept this token: ' + error.message : '');
+      else showLink(false, error.status ? error.message : 'No answer from Heliostat. The data may be old; retrying.');
     }
   }
   reading = false;
-  if (!signedOut) due = setTimeout(run, again ? gatherMilliseconds : streaming ? restMilliseconds : pollMilliseconds);
+  if (!signedOut) due = setTimeout(run, again ? gatherMilliseconds : streaming ? refreshMilliseconds : pollMilliseconds);
 }
 
-// soon reads shortly: many events become one reading.
+// soon refreshes after a short delay, which gathers events.
 function soon() {
   if (reading) {
     again = true;
@@ -92,28 +92,28 @@ function soon() {
   due = setTimeout(run, gatherMilliseconds);
 }
 
-// heard takes an event in: a line of the list is shown with the next frame, anything else is a reason to read.
+// handleEvent updates the list in the next frame for a status event, and refreshes for others.
 let frame = 0;
-function heard(kind, data) {
+function handleEvent(kind, data) {
   const pick = chosen();
   const mine = pick && data.namespace === pick.namespace && data.name === pick.name;
-  const known = kind === 'status' && fleetHeard(data);
+  const known = kind === 'status' && updateCluster(data);
   if (known && !frame) frame = requestAnimationFrame(() => { frame = 0; showFleet(); });
   if (mine || kind === 'gone' || (kind === 'status' && !known)) soon();
 }
 
-// listen follows the fleet for as long as the page is seen. Without a stream the page polls and tries again.
-let line = null;
+// listen follows the events of the fleet while the page is visible, and reconnects after 5 seconds.
+let connection = null;
 async function listen() {
-  if (line || document.hidden || !byId('sign-in').hidden) return;
-  line = new AbortController();
+  if (connection || document.hidden || !byId('sign-in').hidden) return;
+  connection = new AbortController();
   try {
-    const stream = follow('/v1/events', line.signal, heard);
+    const stream = follow('/v1/events', connection.signal, handleEvent);
     streaming = true;
     await stream;
-  } catch { /* the reading that follows says what is wrong */ }
+  } catch { /* the next refresh shows the error */ }
   streaming = false;
-  line = null;
+  connection = null;
   setTimeout(listen, 5 * pollMilliseconds);
 }
 
@@ -124,7 +124,7 @@ byId('sign-in').addEventListener('submit', event => {
   byId('sign-in').hidden = true;
   run().then(listen);
 });
-// The skip link moves the focus only: the address after # names the chosen cluster.
+// The skip link only moves the focus, because the address after # is the chosen cluster.
 byId('skip').addEventListener('click', event => { event.preventDefault(); byId('cluster').focus(); });
 byId('filter').addEventListener('input', showFleet);
 byId('cluster').addEventListener('click', event => {
@@ -133,6 +133,6 @@ byId('cluster').addEventListener('click', event => {
 });
 addEventListener('hashchange', () => { showFleet(); run(); byId('cluster').focus({preventScroll: true}); });
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) line?.abort(); else run().then(listen);
+  if (document.hidden) connection?.abort(); else run().then(listen);
 });
 run().then(listen);

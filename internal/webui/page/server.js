@@ -1,7 +1,7 @@
-// The server is asked with the token that a person gave. It is kept in this variable only: a reload forgets it.
+// Calls to the server use the token that the user entered. Only this variable has it, so a reload forgets it.
 let token = '';
 
-const patienceMilliseconds = 10000; // a call that takes longer counts as failed
+const timeoutMilliseconds = 10000; // of one call
 
 const clusterPath = (namespace, name) => `/v1/namespaces/${encodeURIComponent(namespace)}/rayclusters/${encodeURIComponent(name)}`;
 
@@ -9,27 +9,27 @@ function headers(accept) {
   return token ? {Accept: accept, Authorization: `Bearer ${token}`} : {Accept: accept};
 }
 
-// read asks for JSON. Its errors have the status, or none where the server did not answer.
+// read gets JSON. Its errors have the HTTP status, or none if the server did not answer.
 async function read(path) {
-  const answer = await fetch(path, {signal: AbortSignal.timeout(patienceMilliseconds), headers: headers('application/json')});
-  const body = await answer.json().catch(() => ({})); // not JSON, a proxy's page: the status says enough
+  const answer = await fetch(path, {signal: AbortSignal.timeout(timeoutMilliseconds), headers: headers('application/json')});
+  const body = await answer.json().catch(() => ({})); // not JSON but a proxy's page
   if (!answer.ok) throw Object.assign(new Error(body.detail || `the server answered ${answer.status}`), {status: answer.status});
   return body;
 }
 
-// readOr asks for what not every server has: where it is not served or not allowed the answer is what is given.
-async function readOr(path, otherwise) {
+// readOr gets JSON that not every server has. It returns the alternative if the server does not have or allow it.
+async function readOr(path, alternative) {
   try {
     return await read(path);
   } catch (error) {
-    if ([403, 404, 405, 501, 503].includes(error.status)) return otherwise;
+    if ([403, 404, 405, 501, 503].includes(error.status)) return alternative;
     throw error;
   }
 }
 
-// follow calls hear with every server-sent event until the stream ends; it resolves then. EventSource is of no use: it
+// follow calls handle with every server-sent event, and resolves when the stream ends. It does not use EventSource, which
 // cannot send a token.
-async function follow(path, signal, hear) {
+async function follow(path, signal, handle) {
   const answer = await fetch(path, {signal, headers: headers('text/event-stream')});
   if (!answer.ok) throw Object.assign(new Error(`the server answered ${answer.status}`), {status: answer.status});
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -39,12 +39,12 @@ async function follow(path, signal, hear) {
     buffer += value;
     const events = buffer.split(/\r?\n\r?\n/);
     buffer = events.pop();
-    for (const event of events) hearEvent(event, hear);
+    for (const event of events) readEvent(event, handle);
   }
 }
 
-// hearEvent reads the lines of one event; a comment keeps the line alive and tells nothing.
-function hearEvent(text, hear) {
+// readEvent reads the lines of one event and ignores comments.
+function readEvent(text, handle) {
   let kind = 'message';
   const data = [];
   for (const line of text.split(/\r?\n/)) {
@@ -53,11 +53,11 @@ function hearEvent(text, hear) {
   }
   if (!data.length) return;
   try {
-    hear(kind, JSON.parse(data.join('\n')));
-  } catch { /* an event that is not JSON tells nothing */ }
+    handle(kind, JSON.parse(data.join('\n')));
+  } catch { /* ignore an event that is not JSON */ }
 }
 
-// jsonLink leads to an answer of the API. A link carries no token, so with one it is fetched and offered as a file.
+// jsonLink links to an answer of the API. A link cannot send a token, so with a token it downloads the answer as a file.
 function jsonLink(path, text, file = 'heliostat.json') {
   const link = element('a', {href: path, text, 'data-key': path});
   link.addEventListener('click', async event => {

@@ -1,17 +1,17 @@
-// What was decided and by whom it was asked: the timeline, the requests and the difference to another autoscaler.
+// The timeline of decisions, the requests, and the comparison with another autoscaler.
 
-// drawnDecisions bounds the timeline; the server remembers more.
-const drawnDecisions = 60;
+// shownDecisions is the length of the timeline; the server has more.
+const shownDecisions = 60;
 
-// decided lists the changes, newest first, each with the id by which it can be replayed where that is remembered.
-function decided(cluster, history) {
-  const remembered = history.items.flatMap(item => item.decisions.map(d => ({...d, id: item.id})));
-  return (remembered.length ? remembered : cluster.decisions).slice(0, drawnDecisions);
+// changesOf lists the changes, newest first, with the ID of each decision that the history has.
+function changesOf(cluster, history) {
+  const past = history.items.flatMap(item => item.decisions.map(d => ({...d, id: item.id})));
+  return (past.length ? past : cluster.decisions).slice(0, shownDecisions);
 }
 
 function decisionsView(cluster, history) {
   const path = clusterPath(cluster.namespace, cluster.name);
-  const items = decided(cluster, history).map(d => {
+  const items = changesOf(cluster, history).map(d => {
     const sizes = d.from === d.to ? '' : ` ${d.from} → ${d.to}`;
     const id = d.id;
     return element('li', {class: 'event ' + d.action}, clock(d.at),
@@ -24,30 +24,32 @@ function decisionsView(cluster, history) {
 
 const states = {Waiting: '', Satisfied: 'good', Capped: 'warning', Impossible: 'bad', Expired: ''};
 
-// requestsView lists who asked the cluster to keep what; null where nobody did.
+// requestsView lists the requests for capacity; null if there are none.
 function requestsView(requests) {
   if (!requests.items.length) return null;
   return section('Requests', requests.items.length, table('Requests for capacity',
-    [{title: 'Id'}, {title: 'Owner'}, {title: 'Priority', class: 'number'}, {title: 'Bundles'}, {title: 'State'}, {title: 'Why'}],
+    [{title: 'ID'}, {title: 'Owner'}, {title: 'Priority', class: 'number'}, {title: 'Bundles'}, {title: 'State'}, {title: 'Reason'}],
     requests.items.map(r => [r.plain ? 'plain' : r.id, r.owner || '–', String(r.priority),
-      code(r.bundles.map(b => `${b.count} × ${bundle(b.resources)}${b.slice ? ' ' + wish(b.slice) : ''}`).join(', ')),
+      code(r.bundles.map(b => `${b.count} × ${bundle(b.resources)}${b.slice ? ' ' + sliceText(b.slice) : ''}`).join(', ')),
       element('span', {}, tag(r.state, states[r.state]), r.since ? element('span', {class: 'quiet'}, ' since ', clock(r.since)) : null),
-      element('span', {}, r.reason.message, r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null, r.expectedAt ? element('span', {class: 'quiet'}, ' expected ', clock(r.expectedAt)) : null)])));
+      element('span', {}, r.reason.message,
+        r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null,
+        r.expectedAt ? element('span', {class: 'quiet'}, ' expected ', clock(r.expectedAt)) : null)])));
 }
 
-const outcomes = {differs: 'differs still', ours_first: 'ours was first', theirs_first: 'theirs was first', ours_withdrawn: 'we went back',
+const outcomes = {differs: 'still differs', ours_first: 'ours was first', theirs_first: 'theirs was first', ours_withdrawn: 'we went back',
   theirs_withdrawn: 'they went back', settled: 'settled'};
 
-// shadowView compares what Heliostat would do with what another autoscaler does; null where nothing is compared.
+// shadowView compares Heliostat with another autoscaler; null if there is no comparison.
 function shadowView(shadow) {
   if (!shadow || !shadow.groups.length) return null;
   const groups = shadow.groups.map(g => [g.name, String(g.ours), String(g.theirs),
     g.ours === g.theirs ? tag('same', 'good') : tag('differs', 'warning'), element('span', {}, tag(g.reason.code), g.reason.message)]);
-  const differences = shadow.differences.slice(0, drawnDecisions).map(d => [clock(d.at), d.group, String(d.ours), String(d.theirs),
+  const differences = shadow.differences.slice(0, shownDecisions).map(d => [clock(d.at), d.group, String(d.ours), String(d.theirs),
     element('span', {}, (outcomes[d.outcome] || d.outcome) + (d.leadSeconds ? ` by ${duration(Math.abs(d.leadSeconds))}` : ''), element('span', {class: 'quiet', text: ' ' + d.reason.message})) ]);
-  return section('Beside another autoscaler', null,
+  return section('Comparison with another autoscaler', null,
     element('dl', {class: 'facts-list'},
-      fact('They write as', shadow.writer || 'not known'),
+      fact('Other writer', shadow.writer || 'unknown'),
       fact('Same', shadow.agreement === undefined ? '–' : `${(100 * shadow.agreement).toFixed(1)} %`, `of ${duration(shadow.comparedSeconds)}`),
       fact('First', `ours ${shadow.oursFirst}, theirs ${shadow.theirsFirst}`,
         shadow.medianLeadSeconds === undefined ? '' : `median ${duration(Math.abs(shadow.medianLeadSeconds))} ${shadow.medianLeadSeconds < 0 ? 'later' : 'earlier'}`)),

@@ -1,6 +1,6 @@
 const plural = (n, one, many = one + 's') => `${n} ${n === 1 ? one : many}`;
 
-// Ray's units: memory in bytes, everything else as it stands.
+// amount formats an amount in Ray's units: memory is in bytes, other resources are plain numbers.
 function amount(name, value) {
   if (name !== 'memory' && name !== 'object_store_memory') return `${name} ${value}`;
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

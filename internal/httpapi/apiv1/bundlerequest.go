@@ -6,17 +6,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// AskedBundle is one entry of bundles in a request_resources call: amounts alone, or with a wish for the GPUs behind them and how often it is
-// meant. Its JSON is Ray's, a bundle, where there is neither.
-type AskedBundle struct {
+// BundleRequest is one entry of bundles in a request_resources call: amounts, a requirement for their GPUs, and a count.
+// With amounts alone, its JSON is a plain bundle, as in Ray.
+type BundleRequest struct {
 	Bundle raydemand.Bundle
 	Slice  *raydemand.SliceRequirement
-	// Count is how many there are; 0 means one.
+	// Count is the number of bundles; 0 means one.
 	Count int64
 }
 
-// MarshalJSON writes the bundle itself, or an object with resources, slice and count where more than a bundle is asked for.
-func (b AskedBundle) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes a plain bundle, or an object with resources, slice and count if there is a slice or a count.
+func (b BundleRequest) MarshalJSON() ([]byte, error) {
 	if b.Slice == nil && b.Count <= 1 {
 		if b.Bundle == nil {
 			return []byte("{}"), nil
