@@ -31,7 +31,7 @@ func TestASuppositionIsBounded(t *testing.T) {
 
 func TestASupposedBundleHasAsManyNamesAsTheContractAllows(t *testing.T) {
 	w := plannedWorld(t)
-	names := make([]string, snapshotfile.MostSupposedNames+1)
+	names := make([]string, snapshotfile.MostWhatIfNames+1)
 	for i := range names {
 		names[i] = fmt.Sprintf(`"r%d": 1`, i)
 	}

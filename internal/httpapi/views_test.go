@@ -119,7 +119,7 @@ func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
 	if diff := cmp.Diff([]planner.GroupDifference{{Name: "gpu", From: 2, To: 7}}, answer.Difference.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	s, err := snapshotfile.Suppose(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
+	s, err := snapshotfile.WhatIf(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		s.answers.Fail(c, err)
 		return
 	}
-	supposed, err := snapshotfile.Suppose(view.Snapshot, text, "body")
+	supposed, err := snapshotfile.WhatIf(view.Snapshot, text, "body")
 	if err != nil {
 		s.answers.Fail(c, invalidInput(err))
 		return

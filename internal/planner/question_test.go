@@ -99,7 +99,7 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 	s := plannertest.Read(t, questioned)
 	before := fmt.Sprintf("%+v", s)
-	supposed, err := snapshotfile.Suppose(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
+	supposed, err := snapshotfile.WhatIf(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
 		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "policy": {"gpuForCPU": true}, "maxWorkers": 9}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 
 func TestNothingSupposedMakesNoDifference(t *testing.T) {
 	s := plannertest.Read(t, questioned)
-	supposed, err := snapshotfile.Suppose(s, []byte(`{}`), "what-if")
+	supposed, err := snapshotfile.WhatIf(s, []byte(`{}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +140,8 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 }
 
 func TestANameIsAsLongAsItsCharacters(t *testing.T) {
-	for n, refused := range map[int]bool{snapshotfile.MostSupposedName: false, snapshotfile.MostSupposedName + 1: true} {
-		_, err := snapshotfile.Suppose(Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
+	for n, refused := range map[int]bool{snapshotfile.MostWhatIfName: false, snapshotfile.MostWhatIfName + 1: true} {
+		_, err := snapshotfile.WhatIf(Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
 		if refused != (err != nil) || refused && !strings.HasSuffix(err.Error(), "want at most 253 characters") {
 			t.Errorf("%d characters: %v", n, err)
 		}
@@ -167,7 +167,7 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		`{"groups": [{"name": "gpu", "pools": [null]}]}`:                           "groups[0].pools[0]: null: want an object",
 		`{"groups": [{"name": "gpu", "pools": [{"name": "p", "cards": [null]}]}]}`: "groups[0].pools[0].cards[0]: null: want an object",
 	} {
-		_, err := snapshotfile.Suppose(s, []byte(text), "what-if")
+		_, err := snapshotfile.WhatIf(s, []byte(text), "what-if")
 		var input *snapshotfile.InputError
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

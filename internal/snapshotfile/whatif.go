@@ -16,30 +16,30 @@ import (
 // Limits of one change. The time of planning grows with shapes times groups, and everyone who can see a cluster can ask
 // for a plan of a change. api/openapi.yaml repeats the limits.
 const (
-	MostSupposedGroups = 100
-	MostSupposedShapes = 500
-	MostSupposedGangs  = 100
-	// MostSupposedNames bounds the resources of a bundle and the labels of a selector.
-	MostSupposedNames = 100
-	// MostSupposedName bounds the name of a group, in characters.
-	MostSupposedName = 253
+	MostWhatIfGroups = 100
+	MostWhatIfShapes = 500
+	MostWhatIfGangs  = 100
+	// MostWhatIfNames bounds the resources of a bundle and the labels of a selector.
+	MostWhatIfNames = 100
+	// MostWhatIfName bounds the name of a group, in characters.
+	MostWhatIfName = 253
 )
 
-// Suppose reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
+// WhatIf reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
 // keys are those of a snapshot. Groups change by name: a group without a change stays, a new name adds a group, and
 // "remove": true removes one. pendingRequests, pendingGangRequests and requestResources are added; policy and
 // maxWorkers replace the old ones. Errors are *InputErrors with name as the file, and an unknown key is an error.
-func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
+func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
 	}
 	in, doc := read(bytes.TrimSpace(text))
-	in.checkSupposed()
+	in.checkWhatIf()
 	field, done := in.fields()
-	field("groups").atMost(MostSupposedGroups)
-	field("pendingRequests").atMost(MostSupposedShapes)
-	field("pendingGangRequests").atMost(MostSupposedGangs)
-	field("requestResources").atMost(MostSupposedShapes)
+	field("groups").atMost(MostWhatIfGroups)
+	field("pendingRequests").atMost(MostWhatIfShapes)
+	field("pendingGangRequests").atMost(MostWhatIfGangs)
+	field("requestResources").atMost(MostWhatIfShapes)
 	if groups := field("groups"); !groups.Absent() {
 		s.Groups = groups.changed(s.Groups)
 	}
@@ -56,25 +56,25 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	return s, strictError(doc, name)
 }
 
-// checkSupposed refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
+// checkWhatIf refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
 // mean no change or no value. Parts that may be copied from a snapshot, slice and pools, may have both.
-func (in input) checkSupposed() {
+func (in input) checkWhatIf() {
 	switch {
 	case string(in.Raw()) == "null":
 		in.Fail("a value, or remove the key")
 	case in.IsList():
 		for _, each := range in.list() {
-			each.checkSupposed()
+			each.checkWhatIf()
 		}
 	case in.IsObject():
 		members := in.Members()
-		if n := members.Len(); n > MostSupposedNames {
-			in.Fail(fmt.Sprintf("at most %d names, not %d", MostSupposedNames, n))
+		if n := members.Len(); n > MostWhatIfNames {
+			in.Fail(fmt.Sprintf("at most %d names, not %d", MostWhatIfNames, n))
 		}
 		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
 		for _, name := range members.Names() {
 			if !inGroup || name != "slice" && name != "pools" {
-				input{members.Member(name)}.checkSupposed()
+				input{members.Member(name)}.checkWhatIf()
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (in input) changed(groups []model.Group) []model.Group {
 		pick, done := each.fields()
 		field := picker(pick)
 		name := field("name").NonEmpty("the worker group's name")
-		if utf8.RuneCountInString(name) > MostSupposedName {
-			field("name").Fail(fmt.Sprintf("at most %d characters", MostSupposedName))
+		if utf8.RuneCountInString(name) > MostWhatIfName {
+			field("name").Fail(fmt.Sprintf("at most %d characters", MostWhatIfName))
 		}
 		field("name").unique(seen, name, i)
 		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.Name == name })
