@@ -54,7 +54,8 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 	}
 }
 
-// TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of nine bundles, or for some.
+// TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of
+// nine bundles, or for some.
 func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 	const cut = "cut 3 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 9"
 	cpuOfPool := func(capacity int64) func(s *Snapshot) {

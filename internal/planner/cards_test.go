@@ -108,8 +108,8 @@ type placedPart struct {
 	part  raydemand.Amount
 }
 
-// place puts an amount on the first node that has the room, as Ray does on the node: a part on the tightest card, whole ones on cards
-// of which nothing is in use.
+// place puts an amount on the first node that has the room, as Ray does on the node: a part on the tightest card, whole
+// ones on cards of which nothing is in use.
 func (w *cardWorld) place(amount raydemand.Amount) bool {
 	for n, cards := range w.nodes {
 		var chosen []int
@@ -239,8 +239,8 @@ func (w *cardWorld) holds(amounts []raydemand.Amount) bool {
 	return false
 }
 
-// TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore tries everything for the least: what fills all cards to the last part is not
-// always found, and Ray, which places one after the other as they come, would not find it either.
+// TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore tries everything for the least: what fills all cards to
+// the last part is not always found, and Ray, which places one after the other as they come, would not find it either.
 func TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "cards")
@@ -265,8 +265,9 @@ func TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore(t *testing.T) 
 	})
 }
 
-// TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd lets a cluster live: work comes, is placed as Ray places it, and ends in
-// any order. What has waited for a round beside nodes on which nothing changed is told as refused, as the controller tells it.
+// TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd lets a cluster live: work comes, is placed as Ray places it,
+// and ends in any order. What has waited for a round beside nodes on which nothing changed is told as refused, as the
+// controller tells it.
 func TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &cardWorld{size: rapid.IntRange(2, 8).Draw(t, "cards")}

@@ -100,8 +100,8 @@ func TestNoPlanGoesBeyondThePools(t *testing.T) {
 			}
 		}
 		plan := Compute(s, Policy{})
-		// current is what pods take of each pool before the plan, those of groups with the fewest pools first; added is the least that the
-		// launches take.
+		// current is what pods take of each pool before the plan, those of groups with the fewest pools first; added is
+		// the least that the launches take.
 		current, capacity := map[string]int64{}, map[string]int64{}
 		var added, room int64
 		order := slices.Clone(plan.Groups)

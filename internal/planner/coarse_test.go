@@ -42,7 +42,8 @@ func notShort(t *testing.T) {
 	}
 }
 
-// TestWorkIsBoundedHoweverManyShapesWait counts looks of a bundle at a node: time depends on the machine. One look takes some nanoseconds.
+// TestWorkIsBoundedHoweverManyShapesWait counts looks of a bundle at a node: time depends on the machine. One look
+// takes some nanoseconds.
 func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
 	notShort(t)
 	const most = 1_000_000_000

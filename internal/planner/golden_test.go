@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
 
-// TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes compares plans and explanations of drawn snapshots with one stored hash for each kind.
+// TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes compares plans and explanations of drawn snapshots with one stored hash
+// for each kind.
 func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 	kinds := []struct {
 		name string

@@ -48,8 +48,9 @@ func stateIn(plan Plan, id string) raydemand.RequestState {
 	return ""
 }
 
-// TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere lets another request of any priority come, and applies the plan for both: neither it nor those that
-// follow while its pods join take from anybody what he has on workers that have joined, unless a limit stands in the way of all.
+// TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere lets another request of any priority come, and applies the plan for
+// both: neither it nor those that follow while its pods join take from anybody what he has on workers that have joined,
+// unless a limit stands in the way of all.
 func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawServed(t)

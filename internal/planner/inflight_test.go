@@ -125,8 +125,8 @@ func joined(s Snapshot) Snapshot {
 	return s
 }
 
-// TestWavesServeWhatOnePlanServes lets each wave join before the next plan is made. One demand alone: which of several takes a node
-// that has joined is another question.
+// TestWavesServeWhatOnePlanServes lets each wave join before the next plan is made. One demand alone: which of several
+// takes a node that has joined is another question.
 func TestWavesServeWhatOnePlanServes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)

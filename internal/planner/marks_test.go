@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// drawMarked makes a small cluster whose groups have, each in part, what operators and the loop know of them: prices, priorities,
-// a memory of failed launches, idle time-outs of their own and pools of nodes that hold so many.
+// drawMarked makes a small cluster whose groups have, each in part, what operators and the loop know of them: prices,
+// priorities, a memory of failed launches, idle time-outs of their own and pools of nodes that hold so many.
 func drawMarked(t *rapid.T) Snapshot {
 	s := plannertest.DrawSnapshot(t)
 	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }

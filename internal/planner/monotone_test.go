@@ -58,8 +58,8 @@ func weightLeft(s Snapshot, plan Plan) (sum float64) {
 	return sum
 }
 
-// TestMoreCapacityNeverServesLessOfSeveralShapes weighs requests: a large one may be served in the place of small ones. Replicas
-// of several hosts under a common bound are left out (docs/design/0002-the-planner.md, Limits).
+// TestMoreCapacityNeverServesLessOfSeveralShapes weighs requests: a large one may be served in the place of small ones.
+// Replicas of several hosts under a common bound are left out (docs/design/0002-the-planner.md, Limits).
 func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
@@ -81,8 +81,8 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	})
 }
 
-// TestMoreCapacityNeverServesLess asks for one kind of demand. Of several, what comes first may use what is added: minima
-// before all demand, gangs before requests.
+// TestMoreCapacityNeverServesLess asks for one kind of demand. Of several, what comes first may use what is added:
+// minima before all demand, gangs before requests.
 func TestMoreCapacityNeverServesLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
@@ -109,8 +109,8 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 	})
 }
 
-// TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers: whoever is stopped busy is marked so, because it may leave only
-// by a drain with a deadline; and as long as one that is not busy could go in its place, it stays.
+// TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers: whoever is stopped busy is marked so, because it may
+// leave only by a drain with a deadline; and as long as one that is not busy could go in its place, it stays.
 func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)

@@ -217,8 +217,8 @@ func had(plan Plan) map[string]int64 {
 	return counts
 }
 
-// TestWhoLeavesTakesNothingFromOthers holds where one kind of worker serves all, and nobody wants all or nothing: who goes may make room for such a
-// one, which then goes before others.
+// TestWhoLeavesTakesNothingFromOthers holds where one kind of worker serves all, and nobody wants all or nothing: who
+// goes may make room for such a one, which then goes before others.
 func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)

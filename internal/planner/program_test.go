@@ -6,7 +6,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its work is cut short.
+// TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its
+// work is cut short.
 func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
 	s := plannertest.WideFleet(120)
 	s.Requests = plannertest.RandomShapes(60, 50)

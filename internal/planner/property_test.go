@@ -172,7 +172,8 @@ func unmet(p Plan) (n int64) {
 	return n + int64(len(p.InfeasibleGangRequests)+len(p.InfeasibleRequestResources))
 }
 
-// settles applies plans and fails when one still changes something after five rounds, or follows one that stopped nothing.
+// settles applies plans and fails when one still changes something after five rounds, or follows one that stopped
+// nothing.
 func settles(t *rapid.T, s Snapshot) {
 	plan := Compute(s, Policy{})
 	for round := range 5 {

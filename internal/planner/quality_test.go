@@ -138,8 +138,8 @@ func TestPlansCostLittleMoreThanTheLowerBound(t *testing.T) {
 	judgeMarkets(t, markets(200), most{p50: 1.005, p90: 1.04, total: 1.006})
 }
 
-// TestPlansForGangsCostLittleMoreThanTheLowerBound bounds by what the bundles would cost if each could be placed alone, those of a
-// strictly packed gang as one.
+// TestPlansForGangsCostLittleMoreThanTheLowerBound bounds by what the bundles would cost if each could be placed alone,
+// those of a strictly packed gang as one.
 func TestPlansForGangsCostLittleMoreThanTheLowerBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computing the bounds takes long under the race detector")

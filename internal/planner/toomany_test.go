@@ -60,7 +60,8 @@ func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, however many that are older come to have its priority; a higher one goes before it.
+// TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, however many that are older come to have its priority; a higher one
+// goes before it.
 func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	satisfied := gpuOwned("z-satisfied", 1, search.MaxOwnedShapes/2)
@@ -78,8 +79,8 @@ func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 	}
 }
 
-// TestOneOwnersExcessIsItsOwn: an owner that asks for far too much, with a higher priority and earlier, takes neither the
-// number of requests nor the shapes from owners within their share. It uses what they leave.
+// TestOneOwnersExcessIsItsOwn: an owner that asks for far too much, with a higher priority and earlier, takes neither
+// the number of requests nor the shapes from owners within their share. It uses what they leave.
 func TestOneOwnersExcessIsItsOwn(t *testing.T) {
 	late := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for name, flood := range map[string]struct{ requests, shapes, kept int }{

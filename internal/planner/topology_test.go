@@ -111,7 +111,8 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 	}
 }
 
-// A label may have a value for each node. Those without room are not tried, so they do not use up what bounds the search.
+// A label may have a value for each node. Those without room are not tried, so they do not use up what bounds the
+// search.
 func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	var nodes []string
 	for i := range 3 * 64 {

@@ -33,7 +33,11 @@ type rater struct {
 // New rates the groups of a fleet for all items of the demand.
 func New(r *fleet.Fleet, gpuForCPU bool, items iter.Seq[*vector.Item]) Model {
 	p := rater{r, gpuForCPU}
-	y := Model{Substitutes: p.newSubstitutes(items), Tier: make([]int, len(p.Groups)), hosts: make([]int64, len(p.Groups))}
+	y := Model{
+		Substitutes: p.newSubstitutes(items),
+		Tier:        make([]int, len(p.Groups)),
+		hosts:       make([]int64, len(p.Groups)),
+	}
 	y.PerReplica = p.costs(&y.Substitutes)
 	preferences := make([]fleet.Preference, len(p.Groups))
 	for i := range p.Groups {

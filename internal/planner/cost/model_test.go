@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// TestWorthIsSpokenOfInOneCurrency lets a plan weigh work of a part with prices against work of a part without: a core costs what it
-// costs where it is known.
+// TestWorthIsSpokenOfInOneCurrency lets a plan weigh work of a part with prices against work of a part without: a core
+// costs what it costs where it is known.
 func TestWorthIsSpokenOfInOneCurrency(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 6, "GPU": 1}, "price": 2, "maxReplicas": 9}, {"name": "cpu", "resources": {"CPU": 30}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)

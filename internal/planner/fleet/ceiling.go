@@ -154,7 +154,8 @@ func (r *Fleet) RoomBesideCards(i, k int, given []int64) int64 {
 	}
 	taken, pool := r.Occupied(given), &r.Groups[i].Pools[k]
 	for n, share := range pool.Shares {
-		if u := r.Ceilings.Uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is the group's own pod limit
+		// the first use is the group's own pod limit
+		if u := r.Ceilings.Uses[i][k][1+n]; share.Resource != pool.Resource {
 			room = min(room, r.Ceilings.fits(taken, poolUse{u}))
 		}
 	}

@@ -175,7 +175,10 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 		}
 	}
 	slices.SortStableFunc(r.Nodes, func(a, b Node) int {
-		return cmp.Or(vector.CompareBool(b.GroupIndex == HeadGroup, a.GroupIndex == HeadGroup), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(
+			vector.CompareBool(b.GroupIndex == HeadGroup, a.GroupIndex == HeadGroup),
+			cmp.Compare(a.Pod, b.Pod),
+		)
 	})
 	slices.SortFunc(r.Findings, func(a, b raydemand.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
@@ -275,8 +278,12 @@ func (r *Fleet) free(n *model.Node, total vector.Vector) vector.Vector {
 // work.
 func (r *Fleet) unreported(n *model.Node, total vector.Vector) vector.Vector {
 	r.Findings = append(r.Findings, raydemand.Finding{
-		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
-		Why: "the node reports no resources, so it counts with its group's: all free if it is idle, none if it has work",
+		Code:     model.FindingUnreported,
+		Severity: raydemand.Warning,
+		Object:   "node " + n.Pod,
+		Field:    "total",
+		Why: "the node reports no resources, so it counts with its group's: " +
+			"all free if it is idle, none if it has work",
 		Fix: "set total and available as Ray reports them",
 	})
 	if n.State == model.Running {
@@ -288,8 +295,16 @@ func (r *Fleet) unreported(n *model.Node, total vector.Vector) vector.Vector {
 func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
 	free, all := phrase.Pair(name, available, total)
 	r.Findings = append(r.Findings, raydemand.Finding{
-		Code: model.FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
-		Seen: free, Why: fmt.Sprintf("the node has only %s in total, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
+		Code:     model.FindingOverstated,
+		Severity: raydemand.Warning,
+		Object:   "node " + n.Pod,
+		Field:    "available." + name,
+		Seen:     free,
+		Why: fmt.Sprintf(
+			"the node has only %s in total, so %s counts as free; Ray's own autoscaler stops planning in this state",
+			all,
+			all,
+		),
 		Fix: "no action needed",
 	})
 }
@@ -305,7 +320,11 @@ func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 			)})
 	}
 	r.Findings = append(r.Findings, raydemand.Finding{
-		Code: model.FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
+		Code:     model.FindingGroupRemoved,
+		Severity: raydemand.Warning,
+		Object:   "pod " + n.Pod,
+		Field:    "group",
+		Seen:     n.Group,
 		Why: "the RayCluster has no worker group of this name, so the plan places no demand on the pod, " +
 			"counts it toward no limit, and does not stop it",
 		Fix: "delete the pod after its work is done, or restore the worker group",

@@ -32,7 +32,11 @@ func AsksAs(a, b *raydemand.Gang) bool {
 		return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
 	}
 	sameSelectors := func(a, b []raydemand.Selector) bool {
-		return slices.EqualFunc(a, b, func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) })
+		return slices.EqualFunc(
+			a,
+			b,
+			func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) },
+		)
 	}
 	return a.Strategy == b.Strategy && a.TopologyLabel == b.TopologyLabel &&
 		sameBundles(a.Bundles, b.Bundles) && sameSelectors(a.BundleSelectors, b.BundleSelectors) &&

@@ -28,8 +28,12 @@ func (g *Group) findBlocked(mode string) {
 	case g.LimitsConflict():
 		g.Blocked = model.Reason{
 			Code: model.CodeInvalidLimits,
-			Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d; the operator stops reconciling the whole cluster, "+
-				"so the plan leaves the group as it is until the limits are corrected", g.Min, g.Max),
+			Message: fmt.Sprintf(
+				"minReplicas %d is above maxReplicas %d; the operator stops reconciling the whole cluster, "+
+					"so the plan leaves the group as it is until the limits are corrected",
+				g.Min,
+				g.Max,
+			),
 		}
 	}
 	g.InFlight = vector.MaxCount

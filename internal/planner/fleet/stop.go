@@ -22,7 +22,10 @@ func (r *Fleet) stopOutdated(checkDisabled bool) {
 		}
 		first := &r.Nodes[u.nodes[at]]
 		r.stopUnit(&u, model.StopOutdated, func(n *Node) string {
-			return cmp.Or(r.outdated(n), fmt.Sprintf("it stops with host %s of its replica: %s", first.Pod, r.outdated(first)))
+			return cmp.Or(
+				r.outdated(n),
+				fmt.Sprintf("it stops with host %s of its replica: %s", first.Pod, r.outdated(first)),
+			)
 		})
 	}
 }
@@ -60,8 +63,13 @@ func (r *Fleet) stopOverMaximum() {
 		if over <= 0 || g.LimitsConflict() {
 			continue
 		}
-		r.stopUnits(units, over, model.StopMaxGroup, fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods),
-			func(u *unit) bool { return u.group == i })
+		r.stopUnits(
+			units,
+			over,
+			model.StopMaxGroup,
+			fmt.Sprintf("group %s has %d, maximum %d", g.Name, g.Live, g.MaxPods),
+			func(u *unit) bool { return u.group == i },
+		)
 	}
 	over := -r.Bound
 	for i := range r.Groups {

@@ -17,8 +17,8 @@ const (
 	CodeNotNeeded     = "not_needed"     // no waiting demand needs another pod of this group
 	CodeAtMax         = "at_max"         // demand is waiting, and the group is at its maximum
 	CodeMaxWorkers    = "max_workers"    // demand is waiting, and all groups together are at their bound
-	CodeConservative  = "conservative"   // demand is waiting, and upscalingMode Conservative allows no more pods on the way
-	CodeInFlight      = "in_flight"      // demand is waiting until pods on their way have joined: an in-flight cap allows no more at once
+	CodeConservative  = "conservative"   // demand is waiting for upscalingMode Conservative to allow more pods
+	CodeInFlight      = "in_flight"      // demand is waiting for an in-flight cap to allow more pods on the way
 	CodeClosed        = "closed"         // the group is closed to launches until somebody corrects its configuration
 	CodeCoolingDown   = "cooling_down"   // the group takes no launches for a while because its last ones failed
 	CodeTooSmall      = "too_small"      // its pods are too small for the waiting demand
@@ -26,10 +26,10 @@ const (
 	CodeNotChosen     = "not_chosen"     // it could serve the demand, but another group was chosen
 	CodeInvalidLimits = "invalid_limits" // minReplicas is above maxReplicas
 	CodeOnTheWay      = "on_the_way"     // requested pods have not joined Ray yet
-	CodeNotInFull     = "not_in_full"    // a gang or a call of request_resources cannot be served in full, so nothing is launched for it
+	CodeNotInFull     = "not_in_full"    // a gang or call of request_resources cannot be served in full
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
-	CodeHeldOver      = "held_over"      // idle workers serve a request and stay until their replacements in the plan have joined Ray
+	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 )
 
 // Codes of the reasons why a group's GPUs do not meet a requirement.

@@ -83,8 +83,8 @@ func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p Resu
 	}
 }
 
-// cheapest answers by trying every filling of every bin, one after the other: the most that can be served, and the least
-// that this costs.
+// cheapest answers by trying every filling of every bin, one after the other: the most that can be served, and the
+// least that this costs.
 type cheapest struct {
 	*covering
 	unserved int64
@@ -181,8 +181,8 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 	})
 }
 
-// TestTheWorkOnOneProgramIsBounded has as many shapes and kinds of nodes as one program may have. What is under way when the budget is
-// used up is finished.
+// TestTheWorkOnOneProgramIsBounded has as many shapes and kinds of nodes as one program may have. What is under way
+// when the budget is used up is finished.
 func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 	const items, kinds, resources = 60, 120, 3
 	random := rand.New(rand.NewPCG(1, 2))

@@ -95,10 +95,11 @@ func (pat *pattern) times(b *Batch, limit int64) int64 {
 // score rates a pattern; better compares its fields in this order. rank, sparing, kinds, least and mean are Ray's score
 // (ray scheduler.py, _compute_score) with comparable units for different resources.
 type score struct {
-	rank    int     // preference of the first bundle's matching selector; a larger rank is earlier in the list
-	most    float64 // served per pod, if the number of pods is limited
-	whole   float64 // the same for the whole replica: of two equals the larger one first, because later there may be no room for it
-	sparing bool    // no accelerator stays idle next to work that needs none
+	rank int     // preference of the first bundle's matching selector; a larger rank is earlier in the list
+	most float64 // served per pod, if the number of pods is limited
+	// the same for the whole replica: of two equals the larger one first, because later there may be no room for it
+	whole   float64
+	sparing bool // no accelerator stays idle next to work that needs none
 	// The group's preference comes before the cost of its nodes.
 	preference fleet.Preference
 	thrift     float64 // served per cost

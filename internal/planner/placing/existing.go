@@ -81,10 +81,9 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 		}
 		if admits, useful := AdmittedBy(w, class); useful {
 			classes = append(classes, []int{i})
-			bins = append(
-				bins,
-				packing.Bin{Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits},
-			)
+			bins = append(bins, packing.Bin{
+				Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits,
+			})
 		}
 		if len(bins) > maxFitBins {
 			break

@@ -115,7 +115,8 @@ func (p *Placer) Place(l *Ledger, b *Batch) {
 
 // retryable reports whether a batch that does not fit item by item is worth a second try.
 func (p *Placer) retryable(l *Ledger, b *Batch) bool {
-	return len(l.Classes) > 0 && len(l.Classes) <= MaxProgramBins && b.turn == 0 && p.Steps <= MaxPlanSteps && b.joinable()
+	return len(l.Classes) > 0 && len(l.Classes) <= MaxProgramBins && b.turn == 0 && p.Steps <= MaxPlanSteps &&
+		b.joinable()
 }
 
 // UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). It tries
@@ -131,7 +132,9 @@ func (l *Ledger) UseExisting(b *Batch) {
 				continue
 			}
 			if ride {
-				l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated && class.stays() })
+				l.useClasses(b, i, choice, func(class *NodeClass) bool {
+					return !class.Shape.Accelerated && class.stays()
+				})
 				l.useClasses(b, i, choice, func(class *NodeClass) bool {
 					return class.Shape.Accelerated && (class.Phase == fleet.Running || class.Touched)
 				})

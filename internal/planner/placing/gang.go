@@ -105,7 +105,8 @@ func (p *Placer) Domains(l *Ledger, g *fleet.Gang) []fleet.Domain {
 	t := p.Topology(g.TopologyLabel)
 	holds := make([]bool, t.Values)
 	for i := range l.Classes {
-		if value := t.Of[l.Classes[i].Shape.Labels]; value >= 0 && g.Held && slices.Contains(l.Classes[i].placed, g.Number) {
+		class := &l.Classes[i]
+		if value := t.Of[class.Shape.Labels]; value >= 0 && g.Held && slices.Contains(class.placed, g.Number) {
 			holds[value] = true
 		}
 	}
@@ -124,7 +125,8 @@ func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Do
 	need := make(vector.Vector, len(p.Names))
 	for _, it := range o.Items {
 		for _, t := range it.Need {
-			need[t.Resource] += min(vector.TimesAmount(t.Amount, it.Request.Count), raydemand.MaxAmount-need[t.Resource])
+			all := vector.TimesAmount(t.Amount, it.Request.Count)
+			need[t.Resource] += min(all, raydemand.MaxAmount-need[t.Resource])
 		}
 	}
 	t := all[0].Topology

@@ -84,8 +84,10 @@ func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int,
 		g := &p.Groups[i]
 		if replicas := min(l.Room[i], l.Spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.Costs.PerReplica[i], Hosts: g.Hosts, Limit: replicas,
-				Accelerators: int64(p.Accelerators(g.Shape.Total)) * g.Hosts})
+			bins = append(bins, packing.Bin{
+				Free: g.Shape.Total, Cost: p.Costs.PerReplica[i], Hosts: g.Hosts, Limit: replicas,
+				Accelerators: int64(p.Accelerators(g.Shape.Total)) * g.Hosts,
+			})
 		}
 	}
 	for i := range bins {

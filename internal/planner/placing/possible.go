@@ -35,7 +35,8 @@ func (p *Placer) HasPlaces(l *Ledger, g *fleet.Gang, o fleet.Option, most []floa
 			return false
 		}
 		for _, t := range it.Need {
-			if asked[t.Resource] += t.Amount.Float() * float64(it.Request.Count); asked[t.Resource] > most[t.Resource]*(1+1e-9) {
+			asked[t.Resource] += t.Amount.Float() * float64(it.Request.Count)
+			if asked[t.Resource] > most[t.Resource]*(1+1e-9) {
 				return false
 			}
 		}

@@ -25,7 +25,10 @@ func Fleet() model.Snapshot {
 	var s model.Snapshot
 	for i := range int64(20) {
 		s.Groups = append(s.Groups, model.Group{
-			Name: fmt.Sprintf("group-%02d", i), Resources: Bundle(4*(i+1), i%2*(i/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
+			Name:       fmt.Sprintf("group-%02d", i),
+			Resources:  Bundle(4*(i+1), i%2*(i/4+1), 16*(i+1)),
+			Max:        1000,
+			NumOfHosts: 1,
 		})
 	}
 	return s

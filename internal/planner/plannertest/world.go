@@ -101,8 +101,12 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 // it.
 func DrawSnapshot(t *rapid.T) model.Snapshot {
 	timeout := 60.0
-	s := model.Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
-		UpscalingMode: rapid.SampledFrom([]string{"", "", "Default", "Aggressive", "Conservative"}).Draw(t, "upscalingMode")}
+	s := model.Snapshot{
+		IdleTimeoutSeconds:        &timeout,
+		LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
+		UpscalingMode: rapid.SampledFrom([]string{"", "", "Default", "Aggressive", "Conservative"}).
+			Draw(t, "upscalingMode"),
+	}
 	if rapid.Bool().Draw(t, "bounded") {
 		bound := rapid.IntRange(0, 12).Draw(t, "maxWorkers")
 		s.MaxWorkers = &bound
@@ -159,8 +163,15 @@ func drawExpected(t *rapid.T, s *model.Snapshot) {
 		replicas = max(g.Min, min(replicas+rapid.IntRange(0, 2).Draw(t, "asked"), g.Max))
 		g.Replicas = &replicas
 		for at := there; at < replicas*g.NumOfHosts && g.Closed == ""; at++ {
-			n := model.Node{Pod: fmt.Sprintf("%s-expected-%d", g.Name, at), Group: g.Name, State: model.Pending, Expected: true,
-				Total: g.Resources, Available: g.Resources, Labels: g.Labels}
+			n := model.Node{
+				Pod:       fmt.Sprintf("%s-expected-%d", g.Name, at),
+				Group:     g.Name,
+				State:     model.Pending,
+				Expected:  true,
+				Total:     g.Resources,
+				Available: g.Resources,
+				Labels:    g.Labels,
+			}
 			if g.NumOfHosts > 1 {
 				n.Replica = fmt.Sprintf("%s-expected-replica-%d", g.Name, at/g.NumOfHosts)
 			}

@@ -53,7 +53,11 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 			return text
 		}
 		if w.Sliced && w.MemoryShare(b.Slice) > w.MemoryShare(a.Slice) {
-			return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
+			return fmt.Sprintf(
+				"it wastes less GPU memory, %s instead of %s",
+				a.Slice.Name(),
+				b.Slice.NameOr("GPUs of unknown memory"),
+			)
 		}
 		if offersAs(a, b) {
 			return "both offer the same, and its name sorts first"
@@ -176,8 +180,11 @@ func (w *Writer) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (mo
 	}
 	if owner.Gang.Held {
 		return model.Reason{
-			Code:    model.CodeLabels,
-			Message: fmt.Sprintf("the gang's other bundles are on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label)),
+			Code: model.CodeLabels,
+			Message: fmt.Sprintf(
+				"the gang's other bundles are on %s",
+				w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label),
+			),
 		}, true
 	}
 	return w.tooSmallDomain(owner, i, own)

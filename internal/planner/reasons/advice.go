@@ -111,7 +111,8 @@ func (w *Writer) overDeclared(i int, it *vector.Item) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"group %s declares %s GPUs for %d × %s: set num-gpus to %d, so that each GPU is a whole device, which is enough",
+		"group %s declares %s GPUs for %d × %s: "+
+			"set num-gpus to %d, so that each GPU is a whole device, which is enough",
 		g.Name,
 		gpus,
 		devices,
@@ -187,8 +188,14 @@ func (r recut) text(instances int64) string {
 		return ""
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
-		return fmt.Sprintf("%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
-			r.where(), to.Name, phrase.Cards(vector.RoundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
+		return fmt.Sprintf(
+			"%s cannot change its MIG profile: add a pool with profile %s; %s of %s would serve %d",
+			r.where(),
+			to.Name,
+			phrase.Cards(vector.RoundUp(instances, int64(to.Max))/int64(to.Max)),
+			product.Name,
+			instances,
+		)
 	}
 	idle := r.cards.Count
 	if r.cards.Busy != nil {
@@ -201,8 +208,17 @@ func (r recut) text(instances int64) string {
 	}
 	cards := min(vector.RoundUp(instances, gain)/gain, idle)
 	each := phrase.OneOrMany(cards, "", " each")
-	return fmt.Sprintf("cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s", phrase.Cards(cards),
-		r.where(), r.now(cards), to.Max, to.Name, each, min(instances, cards*gain), r.inUse())
+	return fmt.Sprintf(
+		"cut %s of %s (%s) into %d × %s%s to serve %d, in a group that asks for them; %s",
+		phrase.Cards(cards),
+		r.where(),
+		r.now(cards),
+		to.Max,
+		to.Name,
+		each,
+		min(instances, cards*gain),
+		r.inUse(),
+	)
 }
 
 // enoughNow returns how many instances of one card meet the requirement with the current layout.

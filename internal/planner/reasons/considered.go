@@ -193,25 +193,19 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 	}
 	var could, cannot []verdict
 	for i := range w.Groups {
-		if !vector.SuitsAny(items, w.Groups[i].Shape) {
-			reason, _ := w.mismatch(items[0], w.Groups[i].Shape, w.Groups[i].Labels)
-			cannot = append(cannot, verdict{reason, i, w.Misses(items[0], w.Groups[i].Shape)})
+		g := &w.Groups[i]
+		switch {
+		case !vector.SuitsAny(items, g.Shape):
+			reason, _ := w.mismatch(items[0], g.Shape, g.Labels)
+			cannot = append(cannot, verdict{reason, i, w.Misses(items[0], g.Shape)})
 			continue
-		}
-		if !w.Groups[i].Carries(topology) {
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it lacks the gang's topology label " + topology}, i, 1})
+		case !g.Carries(topology):
+			message := "it lacks the gang's topology label " + topology
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1})
 			continue
-		}
-		if len(open) > 0 &&
-			!slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(w.Groups[i].Shape.Labels) }) {
-			cannot = append(
-				cannot,
-				verdict{
-					model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.Groups[i].Labels[topology]},
-					i,
-					1,
-				},
-			)
+		case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):
+			message := "label " + topology + " is " + g.Labels[topology]
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1})
 			continue
 		}
 		limit, ok := w.limit(i, given)

@@ -17,9 +17,14 @@ func (w *Writer) LimitFindings() []raydemand.Finding {
 	for i := range w.Groups {
 		if g := &w.Groups[i]; g.Blocked.Code == model.CodeInvalidLimits {
 			all = append(all, raydemand.Finding{
-				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
+				Code:     model.FindingMinAboveMax,
+				Severity: raydemand.Error,
+				Object:   "group " + g.Name,
+				Field:    "minReplicas",
+				Seen:     strconv.Itoa(g.Min),
 				Why: fmt.Sprintf(
-					"above maxReplicas %d; the operator stops reconciling the whole cluster, so the plan leaves the group as it is",
+					"above maxReplicas %d; the operator stops reconciling the whole cluster, "+
+						"so the plan leaves the group as it is",
 					g.Max,
 				),
 				Fix: "lower minReplicas or raise maxReplicas",
@@ -45,7 +50,10 @@ func (w *Writer) UnpricedFindings() []raydemand.Finding {
 		}
 		if len(names) > 0 {
 			all = append(all, raydemand.Finding{
-				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.Groups[i].Name, Field: "price",
+				Code:     model.FindingUnpriced,
+				Severity: raydemand.Info,
+				Object:   "group " + w.Groups[i].Name,
+				Field:    "price",
 				Why: fmt.Sprintf(
 					"%s could serve the same work and %s a price; because this group has none, "+
 						"the plan compares all of them by accelerators, CPUs and memory",
@@ -68,7 +76,8 @@ func (w *Writer) ShareFindings() []raydemand.Finding {
 		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
 		Why: fmt.Sprintf(
 			"a plan takes at most %d requests of owners with at most %d shapes in total; owners share both fairly, "+
-				"and each owner's requests count by priority, satisfied ones first, then by age; %d requests do not count",
+				"and each owner's requests count by priority, satisfied ones first, then by age; "+
+				"%d requests do not count",
 			search.MaxOwned,
 			search.MaxOwnedShapes,
 			len(w.Beyond),

@@ -31,8 +31,13 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 		}
 		return model.Reason{
 			Code: code,
-			Message: fmt.Sprintf("%s allows group %s %s on the way at once%s", setting, g.Name, phrase.Pods(w.MostInFlight(g)),
-				onTheWayNow("has", own, given[i], w.MostInFlight(g))),
+			Message: fmt.Sprintf(
+				"%s allows group %s %s on the way at once%s",
+				setting,
+				g.Name,
+				phrase.Pods(w.MostInFlight(g)),
+				onTheWayNow("has", own, given[i], w.MostInFlight(g)),
+			),
 		}, true
 	case all+g.Hosts > placing.OrUnbounded(most):
 		return model.Reason{

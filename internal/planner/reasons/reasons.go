@@ -66,8 +66,13 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 	g := &w.Groups[i]
 	if given[i] > 0 {
 		return model.Reason{
-			Code:    model.CodeLaunch,
-			Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i)),
+			Code: model.CodeLaunch,
+			Message: fmt.Sprintf(
+				"launching %s %s%s",
+				phrase.Pods(given[i]),
+				w.purposes(i, given[i], out),
+				w.following(i),
+			),
 		}
 	}
 	if g.Blocked.Code != "" {
@@ -85,7 +90,10 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 	if limit, ok := w.limit(i, given); ok {
 		return limit
 	}
-	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("waiting demand "+NotInFull, w.shortOf(i, given, out))}
+	return model.Reason{
+		Code:    model.CodeNotInFull,
+		Message: phrase.Join("waiting demand "+NotInFull, w.shortOf(i, given, out)),
+	}
 }
 
 // shortOf names the limit of a group that is too low for a gang or a call of request_resources that is not served in
@@ -223,7 +231,10 @@ func (w *Writer) stopReason(i int) (model.Reason, bool) {
 	if stopped == 0 {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeStop, Message: fmt.Sprintf("stopping %s: %s", phrase.Pods(stopped), first)}, true
+	return model.Reason{
+		Code:    model.CodeStop,
+		Message: fmt.Sprintf("stopping %s: %s", phrase.Pods(stopped), first),
+	}, true
 }
 
 // idleReason describes the idle worker that stays and is closest to being stopped.

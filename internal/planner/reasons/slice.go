@@ -42,8 +42,12 @@ func missedBy(n vector.SliceRequirement, s *model.Slice) (model.Reason, bool) {
 	}
 	if s.ComputeFraction == nil {
 		return model.Reason{
-			Code:    model.CodeSliceUnknown,
-			Message: fmt.Sprintf("the compute of its %s is unknown, needs %s of a card", s.Name(), phrase.Fraction(n.Compute)),
+			Code: model.CodeSliceUnknown,
+			Message: fmt.Sprintf(
+				"the compute of its %s is unknown, needs %s of a card",
+				s.Name(),
+				phrase.Fraction(n.Compute),
+			),
 		}, true
 	}
 	has, needs := phrase.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
@@ -111,10 +115,17 @@ func (w *Writer) SliceFindings() []raydemand.Finding {
 	if groups == 0 {
 		return nil
 	}
-	return []raydemand.Finding{{
-		Code: model.FindingSlicesUnknown, Severity: raydemand.Warning, Object: "snapshot", Field: "groups", Seen: fmt.Sprintf("%d with GPUs", groups),
-		Why: "the GPUs of no group are known, so demand with requirements for GPU memory, compute or isolation is not served; " +
-			"other demand is planned by the resources that groups declare",
-		Fix: "allow the controller to read nodes; in a snapshot file, add kubeNodes beside rayCluster, or slice to each group",
-	}}
+	return []raydemand.Finding{
+		{
+			Code:     model.FindingSlicesUnknown,
+			Severity: raydemand.Warning,
+			Object:   "snapshot",
+			Field:    "groups",
+			Seen:     fmt.Sprintf("%d with GPUs", groups),
+			Why: "the GPUs of no group are known, so demand with requirements for GPU memory, compute or isolation " +
+				"is not served; other demand is planned by the resources that groups declare",
+			Fix: "allow the controller to read nodes; " +
+				"in a snapshot file, add kubeNodes beside rayCluster, or slice to each group",
+		},
+	}
 }

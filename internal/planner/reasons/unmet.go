@@ -43,7 +43,8 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 		able = true
 		closed = closed && g.Blocked.Code == model.CodeClosed
 		cooling = cooling ||
-			g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts
+			g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods &&
+				w.Spare(given) >= g.Hosts
 	}
 	reasons := phrase.List(w.Considered(items, given, topology))
 	switch {

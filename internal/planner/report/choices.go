@@ -94,7 +94,10 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			}
 			details = append(
 				details,
-				model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: text}},
+				model.Detail{
+					About:  strings.TrimSpace("gang " + g.ID),
+					Reason: model.Reason{Code: summary.Worst(), Message: text},
+				},
 			)
 		}
 	}
@@ -102,8 +105,11 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 		details = append(
 			details,
 			model.Detail{
-				About:  "gangs",
-				Reason: model.Reason{Code: model.DispositionWaiting, Message: fmt.Sprintf("%d more ask for this", more)},
+				About: "gangs",
+				Reason: model.Reason{
+					Code:    model.DispositionWaiting,
+					Message: fmt.Sprintf("%d more ask for this", more),
+				},
 			},
 		)
 	}

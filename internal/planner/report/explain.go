@@ -112,8 +112,11 @@ func (r *Reporter) groupDetails(i int, it *vector.Item, given []int64, out *sear
 		}
 	}
 	if there > 0 {
-		details = append(details, model.Detail{About: "pods of group " + g.Name, Reason: model.Reason{Code: model.PodRoom,
-			Message: fmt.Sprintf("%d of %d joined pods have room for one now", room, there)}})
+		details = append(
+			details,
+			model.Detail{About: "pods of group " + g.Name, Reason: model.Reason{Code: model.PodRoom,
+				Message: fmt.Sprintf("%d of %d joined pods have room for one now", room, there)}},
+		)
 	}
 	return details
 }
@@ -133,8 +136,14 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 	}
 	if own > 0 {
 		return model.Reason{
-			Code:    model.CodeLaunch,
-			Message: fmt.Sprintf("launching %s, which %s %d%s", phrase.Pods(given[i]), phrase.OneOrMany(given[i], "serves", "serve"), own, r.ByChoice(it, i)),
+			Code: model.CodeLaunch,
+			Message: fmt.Sprintf(
+				"launching %s, which %s %d%s",
+				phrase.Pods(given[i]),
+				phrase.OneOrMany(given[i], "serves", "serve"),
+				own,
+				r.ByChoice(it, i),
+			),
 		}
 	}
 	if reason, ok := r.Obstacle(i, it, given); ok {

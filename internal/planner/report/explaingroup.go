@@ -27,8 +27,12 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 		{
 			About: "size",
 			Reason: model.Reason{
-				Code:    row.Reasons[0].Code,
-				Message: fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: g.Resources})),
+				Code: row.Reasons[0].Code,
+				Message: fmt.Sprintf(
+					"%s, each %s",
+					row.Size(),
+					phrase.Describe(raydemand.Request{Bundle: g.Resources}),
+				),
 			},
 		}}}
 	for _, reason := range row.Reasons[1:] {
@@ -93,7 +97,8 @@ func (r *Reporter) podStates(i int) []model.Detail {
 		code  string
 		does  string
 	}{
-		{busy, model.PodBusy, "with work"}, {idle, model.PodIdle, "idle"}, {g.Live - g.Joined + g.Missing, model.PodPending, "on their way"},
+		{busy, model.PodBusy, "with work"}, {idle, model.PodIdle, "idle"},
+		{g.Live - g.Joined + g.Missing, model.PodPending, "on their way"},
 		{g.Leaving, model.PodLeaving, "leaving"}, {g.TimedOut, model.PodGivenUp, "given up"},
 	} {
 		if state.count > 0 {
@@ -126,8 +131,9 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	switch n := &s.Nodes[at]; n.State {
 	case model.Leaving:
 		e.Reason = model.Reason{
-			Code:    model.PodLeaving,
-			Message: "it is draining or being deleted; it serves nothing, but counts toward its group's limits until it is gone",
+			Code: model.PodLeaving,
+			Message: "it is draining or being deleted; it serves nothing, " +
+				"but counts toward its group's limits until it is gone",
 		}
 	case model.AllocationTimeout:
 		e.Reason = model.Reason{
@@ -138,7 +144,8 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 		e.Reason = model.Reason{
 			Code: model.PodRemoved,
 			Message: fmt.Sprintf(
-				"the snapshot has no worker group %q, so the plan ignores the pod: it places no demand on it and does not stop it",
+				"the snapshot has no worker group %q, so the plan ignores the pod: "+
+					"it places no demand on it and does not stop it",
 				n.Group,
 			),
 		}
@@ -150,11 +157,17 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 	n := &r.Nodes[at]
 	switch {
 	case n.Stop != "" && n.State == model.Running:
-		return model.Reason{Code: n.Stop, Message: n.StopMessage + model.Termination{Reason: n.Stop, Busy: true}.Parting()}
+		return model.Reason{
+			Code:    n.Stop,
+			Message: n.StopMessage + model.Termination{Reason: n.Stop, Busy: true}.Parting(),
+		}
 	case n.Stop != "":
 		return model.Reason{Code: n.Stop, Message: n.StopMessage}
 	case n.GroupIndex == fleet.HeadGroup:
-		return model.Reason{Code: model.PodHead, Message: "it is the head: it serves demand and is never launched or stopped"}
+		return model.Reason{
+			Code:    model.PodHead,
+			Message: "it is the head: it serves demand and is never launched or stopped",
+		}
 	case n.State == model.Pending:
 		text := "it has not joined Ray yet"
 		if !n.Since.IsZero() && n.Since.Before(r.TakenAt) {
@@ -172,7 +185,10 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 			Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out)),
 		}
 	case slices.Equal(n.Free, n.Shape.Total): // either it has just joined, or its work requires no resources
-		return model.Reason{Code: model.PodBusy, Message: "all of its resources are free, but Ray does not report it as idle"}
+		return model.Reason{
+			Code:    model.PodBusy,
+			Message: "all of its resources are free, but Ray does not report it as idle",
+		}
 	}
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
@@ -193,12 +209,21 @@ func (r *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 		details = append(
 			details,
 			model.Detail{
-				About:  "demand",
-				Reason: model.Reason{Code: model.DispositionServed, Message: "REST requests are placed here until then"},
+				About: "demand",
+				Reason: model.Reason{
+					Code:    model.DispositionServed,
+					Message: "REST requests are placed here until then",
+				},
 			},
 		)
 	} else if out.Used[at] {
-		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.DispositionServed, Message: "some waiting demand is placed here"}})
+		details = append(
+			details,
+			model.Detail{
+				About:  "demand",
+				Reason: model.Reason{Code: model.DispositionServed, Message: "some waiting demand is placed here"},
+			},
+		)
 	}
 	return details
 }

@@ -30,7 +30,9 @@ func Explain(
 
 func (a asker) answer(s model.Snapshot, q model.Question) (model.Explanation, error) {
 	asked := 0
-	for _, set := range []bool{q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != ""} {
+	for _, set := range []bool{
+		q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != "",
+	} {
 		if set {
 			asked++
 		}
@@ -151,7 +153,10 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 	items := r.Items(owned.Requests)
 	for i, it := range items {
 		for _, c := range r.Claims {
-			if at := slices.IndexFunc(c.Items, func(planned *vector.Item) bool { return planned.Key == it.Key }); at >= 0 {
+			if at := slices.IndexFunc(
+				c.Items,
+				func(planned *vector.Item) bool { return planned.Key == it.Key },
+			); at >= 0 {
 				items[i] = c.Items[at] // the plan serves it together with equal bundles of others
 			}
 		}

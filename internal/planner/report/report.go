@@ -23,9 +23,19 @@ func New(p *search.Search) *Reporter { return &Reporter{reasons.New(p)} }
 // Report returns the plan, sorted: groups by name, terminations by pod, unmet demand in the order of planning.
 func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 	plan := model.Plan{
-		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
-		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
-		Findings: slices.Concat(r.Findings, r.UnpricedFindings(), r.LimitFindings(), r.SliceFindings(), r.ShareFindings()),
+		Launch:                     map[string]int{},
+		Terminate:                  []model.Termination{},
+		Groups:                     []model.GroupPlan{},
+		InfeasibleRequests:         []model.UnmetRequest{},
+		InfeasibleGangRequests:     []model.UnmetGang{},
+		InfeasibleRequestResources: []model.UnmetRequest{},
+		Findings: slices.Concat(
+			r.Findings,
+			r.UnpricedFindings(),
+			r.LimitFindings(),
+			r.SliceFindings(),
+			r.ShareFindings(),
+		),
 	}
 	for i := range r.Groups {
 		if given[i] > 0 {

@@ -122,7 +122,10 @@ func (a *attribution) unmetState(
 	}
 	items := a.Items(rest)
 	// Report the impossible bundles first: waiting does not help them.
-	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.Possible(x), a.Possible(y)) })
+	slices.SortStableFunc(
+		items,
+		func(x, y *vector.Item) int { return vector.CompareBool(a.Possible(x), a.Possible(y)) },
+	)
 	reason := a.UnmetReason(items, given, "")
 	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", asked, reason.Message)
@@ -241,8 +244,10 @@ func (r *Reporter) beyondPlans() []model.RequestPlan {
 			State:    raydemand.RequestCapped,
 			Reason: model.Reason{Code: raydemand.CodeTooMany,
 				Message: fmt.Sprintf(
-					"a plan takes at most %d requests of owners with at most %d shapes in total, shared fairly among owners; "+
-						"this request, with %s, comes after those of its owner that have a higher priority, are satisfied, or are older",
+					"a plan takes at most %d requests of owners with at most %d shapes in total, "+
+						"shared fairly among owners; "+
+						"this request, with %s, comes after those of its owner that have a higher priority, "+
+						"are satisfied, or are older",
 					search.MaxOwned,
 					search.MaxOwnedShapes,
 					phrase.Plural(int64(len(of.Requests)), "shape"),

@@ -10,8 +10,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestARequestThatWasNotWeighedSaysSo decides, and then takes back what the requests of the second and the third owner have, as if weighing
-// had been cut short before them. What no group could ever serve is called impossible all the same.
+// TestARequestThatWasNotWeighedSaysSo decides, and then takes back what the requests of the second and the third owner
+// have, as if weighing had been cut short before them. What no group could ever serve is called impossible all the
+// same.
 func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},

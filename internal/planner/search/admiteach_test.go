@@ -53,7 +53,8 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	}
 }
 
-// TestWeighingOneByOneIsCutShort: with the tries spent and the looks bounded, the last ones are not weighed, whatever room is left.
+// TestWeighingOneByOneIsCutShort: with the tries spent and the looks bounded, the last ones are not weighed, whatever
+// room is left.
 func TestWeighingOneByOneIsCutShort(t *testing.T) {
 	s := plannertest.Read(t, threeOwners)
 	for name, test := range map[string]struct {
@@ -84,7 +85,8 @@ const threeOwners = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxRe
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"CPU": 1}, "count": 2}]}]}`
 
-// drawRivals are requests of one kind each, each kind with a group of its own: what one request has depends on those of its kind alone.
+// drawRivals are requests of one kind each, each kind with a group of its own: what one request has depends on those of
+// its kind alone.
 func drawRivals(t *rapid.T) model.Snapshot {
 	var s model.Snapshot
 	for i := range 3 {

@@ -163,7 +163,10 @@ func (p *Search) settledClasses() []placing.NodeClass {
 func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	var all []placing.NodeClass
 	for _, l := range classes {
-		if n := len(all) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase && all[n].Shape.Group == l.Shape.Group &&
+		if n := len(
+			all,
+		) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase &&
+			all[n].Shape.Group == l.Shape.Group &&
 			all[n].Shape.Labels == l.Shape.Labels &&
 			slices.Equal(all[n].Free, l.Free) {
 			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)

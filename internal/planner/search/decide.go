@@ -34,7 +34,9 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p.RestRequests = newRestRequests(r, s)
 	p.OwnedCount, p.OwnedShapes = len(s.OwnedRequests), ShapesOf(s.OwnedRequests)
 	p.settleKinds()
-	for _, call := range []Claim{{Purpose: "request_resources", Items: r.Items(s.Constraint)}, {Purpose: OverREST, Items: p.restItems()}} {
+	for _, call := range []Claim{
+		{Purpose: "request_resources", Items: r.Items(s.Constraint)}, {Purpose: OverREST, Items: p.restItems()},
+	} {
 		if call.Items = r.Coarsen(call.Items); len(call.Items) > 0 {
 			p.RestClaim = len(p.Claims)
 			p.Claims = append(p.Claims, call)

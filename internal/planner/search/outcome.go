@@ -16,11 +16,12 @@ type Outcome struct {
 	Unserved []int64
 	Gangs    []*fleet.Gang // not served
 	Claims   []int         // not served, by number
-	claimed  [][]int64     // unserved bundles of each item of those claims: all, unless the caps allow a part to be launched
-	Used     []bool        // nodes that demand was placed on
-	kept     int           // those of them that would otherwise stop as idle
-	HeldOver []bool        // nodes that stay until demand has moved away; nil if there are none
-	joinable bool          // one program could have chosen some of the launches
+	// unserved bundles of each item of those claims: all, unless the caps allow a part to be launched
+	claimed  [][]int64
+	Used     []bool // nodes that demand was placed on
+	kept     int    // those of them that would otherwise stop as idle
+	HeldOver []bool // nodes that stay until demand has moved away; nil if there are none
+	joinable bool   // one program could have chosen some of the launches
 	// reordered: another order than the first was better.
 	reordered bool
 	Runs      []placing.Run

@@ -83,8 +83,8 @@ var repackings = [...]repacking{
 			return len(best.out.Runs) > 0 || servesAllOf(found.out.Unserved, best.out.Unserved)
 		},
 	},
-	// A gang that found no place can find one if it is packed with the rest. If no more gangs are served, the gangs that
-	// are left change nothing.
+	// A gang that found no place can find one if it is packed with the rest. If no more gangs are served, the gangs
+	// that are left change nothing.
 	{
 		applies: func(best *contender) bool { return len(best.out.Gangs) > 0 },
 		gangs:   func(best *contender) []*fleet.Gang { return best.out.Gangs },

@@ -20,7 +20,10 @@ func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 	for gangs := p.Gangs; len(gangs) > 0; {
 		var front []*fleet.Gang
 		front, gangs = fleet.CutIdentical(gangs)
-		if slices.ContainsFunc(front[0].Options, func(o fleet.Option) bool { return p.HasPlaces(l, front[0], o, most) }) {
+		if slices.ContainsFunc(
+			front[0].Options,
+			func(o fleet.Option) bool { return p.HasPlaces(l, front[0], o, most) },
+		) {
 			all = append(all, front...)
 			continue
 		}

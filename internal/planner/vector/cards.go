@@ -268,7 +268,8 @@ func (k *cards) scatter(free, total Vector, refused raydemand.Amount) bool {
 
 // filled is a node with this much in use: as many fractions of one size as make up the amount, the rest whole cards.
 func (k *cards) filled(total Vector, used, size raydemand.Amount) (Vector, bool) {
-	whole := min(used/raydemand.One, size) // after one card for each of its units, a fraction returns to the same remainder
+	// after one card for each of its units, a fraction returns to the same remainder
+	whole := min(used/raydemand.One, size)
 	for w := raydemand.Amount(0); w <= whole; w++ {
 		parts := used - w*raydemand.One
 		if parts%size != 0 {

@@ -10,20 +10,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// answer is what a planner does about a snapshot, in a form that both planners' answers have.
+// answer is what a planner does about a snapshot, in a form that fits both planners.
 type answer struct {
 	// launch counts pods per group.
 	launch map[string]int
-	// stop tells the reason for each pod that shall go.
+	// stop maps each pod to stop to its reason.
 	stop map[string]string
-	// unservedRequests counts, for each of the snapshot's requests, what is not served.
+	// unservedRequests counts the unserved bundles of each request of the snapshot.
 	unservedRequests []int64
-	// unservedGangs tells it for each gang.
+	// unservedGangs marks the unserved gangs.
 	unservedGangs      []bool
 	unservedConstraint bool
 }
 
-// answerOf puts a plan of Heliostat into the common form.
+// answerOf converts a plan of Heliostat.
 func answerOf(s planner.Snapshot, plan planner.Plan) answer {
 	a := answer{
 		launch: plan.Launch, stop: map[string]string{},
@@ -43,12 +43,15 @@ func answerOf(s planner.Snapshot, plan planner.Plan) answer {
 		left[key] -= a.unservedRequests[i]
 	}
 	for i, gang := range s.Gangs {
-		a.unservedGangs[i] = slices.ContainsFunc(plan.InfeasibleGangRequests, func(u planner.UnmetGang) bool { return u.ID == gang.ID })
+		a.unservedGangs[i] = slices.ContainsFunc(
+			plan.InfeasibleGangRequests,
+			func(u planner.UnmetGang) bool { return u.ID == gang.ID },
+		)
 	}
 	return a
 }
 
-// keyOf is equal for requests that differ at most in their counts.
+// keyOf is equal for requests that differ only in their counts.
 func keyOf(r raydemand.Request) string {
 	texts := []string{r.Bundle.String()}
 	for _, selector := range r.Selectors {
@@ -57,7 +60,7 @@ func keyOf(r raydemand.Request) string {
 	return strings.Join(texts, " | ")
 }
 
-// pods counts what is launched.
+// pods counts the launched pods.
 func (a answer) pods() int {
 	total := 0
 	for _, n := range a.launch {
@@ -66,7 +69,7 @@ func (a answer) pods() int {
 	return total
 }
 
-// unserved counts the requests, gangs and constraints left over.
+// unserved counts the unserved requests, gangs and constraints.
 func (a answer) unserved() int64 {
 	var total int64
 	for _, n := range a.unservedRequests {
@@ -83,7 +86,7 @@ func (a answer) unserved() int64 {
 	return total
 }
 
-// price is what the launched pods cost for an hour; groups without a price cost nothing.
+// price is the hourly price of the launched pods; groups without a price cost nothing.
 func (a answer) price(s planner.Snapshot) float64 {
 	total := 0.0
 	for _, g := range s.Groups {
@@ -94,7 +97,7 @@ func (a answer) price(s planner.Snapshot) float64 {
 	return total
 }
 
-// clone makes the snapshot that its JSON form describes: what `autoscaler plan` reads of it.
+// clone returns a copy by way of the JSON form, which is what `autoscaler plan` reads.
 func clone(s planner.Snapshot) (planner.Snapshot, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {

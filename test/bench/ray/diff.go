@@ -24,12 +24,12 @@ type kind struct {
 // tally counts differences.
 type tally struct {
 	snapshots int
-	// undecided counts the plans of which the search did not find in time whether what they serve fits.
+	// undecided counts the plans for which the search did not find in time whether the served demand fits.
 	undecided int
 	counts    map[kind]int
 	// first is the name of the first snapshot of each kind.
 	first map[kind]string
-	// open are the snapshots with a difference that nothing known explains, with what differs.
+	// open lists the snapshots with an unexplained difference, and the difference.
 	open []unexplained
 }
 
@@ -81,12 +81,21 @@ func (t *tally) add(s planner.Snapshot, f finding) {
 
 // write prints the counts, the most frequent first.
 func (t *tally) write(out io.Writer) error {
-	fmt.Fprintf(out, "\nPlans of Ray and Heliostat for %d random snapshots. An exhaustive search finds that what Heliostat says it serves\n"+
-		"fits (not decided: %d). What differs, by cause (docs/design/0003-differences-from-ray.md):\n\n", t.snapshots, t.undecided)
+	fmt.Fprintf(
+		out,
+		"\nPlans of Ray and Heliostat for %d random snapshots. An exhaustive search finds that what Heliostat says it serves\n"+
+			"fits (not decided: %d). What differs, by cause (docs/design/0003-differences-from-ray.md):\n\n",
+		t.snapshots,
+		t.undecided,
+	)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "Heliostat, compared with Ray\tcause\tsnapshots\tthe first")
 	kinds := slices.SortedFunc(maps.Keys(t.counts), func(a, b kind) int {
-		return cmp.Or(cmp.Compare(a.aspect, b.aspect), cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(a.causes, b.causes))
+		return cmp.Or(
+			cmp.Compare(a.aspect, b.aspect),
+			cmp.Compare(t.counts[b], t.counts[a]),
+			cmp.Compare(a.causes, b.causes),
+		)
 	})
 	for _, k := range kinds {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", k.aspect, cmp.Or(k.causes, "–"), t.counts[k], t.first[k])
@@ -94,7 +103,7 @@ func (t *tally) write(out io.Writer) error {
 	return table.Flush()
 }
 
-// err is not nil when a difference has no explanation; the snapshots lie in dir then.
+// err returns an error if a difference has no explanation. The snapshots are then in dir.
 func (t *tally) err(dir string) error {
 	if len(t.open) == 0 {
 		return nil
@@ -104,7 +113,15 @@ func (t *tally) err(dir string) error {
 		if err := writeSnapshots(dir, []planner.Snapshot{each.snapshot}); err != nil {
 			return err
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", filepath.Join(dir, fileName(each.snapshot)), each.finding.aspect, each.finding.detail))
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"%s: %s: %s",
+				filepath.Join(dir, fileName(each.snapshot)),
+				each.finding.aspect,
+				each.finding.detail,
+			),
+		)
 	}
 	return fmt.Errorf("%d differences from Ray have no explanation:\n%s", len(t.open), strings.Join(lines, "\n"))
 }

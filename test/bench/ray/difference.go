@@ -10,11 +10,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// aspect is in what two plans for one snapshot differ.
+// aspect is how two plans for one snapshot differ.
 type aspect string
 
-// With raised, Ray's planner has no plan at all. In the next three Ray's plan is, on the face of it, the better one, in the
-// others Heliostat's.
+// With raised, Ray's planner has no plan at all. In the next three, Ray's plan looks better; in the others,
+// Heliostat's.
 const (
 	raised     aspect = "has a plan, Ray raised"
 	servesLess aspect = "serves less"
@@ -23,14 +23,14 @@ const (
 	servesMore aspect = "serves more"
 	cheaper    aspect = "is cheaper"
 	stopsMore  aspect = "stops more idle ones"
-	// overfull is no difference but a mistake: what the plan says it serves cannot be placed.
+	// overfull is not a difference but a mistake: the demand that the plan serves does not fit.
 	overfull aspect = "serves what does not fit"
 )
 
-// better reports whether the aspect is for Heliostat.
+// better reports whether the aspect is in favor of Heliostat.
 func (a aspect) better() bool { return a == servesMore || a == cheaper || a == stopsMore }
 
-// difference is one aspect in which two plans differ, with what differs.
+// difference is one aspect in which two plans differ, with details.
 type difference struct {
 	aspect aspect
 	detail string
@@ -52,11 +52,17 @@ func differences(s planner.Snapshot, rays, ours answer) []difference {
 	return found
 }
 
-// unservedOnly names the first demand that one planner leaves unserved and the other serves; "" when there is none.
+// unservedOnly names the first demand that one planner leaves unserved and the other serves, or returns "".
 func unservedOnly(s planner.Snapshot, one, other answer) string {
 	for i, request := range s.Requests {
 		if one.unservedRequests[i] > other.unservedRequests[i] {
-			return fmt.Sprintf("%s: leaves %d of %d, the other %d", keyOf(request), one.unservedRequests[i], request.Count, other.unservedRequests[i])
+			return fmt.Sprintf(
+				"%s: leaves %d of %d, the other %d",
+				keyOf(request),
+				one.unservedRequests[i],
+				request.Count,
+				other.unservedRequests[i],
+			)
 		}
 	}
 	for i, gang := range s.Gangs {
@@ -90,7 +96,7 @@ func servable(s planner.Snapshot, a answer) planner.Snapshot {
 	return s
 }
 
-// costs tells what launching costs: a price where all groups have one, else what is held of each resource.
+// costs returns the cost of launches: a price if all groups have one, else the amount of each resource.
 func costs(s planner.Snapshot, a answer) (price float64, held raydemand.Bundle) {
 	priced := !slices.ContainsFunc(s.Groups, func(g planner.Group) bool { return g.Price == nil })
 	if priced {
@@ -105,9 +111,8 @@ func costs(s planner.Snapshot, a answer) (price float64, held raydemand.Bundle) 
 	return 0, held
 }
 
-// isDearer compares what is launched: by price where all groups have one. Where they have none, the other's launches must
-// hold no more of anything and less of something, in as many pods or fewer: amounts of different resources have no
-// common unit.
+// isDearer compares launches by price if all groups have one. Otherwise the other's launches must have no more of any
+// resource and less of one, in as many pods or fewer, because amounts of different resources have no common unit.
 func isDearer(s planner.Snapshot, than, plan answer) bool {
 	thanPrice, thanHeld := costs(s, than)
 	price, held := costs(s, plan)
@@ -117,8 +122,8 @@ func isDearer(s planner.Snapshot, than, plan answer) bool {
 	return held.Fits(thanHeld) && than.pods() <= plan.pods() && (!thanHeld.Fits(held) || than.pods() < plan.pods())
 }
 
-// stopsOthers tells in what the stops differ for the worse: more or other pods over a maximum, or fewer idle ones. One of
-// two pods that are idle as long and joined or not is as good as the other.
+// stopsOthers describes how the stops are worse: more or other pods above a maximum, or fewer idle ones. Two pods that
+// are equally long idle, or both not joined, are equivalent.
 func stopsOthers(s planner.Snapshot, rays, ours answer) string {
 	kinds := map[string]string{}
 	for _, n := range s.Nodes {
@@ -158,7 +163,7 @@ func (a answer) idleStops() int {
 // duel lets both planners plan snapshots.
 type duel struct{ ray *rayPlanner }
 
-// compare lets both planners plan what they are shown and says in what the plans differ.
+// compare lets both planners plan the view and returns how the plans differ.
 func (d duel) compare(v view) ([]difference, error) {
 	rays, _, err := d.ray.plan(v.ray)
 	if errors.Is(err, errRaised) {

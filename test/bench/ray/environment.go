@@ -19,7 +19,8 @@ import (
 //go:embed solver.lock
 var solverPins []byte
 
-// rayPython returns the interpreter of the environment with the pinned Ray, which is made first where it is missing.
+// rayPython returns the interpreter of the environment with the pinned Ray, and creates the environment if it is
+// missing.
 func rayPython(ctx context.Context) (string, error) {
 	built, err := kit.Ensure(ctx, kit.Needs{Ray: []string{kit.DefaultRay}}, os.Stderr)
 	if err != nil {
@@ -28,8 +29,8 @@ func rayPython(ctx context.Context) (string, error) {
 	return filepath.Join(built.RayEnv(kit.DefaultRay), "bin", "python"), nil
 }
 
-// solverPython returns the interpreter of the environment with the solver. It is a copy of Ray's interpreter, for which
-// there are wheels of everything, with packages of its own.
+// solverPython returns the interpreter of the environment with the solver. It is a copy of Ray's interpreter, which all
+// wheels support, with packages of its own.
 func solverPython(ctx context.Context, rayPython string) (string, error) {
 	cache, err := kit.CacheDir()
 	if err != nil {
@@ -56,8 +57,8 @@ func solverPython(ctx context.Context, rayPython string) (string, error) {
 	return python, nil
 }
 
-// installSolver makes the environment anew. The pins are complete, so nothing is resolved; wheels only, because a
-// machine may lack a C compiler.
+// installSolver creates the environment. The pins are complete, so nothing is resolved. It installs only wheels,
+// because a machine may lack a C compiler.
 func installSolver(ctx context.Context, rayPython, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -69,14 +70,27 @@ func installSolver(ctx context.Context, rayPython, dir string) error {
 	if err := os.WriteFile(pins, solverPins, 0o644); err != nil {
 		return err
 	}
-	if err := runQuietly(ctx, filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-cache-dir",
-		"--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:", "--requirement", pins); err != nil {
+	if err := runQuietly(
+		ctx,
+		filepath.Join(dir, "bin", "python"),
+		"-m",
+		"pip",
+		"install",
+		"--quiet",
+		"--no-cache-dir",
+		"--disable-pip-version-check",
+		"--no-input",
+		"--no-deps",
+		"--only-binary=:all:",
+		"--requirement",
+		pins,
+	); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, ".complete"), nil, 0o644)
 }
 
-// runQuietly runs a program and shows what it printed only in the error.
+// runQuietly runs a program and returns its output only in the error.
 func runQuietly(ctx context.Context, program string, args ...string) error {
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)

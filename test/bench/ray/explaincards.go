@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// withoutCards lets both planners add up what Ray gives out by the card: under names that are no accelerator's.
+// withoutCards lets both planners add up what Ray assigns by card, under names that are not accelerators.
 func withoutCards(v *view) bool {
 	changed := false
 	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {
@@ -33,26 +33,38 @@ func withoutCards(v *view) bool {
 		})
 		if s.Head != nil {
 			head := *s.Head
-			head.Resources, head.Total, head.Available = plainNames(head.Resources), plainNames(head.Total), plainNames(head.Available)
+			head.Resources, head.Total, head.Available = plainNames(
+				head.Resources,
+			), plainNames(
+				head.Total,
+			), plainNames(
+				head.Available,
+			)
 			s.Head = &head
 		}
 	}
 	return changed
 }
 
-// asksForParts reports whether some demand asks for a part of a card.
+// asksForParts reports whether some demand asks for a fraction of a card.
 func asksForParts(s planner.Snapshot) bool {
 	parts := func(b raydemand.Bundle) bool {
-		return slices.ContainsFunc(raydemand.UnitInstances(), func(name string) bool { return b[name]%raydemand.One != 0 })
+		return slices.ContainsFunc(
+			raydemand.UnitInstances(),
+			func(name string) bool { return b[name]%raydemand.One != 0 },
+		)
 	}
 	ofRequest := func(r raydemand.Request) bool { return parts(r.Bundle) }
 	return slices.ContainsFunc(s.Requests, ofRequest) || slices.ContainsFunc(s.Constraint, ofRequest) ||
 		slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool {
-			return slices.ContainsFunc(append([][]raydemand.Bundle{g.Bundles}, g.Fallbacks...), func(b []raydemand.Bundle) bool { return slices.ContainsFunc(b, parts) })
+			return slices.ContainsFunc(
+				append([][]raydemand.Bundle{g.Bundles}, g.Fallbacks...),
+				func(b []raydemand.Bundle) bool { return slices.ContainsFunc(b, parts) },
+			)
 		})
 }
 
-// plainNames is a copy in which nothing is given out by the card; nil stays nil.
+// plainNames returns a copy without resources that are assigned by card; nil stays nil.
 func plainNames(b raydemand.Bundle) raydemand.Bundle {
 	b = b.Clone()
 	for _, name := range raydemand.UnitInstances() {

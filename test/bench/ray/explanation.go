@@ -10,25 +10,25 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// view is a snapshot as each planner is shown it.
+// view is a snapshot as each planner sees it.
 type view struct {
 	ray, us planner.Snapshot
-	// launched is what Ray's planner is shown as on its way already, and counts as launched by it.
+	// launched counts pods that Ray's planner sees on their way although they count as launched by it.
 	launched map[string]int
 }
 
-// explanation is a known reason why plans differ. It shows the planners the snapshot without the cause; the difference
-// is explained by it when it is gone then. Each has a section of its name in docs/design/0003-differences-from-ray.md.
+// explanation is a known reason why plans differ. It removes the cause from the snapshot. If the difference is then
+// gone, the cause explains it. Each has a section of its name in docs/design/0003-differences-from-ray.md.
 type explanation struct {
 	name string
-	// without changes what it must of the view, never what lies under the view's slices; it reports false where the
-	// cause is not in the snapshot.
+	// without changes the view, but never the contents of its slices. It reports false if the snapshot does not have
+	// the cause.
 	without func(v *view, d duel) bool
-	// of are the aspects that it can explain; none means all. A view in which nothing can be launched says nothing of prices.
+	// of lists the aspects that it can explain; none means all. A view without launches cannot explain prices.
 	of []aspect
 }
 
-// explanations are tried in this order, Ray's slips first.
+// explanations are tried in this order, Ray's mistakes first.
 var explanations = []explanation{
 	{name: "removed-group", without: plainly(withoutRemovedGroups)},
 	{name: "more-available-than-total", without: plainly(withoutOverstatement)},
@@ -41,7 +41,7 @@ var explanations = []explanation{
 	{name: "gang-fallbacks", without: plainly(withoutFallbacks)},
 	{name: "multi-host-replicas", without: plainly(withoutReplicas)},
 	{name: "group-priority", without: plainly(withoutPriorities)},
-	{name: "launches-in-waves", without: plainly(withoutWaves), of: []aspect{servesLess, stops}},
+	{name: "in-flight-caps", without: plainly(withoutInFlightCaps), of: []aspect{servesLess, stops}},
 	{name: "running-before-coming", without: plainly(withoutComing), of: []aspect{stops}},
 	{name: "unmet-constraint-keeps-nodes", without: withoutUnmetConstraint},
 	{name: "other-of-equal-victims", without: withoutVictims},
@@ -49,7 +49,7 @@ var explanations = []explanation{
 	{name: "most-under-a-limit", without: withoutLimits, of: []aspect{servesLess, stops}},
 }
 
-// plainly adapts what need not ask a planner.
+// plainly adapts explanations that need no planner.
 func plainly(without func(v *view) bool) func(*view, duel) bool {
 	return func(v *view, _ duel) bool { return without(v) }
 }
@@ -69,7 +69,7 @@ func editNodes(s *planner.Snapshot, edit func(n *planner.Node) (keep, changed bo
 	return any
 }
 
-// edit changes copies, and tells whether it changed any.
+// edit changes copies and reports whether it changed any.
 func edit[T any](all *[]T, change func(one *T) (changed bool)) bool {
 	*all = slices.Clone(*all)
 	any := false
@@ -100,8 +100,8 @@ func withoutOverstatement(v *view) bool {
 	})
 }
 
-// withoutImpossibleMinima freezes groups whose minimum is above the maximum, as Heliostat does: the operator stops the
-// cluster for it, so nothing that is launched comes.
+// withoutImpossibleMinima freezes groups whose minimum is above the maximum, as Heliostat does: the operator stops
+// reconciling the cluster, so launches have no effect.
 func withoutImpossibleMinima(v *view) bool {
 	return edit(&v.ray.Groups, func(g *planner.Group) bool {
 		if g.Min <= g.Max {
@@ -118,13 +118,13 @@ func withoutImpossibleMinima(v *view) bool {
 	})
 }
 
-// withoutStopRequested lets pods that were asked to stop be gone for Ray's planner, as they will be.
+// withoutStopRequested removes pods that were asked to stop from the view of Ray's planner, because they will be gone.
 func withoutStopRequested(v *view) bool {
 	return editNodes(&v.ray, func(n *planner.Node) (bool, bool) { return n.IMState != "RAY_STOP_REQUESTED", false })
 }
 
-// withoutSplitGangs gives every bundle of a STRICT_PACK gang all the gang's selectors: they shall share a node, which
-// must suit each of them then.
+// withoutSplitGangs gives every bundle of a STRICT_PACK gang all of the gang's selectors: the bundles must share a
+// node, so it must match each of them.
 func withoutSplitGangs(v *view) bool {
 	return edit(&v.ray.Gangs, func(g *raydemand.Gang) bool {
 		if g.Strategy != raydemand.StrictPack || len(g.BundleSelectors) == 0 {
@@ -140,7 +140,7 @@ func withoutSplitGangs(v *view) bool {
 	})
 }
 
-// joined returns the selector that holds where all of them hold: one constraint for a label, as Ray's map form has it.
+// joined returns the selector that holds if all of them hold: one constraint per label, as in Ray's map form.
 func joined(selectors []raydemand.Selector) raydemand.Selector {
 	byKey := map[string]raydemand.Constraint{}
 	for _, c := range slices.Concat(selectors...) {
@@ -167,8 +167,8 @@ func joined(selectors []raydemand.Selector) raydemand.Selector {
 	return raydemand.NewSelector(slices.Collect(maps.Values(byKey))...)
 }
 
-// withoutPlannedMinima shows Ray's planner the pods that minima call for as on their way already, as many as the limit
-// on all workers allows.
+// withoutPlannedMinima shows Ray's planner the pods of minimums as on their way already, as many as the limit on all
+// workers allows.
 func withoutPlannedMinima(v *view) bool {
 	live := map[string]int{}
 	spare := math.MaxInt
@@ -189,7 +189,10 @@ func withoutPlannedMinima(v *view) bool {
 		}
 		for i := range min(missing, max(spare, 0)) {
 			pod := fmt.Sprintf("minimum-%s-%d", g.Name, i)
-			v.ray.Nodes = append(v.ray.Nodes, planner.Node{Pod: pod, Group: g.Name, State: planner.Pending, IMState: "REQUESTED"})
+			v.ray.Nodes = append(
+				v.ray.Nodes,
+				planner.Node{Pod: pod, Group: g.Name, State: planner.Pending, IMState: "REQUESTED"},
+			)
 			v.launched[g.Name]++
 			spare--
 		}
@@ -198,7 +201,7 @@ func withoutPlannedMinima(v *view) bool {
 	})
 }
 
-// withoutLeaving lets pods that leave be gone for Heliostat, which counts them toward limits while they exist.
+// withoutLeaving removes leaving pods from the view of Heliostat, which counts them toward limits while they exist.
 func withoutLeaving(v *view) bool {
 	return editNodes(&v.us, func(n *planner.Node) (bool, bool) { return n.State != planner.Leaving, false })
 }
@@ -211,7 +214,7 @@ func withoutFallbacks(v *view) bool {
 	})
 }
 
-// withoutReplicas makes each host of a replica a replica.
+// withoutReplicas makes each host of a replica a replica of its own.
 func withoutReplicas(v *view) bool {
 	alone := func(g *planner.Group) bool {
 		if g.NumOfHosts == 1 {
@@ -234,15 +237,15 @@ func withoutPriorities(v *view) bool {
 	return edit(&v.us.Groups, equal)
 }
 
-// withoutWaves lets any number of pods be on their way at once, as Ray's planner does whatever upscalingMode says.
-func withoutWaves(v *view) bool {
+// withoutInFlightCaps allows any number of pods on the way at once, as Ray's planner does regardless of upscalingMode.
+func withoutInFlightCaps(v *view) bool {
 	had := v.us.UpscalingMode == "Conservative"
 	v.us.UpscalingMode = ""
 	return had
 }
 
-// withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are
-// there first, which is where Ray's scheduler puts it; Ray's planner may put it on a pod that comes and stop an idle one.
+// withoutComing keeps only joined nodes and stops pods from coming. Demand goes to existing nodes first, which is where
+// Ray's scheduler places it; Ray's planner may place it on a pod on its way and stop an idle one.
 func withoutComing(v *view) bool {
 	v.launched = nil
 	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {

@@ -8,21 +8,22 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What follows places demand on nodes by exhaustive search, to see that a plan can serve what it says. It knows nothing of
-// how a planner places.
+// The functions below place demand on nodes by exhaustive search, to verify that a plan can serve what it promises.
+// They share nothing with a planner.
 
-// place is a node with what is free on it.
+// place is a node and what is free on it.
 type place struct {
 	free   raydemand.Bundle
 	labels map[string]string
-	// holds are the gangs of which it holds a bundle.
+	// holds are the gangs with a bundle here.
 	holds map[string]bool
 }
 
-// piece is what must go to one place: a request's bundle, or one of a gang, or all of a gang's that must share a place.
+// piece is what must go to one place: a request's bundle, a gang's bundle, or all bundles of a gang that must share a
+// place.
 type piece struct {
 	bundle raydemand.Bundle
-	// selectors are the alternatives, of which one must match; none means any place.
+	// selectors are alternatives, of which one must match; none means any place.
 	selectors []raydemand.Selector
 	// apart is the gang whose pieces need different places.
 	apart string
@@ -38,8 +39,8 @@ type search struct {
 	steps  int
 }
 
-// feasible reports whether everything that a plan serves fits at once on what stands and is launched. What cannot be
-// decided in mostSteps counts as feasible: decided is false then.
+// feasible reports whether everything that a plan serves fits at once on existing and launched nodes. If mostSteps are
+// not enough to decide, it counts as feasible, and decided is false.
 func feasible(s planner.Snapshot, a answer) (fits, decided bool) {
 	fits, decided = true, true
 	for _, check := range []struct {
@@ -68,8 +69,8 @@ func size(b raydemand.Bundle) (sum raydemand.Amount) {
 	return sum
 }
 
-// placesOf lists the nodes that a plan leaves, those that it launches, and those with which the operator fills up replicas
-// that have lost a host.
+// placesOf lists the nodes that a plan keeps, those that it launches, and those that the operator adds to replicas with
+// lost hosts.
 func placesOf(s planner.Snapshot, a answer, free func(planner.Node) raydemand.Bundle) []place {
 	groups, hosts := map[string]planner.Group{}, map[string]int{}
 	var places []place
@@ -105,7 +106,7 @@ func placesOf(s planner.Snapshot, a answer, free func(planner.Node) raydemand.Bu
 	return places
 }
 
-// within bounds what is said to be free by what there is.
+// within limits available amounts to the total.
 func within(free, total raydemand.Bundle) raydemand.Bundle {
 	bounded := free.Clone()
 	for name := range bounded {
@@ -114,7 +115,7 @@ func within(free, total raydemand.Bundle) raydemand.Bundle {
 	return bounded
 }
 
-// demanded lists what a plan serves of requests and gangs, once for each way in which gangs with fallbacks can be served.
+// demanded lists the requests and gangs that a plan serves, once for each combination of fallbacks.
 func demanded(s planner.Snapshot, a answer) [][]piece {
 	ways := [][]piece{nil}
 	for i, r := range s.Requests {
@@ -144,7 +145,7 @@ func demanded(s planner.Snapshot, a answer) [][]piece {
 	return ways
 }
 
-// piecesOf splits a gang into what must go to one place each.
+// piecesOf splits a gang into pieces that each go to one place.
 func piecesOf(g raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []piece {
 	var pieces []piece
 	for i, b := range bundles {
@@ -170,7 +171,7 @@ func piecesOf(g raydemand.Gang, bundles []raydemand.Bundle, selectors []raydeman
 	return []piece{whole}
 }
 
-// constrained lists request_resources where a plan has it.
+// constrained lists request_resources if a plan serves it.
 func constrained(s planner.Snapshot, a answer) [][]piece {
 	var pieces []piece
 	for _, r := range s.Constraint {
@@ -183,8 +184,8 @@ func constrained(s planner.Snapshot, a answer) [][]piece {
 	return [][]piece{pieces}
 }
 
-// from places the pieces from the i-th on. Equal pieces follow each other, and go to places in order: least is the first that
-// the i-th may go to.
+// from places the pieces from the i-th on. Equal pieces are adjacent and go to places in order: least is the first
+// place for the i-th.
 func (r *search) from(i, least int) bool {
 	if i == len(r.pieces) {
 		return true
@@ -214,12 +215,17 @@ func (r *search) from(i, least int) bool {
 
 func (p piece) equal(other piece) bool {
 	return p.apart == other.apart && p.bundle.Equal(other.bundle) &&
-		slices.EqualFunc(p.selectors, other.selectors, func(a, b raydemand.Selector) bool { return a.String() == b.String() })
+		slices.EqualFunc(
+			p.selectors,
+			other.selectors,
+			func(a, b raydemand.Selector) bool { return a.String() == b.String() },
+		)
 }
 
 func (at place) takes(p piece) bool {
 	matches := func(s raydemand.Selector) bool { return s.Matches(at.labels) }
-	return at.free.Fits(p.bundle) && !at.holds[p.apart] && (len(p.selectors) == 0 || slices.ContainsFunc(p.selectors, matches))
+	return at.free.Fits(p.bundle) && !at.holds[p.apart] &&
+		(len(p.selectors) == 0 || slices.ContainsFunc(p.selectors, matches))
 }
 
 func (at place) with(p piece) place {

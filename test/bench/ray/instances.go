@@ -9,10 +9,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// kindsOfGPU says how many kinds of GPU an instance of a set offers.
+// kindsOfGPU is how many kinds of GPU an instance of a set offers.
 type kindsOfGPU string
 
-// One kind is what most clusters have. Mixed offers every family of a cloud, the cheap and the dear.
+// One kind is what most clusters have. Mixed offers every family of a cloud, cheap and expensive ones.
 const (
 	oneKind    kindsOfGPU = "one-kind"
 	mixedKinds kindsOfGPU = "mixed-kinds"
@@ -22,7 +22,7 @@ const (
 func instances(set kindsOfGPU, count int, seed uint64) []planner.Snapshot {
 	drawn := make([]planner.Snapshot, count)
 	for i := range drawn {
-		// Each instance has a generator of its own, so that a longer list begins with the shorter one.
+		// Each instance has its own generator, so that a longer list begins with the shorter one.
 		random := rand.New(rand.NewPCG(seed, uint64(i)<<8|uint64(len(set))))
 		drawn[i] = draw(random, set)
 		drawn[i].Name = fmt.Sprintf("%s-%03d", set, i)
@@ -59,8 +59,8 @@ func draw(random *rand.Rand, set kindsOfGPU) planner.Snapshot {
 	return s
 }
 
-// shape draws what one task or actor asks for: three in five want GPUs, as serving replicas (a share or one), trainers
-// (several) and loaders (none) do.
+// shape draws what one task or actor asks for. Three in five ask for GPUs: serving replicas (a share or one), trainers
+// (several); loaders ask for none.
 func shape(random *rand.Rand) raydemand.Bundle {
 	b := raydemand.Bundle{"CPU": raydemand.Whole(pick[int64](random, 1, 1, 2, 2, 4, 8, 16))}
 	if random.IntN(5) < 3 {

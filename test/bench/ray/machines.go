@@ -19,28 +19,80 @@ type machine struct {
 // Amazon EC2, us-east-1 (aws.amazon.com/ec2/pricing/on-demand; p4d and p5 after the cut of June 2025).
 var (
 	m5 = []machine{
-		{"m5.xlarge", 4, 16, 0, "", 0.192}, {"m5.2xlarge", 8, 32, 0, "", 0.384}, {"m5.4xlarge", 16, 64, 0, "", 0.768},
-		{"m5.8xlarge", 32, 128, 0, "", 1.536}, {"m5.12xlarge", 48, 192, 0, "", 2.304}, {"m5.24xlarge", 96, 384, 0, "", 4.608},
+		{"m5.xlarge", 4, 16, 0, "", 0.192},
+		{"m5.2xlarge", 8, 32, 0, "", 0.384},
+		{"m5.4xlarge", 16, 64, 0, "", 0.768},
+		{
+			"m5.8xlarge",
+			32,
+			128,
+			0,
+			"",
+			1.536,
+		},
+		{"m5.12xlarge", 48, 192, 0, "", 2.304},
+		{"m5.24xlarge", 96, 384, 0, "", 4.608},
 	}
 	c5 = []machine{
-		{"c5.xlarge", 4, 8, 0, "", 0.17}, {"c5.2xlarge", 8, 16, 0, "", 0.34}, {"c5.4xlarge", 16, 32, 0, "", 0.68},
-		{"c5.9xlarge", 36, 72, 0, "", 1.53}, {"c5.12xlarge", 48, 96, 0, "", 2.04}, {"c5.18xlarge", 72, 144, 0, "", 3.06},
+		{"c5.xlarge", 4, 8, 0, "", 0.17},
+		{"c5.2xlarge", 8, 16, 0, "", 0.34},
+		{"c5.4xlarge", 16, 32, 0, "", 0.68},
+		{
+			"c5.9xlarge",
+			36,
+			72,
+			0,
+			"",
+			1.53,
+		},
+		{"c5.12xlarge", 48, 96, 0, "", 2.04},
+		{"c5.18xlarge", 72, 144, 0, "", 3.06},
 	}
 	r5 = []machine{
 		{"r5.xlarge", 4, 32, 0, "", 0.252}, {"r5.2xlarge", 8, 64, 0, "", 0.504}, {"r5.4xlarge", 16, 128, 0, "", 1.008},
 		{"r5.8xlarge", 32, 256, 0, "", 2.016}, {"r5.16xlarge", 64, 512, 0, "", 4.032},
 	}
 	g4dn = []machine{
-		{"g4dn.xlarge", 4, 16, 1, "T4", 0.526}, {"g4dn.2xlarge", 8, 32, 1, "T4", 0.752}, {"g4dn.4xlarge", 16, 64, 1, "T4", 1.204},
-		{"g4dn.12xlarge", 48, 192, 4, "T4", 3.912}, {"g4dn.metal", 96, 384, 8, "T4", 7.824},
+		{
+			"g4dn.xlarge",
+			4,
+			16,
+			1,
+			"T4",
+			0.526,
+		},
+		{"g4dn.2xlarge", 8, 32, 1, "T4", 0.752},
+		{"g4dn.4xlarge", 16, 64, 1, "T4", 1.204},
+		{"g4dn.12xlarge", 48, 192, 4, "T4", 3.912},
+		{"g4dn.metal", 96, 384, 8, "T4", 7.824},
 	}
 	g5 = []machine{
-		{"g5.xlarge", 4, 16, 1, "A10G", 1.006}, {"g5.2xlarge", 8, 32, 1, "A10G", 1.212}, {"g5.4xlarge", 16, 64, 1, "A10G", 1.624},
-		{"g5.8xlarge", 32, 128, 1, "A10G", 2.448}, {"g5.12xlarge", 48, 192, 4, "A10G", 5.672},
-		{"g5.24xlarge", 96, 384, 4, "A10G", 8.144}, {"g5.48xlarge", 192, 768, 8, "A10G", 16.288},
+		{
+			"g5.xlarge",
+			4,
+			16,
+			1,
+			"A10G",
+			1.006,
+		},
+		{"g5.2xlarge", 8, 32, 1, "A10G", 1.212},
+		{"g5.4xlarge", 16, 64, 1, "A10G", 1.624},
+		{"g5.8xlarge", 32, 128, 1, "A10G", 2.448},
+		{"g5.12xlarge", 48, 192, 4, "A10G", 5.672},
+		{"g5.24xlarge", 96, 384, 4, "A10G", 8.144},
+		{"g5.48xlarge", 192, 768, 8, "A10G", 16.288},
 	}
 	p3 = []machine{
-		{"p3.2xlarge", 8, 61, 1, "V100", 3.06}, {"p3.8xlarge", 32, 244, 4, "V100", 12.24}, {"p3.16xlarge", 64, 488, 8, "V100", 24.48},
+		{
+			"p3.2xlarge",
+			8,
+			61,
+			1,
+			"V100",
+			3.06,
+		},
+		{"p3.8xlarge", 32, 244, 4, "V100", 12.24},
+		{"p3.16xlarge", 64, 488, 8, "V100", 24.48},
 	}
 	p4d = []machine{{"p4d.24xlarge", 96, 1152, 8, "A100", 21.957642}}
 	p5  = []machine{{"p5.4xlarge", 16, 256, 1, "H100", 6.88}, {"p5.48xlarge", 192, 2048, 8, "H100", 55.04}}
@@ -86,13 +138,25 @@ var (
 		{"Standard_NC16as_T4_v3", 16, 110, 1, "T4", 1.204}, {"Standard_NC64as_T4_v3", 64, 440, 4, "T4", 4.352},
 	}
 	ncA100 = []machine{
-		{"Standard_NC24ads_A100_v4", 24, 220, 1, "A100", 3.673}, {"Standard_NC48ads_A100_v4", 48, 440, 2, "A100", 7.346},
+		{
+			"Standard_NC24ads_A100_v4",
+			24,
+			220,
+			1,
+			"A100",
+			3.673,
+		},
+		{"Standard_NC48ads_A100_v4", 48, 440, 2, "A100", 7.346},
 		{"Standard_NC96ads_A100_v4", 96, 880, 4, "A100", 14.692},
 	}
-	nd = []machine{{"Standard_ND96asr_v4", 96, 900, 8, "A100", 27.197}, {"Standard_ND96isr_H100_v5", 96, 1900, 8, "H100", 98.32}}
+	nd = []machine{
+		{"Standard_ND96asr_v4", 96, 900, 8, "A100", 27.197},
+		{"Standard_ND96isr_H100_v5", 96, 1900, 8, "H100", 98.32},
+	}
 )
 
-// cloud is what one provider offers: machines without GPUs, and families with them, each family of about one price per GPU.
+// cloud is what one provider offers: machines without GPUs, and families with them, each family with about one price
+// per GPU.
 type cloud struct {
 	plain, accelerated [][]machine
 }
@@ -104,10 +168,11 @@ var clouds = []cloud{
 	{plain: [][]machine{dsv5, esv5}, accelerated: [][]machine{ncT4, ncA100, nd}},
 }
 
-// acceleratorLabel is the label that tells the kind of a node's GPU; Ray sets it by itself.
+// acceleratorLabel is the label with the kind of a node's GPU, which Ray sets by itself.
 const acceleratorLabel = "ray.io/accelerator-type"
 
-// group is a worker group with one pod per machine. A tenth of the memory is the node's own, as on managed Kubernetes.
+// group is a worker group with one pod per machine. A tenth of the memory belongs to the node, as on managed
+// Kubernetes.
 func (m machine) group() planner.Group {
 	price := m.dollars
 	g := planner.Group{

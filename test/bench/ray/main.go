@@ -29,7 +29,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	// Ray's planner has one core and no more, and so has this one.
+	// Ray's planner uses one core, so this one does too.
 	runtime.GOMAXPROCS(1)
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// options are what a run is asked.
+// options are the command-line options.
 type options struct {
 	instances int
 	samples   int
@@ -56,7 +56,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.Arg(0) == "snapshots" {
-		return writeSnapshots(flags.Arg(1), slices.Concat(o.draw(oneKind), o.draw(mixedKinds), samples(o.samples, o.seed)))
+		return writeSnapshots(
+			flags.Arg(1),
+			slices.Concat(o.draw(oneKind), o.draw(mixedKinds), samples(o.samples, o.seed)),
+		)
 	}
 	for _, name := range flags.Args() {
 		command, ok := map[string]func(context.Context, io.Writer) error{"speed": o.speed, "quality": o.quality, "diff": o.diff}[name]
@@ -129,7 +132,7 @@ func (o options) diff(ctx context.Context, out io.Writer) error {
 	})
 }
 
-// writeSnapshots writes each snapshot to a file of its name in dir.
+// writeSnapshots writes each snapshot to a file in dir that has its name.
 func writeSnapshots(dir string, snapshots []planner.Snapshot) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the directory of snapshots: %w", err)
@@ -146,7 +149,7 @@ func writeSnapshots(dir string, snapshots []planner.Snapshot) error {
 	return nil
 }
 
-// fileName is what a snapshot's file is called: its name without what a file system or a shell minds.
+// fileName returns a snapshot's name without characters that are special to a file system or a shell.
 func fileName(s planner.Snapshot) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

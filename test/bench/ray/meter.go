@@ -8,11 +8,11 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// measureFor is how much CPU time is spent on measuring one decision, at least one decision.
+// measureFor is how much CPU time to spend on measuring one decision, at least one decision.
 const measureFor = 200 * time.Millisecond
 
-// measure plans a snapshot with Heliostat and returns the CPU seconds of one decision, garbage collection included. The
-// first decision is not counted: it also grows the heap.
+// measure plans a snapshot with Heliostat and returns the CPU seconds of one decision, including garbage collection. It
+// does not count the first decision, which also grows the heap.
 func measure(s planner.Snapshot) (planner.Plan, float64, error) {
 	plan := planner.Compute(s, s.Policy)
 	began, err := cpuTime()
@@ -31,7 +31,7 @@ func measure(s planner.Snapshot) (planner.Plan, float64, error) {
 	}
 }
 
-// cpuTime is what this process has used so far, in user and system mode.
+// cpuTime returns the user and system time of this process so far.
 func cpuTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -9,20 +9,21 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What follows explains differences by what a planner decides about the snapshot.
+// The explanations below depend on what a planner decides about the snapshot.
 
-// withoutDoomed takes away the pods that a maximum stops, and the room they fill: Ray's planner places demand on pods
-// that it stops in the same pass.
+// withoutDoomed removes the pods that a maximum stops, and lowers the maximums by them: Ray's planner places demand on
+// pods that it stops in the same pass.
 func withoutDoomed(v *view, d duel) bool {
 	rays, _, err := d.ray.plan(v.ray)
 	if err != nil {
-		return false // it raised, for another cause
+		return false // Ray's planner raised an error for another cause
 	}
 	return takeAway(&v.ray, rays.stop)
 }
 
-// withoutVictims takes away the pods that Heliostat stops for a maximum, and the room they fill: of pods that are equal
-// in everything that counts the planners stop different ones, and the others differ in what they can still serve.
+// withoutVictims removes the pods that Heliostat stops for a maximum, and lowers the maximums by them. Of pods that are
+// equal in everything that counts, the planners stop different ones, and the others differ in what they can still
+// serve.
 func withoutVictims(v *view, d duel) bool {
 	rays, _, err := d.ray.plan(v.ray)
 	ours := answerOf(v.us, planner.Compute(v.us, v.us.Policy))
@@ -33,7 +34,7 @@ func withoutVictims(v *view, d duel) bool {
 	return takeAway(&v.ray, ours.stop) || changed
 }
 
-// takeAway removes pods that are stopped for a maximum, and lowers the maxima by their number: what they fill stays full.
+// takeAway removes pods that are stopped for a maximum, and lowers the maximums by their number.
 func takeAway(s *planner.Snapshot, stop map[string]string) bool {
 	gone, left := map[string]int{}, map[string]int{}
 	totalGone, totalLeft := 0, 0
@@ -60,8 +61,8 @@ func takeAway(s *planner.Snapshot, stop map[string]string) bool {
 	return totalGone > 0
 }
 
-// withoutUnmetConstraint drops request_resources that cannot be had in full. Heliostat keeps what there is of it from
-// idling out, since its groups may grow again.
+// withoutUnmetConstraint drops request_resources that cannot be served in full. Heliostat keeps the existing nodes for
+// it, because its groups may grow again.
 func withoutUnmetConstraint(v *view, d duel) bool {
 	rays, _, err := d.ray.plan(v.ray)
 	if err != nil || !rays.unservedConstraint {
@@ -71,7 +72,7 @@ func withoutUnmetConstraint(v *view, d duel) bool {
 	return true
 }
 
-// withoutLimits lifts all maxima, where Heliostat serves as much under them as Ray or more: which demand goes unserved
+// withoutLimits removes all maximums if Heliostat serves as much under them as Ray or more: which demand stays unserved
 // under a limit is a choice.
 func withoutLimits(v *view, d duel) bool {
 	rays, _, err := d.ray.plan(v.ray)

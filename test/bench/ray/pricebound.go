@@ -24,7 +24,7 @@ func startPriceBounder(ctx context.Context, python string) (*priceBounder, error
 	return &priceBounder{w}, nil
 }
 
-// bound returns what no plan that serves all requests can be cheaper than, in dollars an hour.
+// bound returns a lower bound on the hourly price, in dollars, of any plan that serves all requests.
 func (b *priceBounder) bound(s planner.Snapshot) (float64, error) {
 	question := struct {
 		Snapshot planner.Snapshot `json:"snapshot"`

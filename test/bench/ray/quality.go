@@ -10,10 +10,10 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// judged is one instance with the price of each planner's plan and what no plan can be cheaper than.
+// judged is one instance with the price of each planner's plan and the lower bound of any plan's price.
 type judged struct {
 	name        string
-	bound       float64 // dollars an hour, as the prices are
+	bound       float64 // dollars per hour, like the prices
 	ray, ours   float64
 	raySec, sec float64 // CPU seconds of one decision
 }
@@ -30,20 +30,37 @@ func judge(s planner.Snapshot, ray *rayPlanner, bounder *priceBounder) (judged, 
 	}
 	ours := answerOf(s, plan)
 	if rays.unserved()+ours.unserved() > 0 {
-		return judged{}, fmt.Errorf("instance %s: Ray leaves %d unserved and Heliostat %d: prices do not compare", s.Name, rays.unserved(), ours.unserved())
+		return judged{}, fmt.Errorf(
+			"instance %s: Ray leaves %d unserved and Heliostat %d: prices do not compare",
+			s.Name,
+			rays.unserved(),
+			ours.unserved(),
+		)
 	}
 	bound, err := bounder.bound(s)
 	if err != nil {
 		return judged{}, err
 	}
 	if cheapest := min(rays.price(s), ours.price(s)); cheapest < bound*(1-cent) {
-		return judged{}, fmt.Errorf("instance %s: a plan for %.3f is below the bound %.3f, which is wrong then", s.Name, cheapest, bound)
+		return judged{}, fmt.Errorf(
+			"instance %s: a plan for %.3f is below the bound %.3f, which is wrong then",
+			s.Name,
+			cheapest,
+			bound,
+		)
 	}
 	return judged{name: s.Name, bound: bound, ray: rays.price(s), ours: ours.price(s), raySec: raySec, sec: sec}, nil
 }
 
-// quality prints, for a set of instances, how far the prices of both planners lie above the bound.
-func quality(ctx context.Context, out io.Writer, set kindsOfGPU, snapshots []planner.Snapshot, ray *rayPlanner, bounder *priceBounder) error {
+// quality prints, for a set of instances, how far the prices of both planners are above the bound.
+func quality(
+	ctx context.Context,
+	out io.Writer,
+	set kindsOfGPU,
+	snapshots []planner.Snapshot,
+	ray *rayPlanner,
+	bounder *priceBounder,
+) error {
 	var all []judged
 	for _, s := range snapshots {
 		if err := ctx.Err(); err != nil {
@@ -82,8 +99,20 @@ func writeRow(out io.Writer, name string, all []judged, price, seconds func(judg
 	}
 	slices.Sort(ratios)
 	slices.Sort(millis)
-	fmt.Fprintf(out, "%s\t%.3f\t%.3f\t%.3f\t%.4f\t%.2f\t%.2f\t\n", name,
-		quantile(ratios, 0.5), quantile(ratios, 0.9), quantile(ratios, 1), total/bounds, quantile(millis, 0.5), quantile(millis, 1))
+	fmt.Fprintf(
+		out,
+		"%s\t%.3f\t%.3f\t%.3f\t%.4f\t%.2f\t%.2f\t\n",
+		name,
+		quantile(
+			ratios,
+			0.5,
+		),
+		quantile(ratios, 0.9),
+		quantile(ratios, 1),
+		total/bounds,
+		quantile(millis, 0.5),
+		quantile(millis, 1),
+	)
 }
 
 // quantile returns the smallest of the sorted values that at least this share of them does not exceed.
@@ -92,10 +121,10 @@ func quantile(sorted []float64, share float64) float64 {
 	return sorted[max(i, 0)]
 }
 
-// cent is what prices may differ by and be called equal: sums of floats.
+// cent is how much equal prices may differ, because they are sums of floats.
 const cent = 1e-6
 
-// listDearer names the instances on which Heliostat is dearer than Ray.
+// listDearer names the instances on which Heliostat is more expensive than Ray.
 func listDearer(out io.Writer, all []judged) error {
 	dearer := slices.DeleteFunc(slices.Clone(all), func(j judged) bool { return j.ours <= j.ray*(1+cent) })
 	cheaper := 0
@@ -104,7 +133,13 @@ func listDearer(out io.Writer, all []judged) error {
 			cheaper++
 		}
 	}
-	_, err := fmt.Fprintf(out, "\nHeliostat is cheaper on %d, equal on %d, dearer on %d\n", cheaper, len(all)-cheaper-len(dearer), len(dearer))
+	_, err := fmt.Fprintf(
+		out,
+		"\nHeliostat is cheaper on %d, equal on %d, dearer on %d\n",
+		cheaper,
+		len(all)-cheaper-len(dearer),
+		len(dearer),
+	)
 	for _, j := range dearer {
 		fmt.Fprintf(out, "  %s: bound %.3f, Ray %.3f, Heliostat %.3f\n", j.name, j.bound, j.ray, j.ours)
 	}

@@ -18,14 +18,14 @@ var rayScript string
 // rayPlanner is a process with Ray's planner in it.
 type rayPlanner struct {
 	worker *worker
-	// limit ends a decision that takes more CPU time; 0 means none.
+	// limit is the most CPU time of one decision; 0 means no limit.
 	limit time.Duration
 }
 
-// errUnfinished says that a decision was ended at the limit.
+// errUnfinished reports that a decision exceeded the limit.
 var errUnfinished = errors.New("did not finish")
 
-// errRaised says that Ray's planner failed, which ends a pass of Ray's autoscaler.
+// errRaised reports that Ray's planner failed, which ends a pass of Ray's autoscaler.
 var errRaised = errors.New("raised")
 
 func startRayPlanner(ctx context.Context, python string, limit time.Duration) (*rayPlanner, error) {
@@ -36,8 +36,8 @@ func startRayPlanner(ctx context.Context, python string, limit time.Duration) (*
 	return &rayPlanner{w, limit}, nil
 }
 
-// plan returns what Ray's planner does and the CPU seconds of its schedule() alone. The error is errUnfinished or errRaised
-// where there is no decision.
+// plan returns what Ray's planner does and the CPU seconds of its schedule() alone. It returns errUnfinished or
+// errRaised if there is no decision.
 func (r *rayPlanner) plan(s planner.Snapshot) (answer, float64, error) {
 	question := struct {
 		Snapshot planner.Snapshot `json:"snapshot"`

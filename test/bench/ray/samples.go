@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// samples draws count small snapshots with everything that a cluster can be in: nodes of all states, requests, selectors,
-// gangs of all strategies, request_resources, limits. Equal seeds give equal samples.
+// samples draws count small snapshots with everything that a cluster can have: nodes of all states, requests,
+// selectors, gangs of all strategies, request_resources, limits. Equal seeds give equal samples.
 func samples(count int, seed uint64) []planner.Snapshot {
 	drawn := make([]planner.Snapshot, count)
 	for i := range drawn {
@@ -23,7 +23,7 @@ func samples(count int, seed uint64) []planner.Snapshot {
 // dice draws a sample.
 type dice struct{ *rand.Rand }
 
-// one is true one time in n.
+// one is true once in n times.
 func (d dice) one(n int) bool { return d.IntN(n) == 0 }
 
 func (d dice) snapshot() planner.Snapshot {
@@ -67,7 +67,7 @@ func (d dice) snapshot() planner.Snapshot {
 	return s
 }
 
-// price is what a machine like this costs on a public cloud: the factor is a provider's own.
+// price is what a machine like this costs on a public cloud; the factor depends on the provider.
 func price(resources raydemand.Bundle, factor float64) *float64 {
 	dollars := (0.05*resources[raydemand.CPU].Float() + resources[raydemand.GPU].Float()) * factor
 	return pointer(float64(int(dollars*1000)) / 1000)
@@ -195,12 +195,12 @@ func (d dice) gang(i int) raydemand.Gang {
 	return g
 }
 
-// cpus is a bundle of CPUs alone.
+// cpus is a bundle with only CPUs.
 func cpus(count int64) raydemand.Bundle {
 	return raydemand.Bundle{raydemand.CPU: raydemand.Whole(count)}
 }
 
-// spoil puts in, now and then, what a live cluster can contain although it makes no sense.
+// spoil occasionally adds contradictions that a live cluster can contain.
 func (d dice) spoil(s *planner.Snapshot) {
 	switch d.IntN(60) {
 	case 0:
@@ -218,5 +218,5 @@ func (d dice) spoil(s *planner.Snapshot) {
 	}
 }
 
-// pointer returns where a copy of the value lies.
+// pointer returns a pointer to a copy of the value.
 func pointer[T any](value T) *T { return &value }

@@ -8,13 +8,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// scenario is a snapshot that one decision is timed on.
+// scenario is a snapshot whose decision is timed.
 type scenario struct {
 	name     string
 	snapshot planner.Snapshot
 }
 
-// scenarios lists what decisions are timed on: the large ones that a planner must not notice, and smaller ones that show
+// scenarios lists the timed snapshots: large ones that a planner must handle without delay, and smaller ones that show
 // how the time grows.
 func scenarios() []scenario {
 	none := raydemand.Demand{}
@@ -38,9 +38,17 @@ func scenarios() []scenario {
 
 func timed(name string, nodes []planner.Node, demand raydemand.Demand) scenario {
 	idle := 60.0
-	return scenario{name, planner.Snapshot{
-		Name: name, LaunchConfigCheckDisabled: true, IdleTimeoutSeconds: &idle, Groups: fleet(), Nodes: nodes, Demand: demand,
-	}}
+	return scenario{
+		name,
+		planner.Snapshot{
+			Name:                      name,
+			LaunchConfigCheckDisabled: true,
+			IdleTimeoutSeconds:        &idle,
+			Groups:                    fleet(),
+			Nodes:                     nodes,
+			Demand:                    demand,
+		},
+	}
 }
 
 // fleet has 20 groups, 14 of them with GPUs.
@@ -54,16 +62,20 @@ func fleet() []planner.Group {
 	return groups
 }
 
-// nodes makes nodes of the fleet's groups in turn, as Ray reports them: with a resource and a label of their own. free
-// says how much of its total a node has free of each resource.
+// nodes creates nodes of the fleet's groups in turn, as Ray reports them, each with a resource and a label of its own.
+// free returns how much of its total a node has free of each resource.
 func nodes(count int, free func(total raydemand.Amount) raydemand.Amount) []planner.Node {
 	groups := fleet()
 	made := make([]planner.Node, count)
 	for i := range made {
 		g := groups[i%len(groups)]
 		n := planner.Node{
-			Pod: fmt.Sprintf("pod-%05d", i), Group: g.Name, State: planner.Running,
-			Total: g.Resources.Clone(), Available: raydemand.Bundle{}, Labels: map[string]string{"ray.io/node-id": fmt.Sprintf("%056x", i)},
+			Pod:       fmt.Sprintf("pod-%05d", i),
+			Group:     g.Name,
+			State:     planner.Running,
+			Total:     g.Resources.Clone(),
+			Available: raydemand.Bundle{},
+			Labels:    map[string]string{"ray.io/node-id": fmt.Sprintf("%056x", i)},
 		}
 		for key, value := range g.Labels {
 			n.Labels[key] = value
@@ -93,7 +105,7 @@ func halfFull(count int) []planner.Node {
 	})
 }
 
-// busyNodes have nothing free but memory.
+// busyNodes have only memory free.
 func busyNodes(count int) []planner.Node {
 	made := nodes(count, func(total raydemand.Amount) raydemand.Amount { return 0 })
 	for i := range made {
@@ -107,7 +119,7 @@ func identical(count int64) raydemand.Demand {
 	return raydemand.Demand{Requests: []raydemand.Request{{Bundle: bundle, Count: count}}}
 }
 
-// tasks are of one to four CPUs, as Ray's tasks commonly are.
+// tasks ask for one to four CPUs, as Ray's tasks commonly do.
 func tasks(count int64) raydemand.Demand {
 	var d raydemand.Demand
 	for cpus := range int64(4) {
@@ -115,7 +127,10 @@ func tasks(count int64) raydemand.Demand {
 		if cpus == 0 {
 			share = count - 3*(count/4)
 		}
-		d.Requests = append(d.Requests, raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(cpus + 1)}, Count: share})
+		d.Requests = append(
+			d.Requests,
+			raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(cpus + 1)}, Count: share},
+		)
 	}
 	return d
 }
@@ -138,14 +153,17 @@ func shapes(count int, each int64) raydemand.Demand {
 	return d
 }
 
-// gangs are of four bundles each, of all strategies in turn.
+// gangs have four bundles each, of all strategies in turn.
 func gangs(count int) raydemand.Demand {
 	strategies := []raydemand.Strategy{raydemand.Pack, raydemand.StrictSpread, raydemand.StrictPack, raydemand.Spread}
 	var d raydemand.Demand
 	for i := range count {
 		g := raydemand.Gang{ID: fmt.Sprintf("%036x", i), Strategy: strategies[i%4]}
 		for range 4 {
-			g.Bundles = append(g.Bundles, raydemand.Bundle{raydemand.CPU: raydemand.Whole(2), raydemand.GPU: raydemand.One})
+			g.Bundles = append(
+				g.Bundles,
+				raydemand.Bundle{raydemand.CPU: raydemand.Whole(2), raydemand.GPU: raydemand.One},
+			)
 		}
 		d.Gangs = append(d.Gangs, g)
 	}

@@ -22,16 +22,19 @@ import (
 // stopwatch times both planners.
 type stopwatch struct {
 	ray *rayPlanner
-	// program is Heliostat's; its whole `plan` command is timed too.
+	// program is Heliostat; its whole `plan` command is timed too.
 	program string
-	// dir takes the snapshot files.
+	// dir is the directory of the snapshot files.
 	dir string
 }
 
 // speed prints how long a decision takes for each scenario.
 func (w stopwatch) speed(ctx context.Context, out io.Writer) error {
-	fmt.Fprintf(out, "\nOne decision on one core: CPU seconds of Ray's schedule() and of Heliostat's Compute, the same snapshot file\n"+
-		"for both. `autoscaler plan` is the whole command, with the reading of the file.\n\n")
+	fmt.Fprintf(
+		out,
+		"\nOne decision on one core: CPU seconds of Ray's schedule() and of Heliostat's Compute, the same snapshot file\n"+
+			"for both. `autoscaler plan` is the whole command, with the reading of the file.\n\n",
+	)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "scenario\tRay\tHeliostat\tratio\tautoscaler plan\tpods\t$/h\tunserved")
 	for _, each := range scenarios() {
@@ -45,7 +48,7 @@ func (w stopwatch) speed(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// row plans one scenario with both planners. What both have is written "Ray's, Heliostat's".
+// row plans one scenario with both planners. Values of both are written as "Ray's, Heliostat's".
 func (w stopwatch) row(ctx context.Context, each scenario) ([]string, error) {
 	s, err := clone(each.snapshot)
 	if err != nil {
@@ -64,21 +67,35 @@ func (w stopwatch) row(ctx context.Context, each scenario) ([]string, error) {
 	if errors.Is(err, errUnfinished) {
 		unfinished := fmt.Sprintf("did not finish in %.0f s", w.ray.limit.Seconds())
 		return []string{
-			each.name, unfinished, significant(seconds) + " s", fmt.Sprintf("> %s", significant(w.ray.limit.Seconds()/seconds)), significant(command) + " s",
-			fmt.Sprintf("–, %d", ours.pods()), fmt.Sprintf("–, %.2f", ours.price(s)), fmt.Sprintf("–, %d", ours.unserved()),
+			each.name,
+			unfinished,
+			significant(seconds) + " s",
+			fmt.Sprintf("> %s", significant(w.ray.limit.Seconds()/seconds)),
+			significant(command) + " s",
+			fmt.Sprintf(
+				"–, %d",
+				ours.pods(),
+			),
+			fmt.Sprintf("–, %.2f", ours.price(s)),
+			fmt.Sprintf("–, %d", ours.unserved()),
 		}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return []string{
-		each.name, significant(raySeconds) + " s", significant(seconds) + " s", significant(raySeconds / seconds), significant(command) + " s",
-		fmt.Sprintf("%d, %d", rays.pods(), ours.pods()), fmt.Sprintf("%.2f, %.2f", rays.price(s), ours.price(s)),
+		each.name,
+		significant(raySeconds) + " s",
+		significant(seconds) + " s",
+		significant(raySeconds / seconds),
+		significant(command) + " s",
+		fmt.Sprintf("%d, %d", rays.pods(), ours.pods()),
+		fmt.Sprintf("%.2f, %.2f", rays.price(s), ours.price(s)),
 		fmt.Sprintf("%d, %d", rays.unserved(), ours.unserved()),
 	}, nil
 }
 
-// significant writes a number to two significant digits, without an exponent.
+// significant formats a number with two significant digits, without an exponent.
 func significant(x float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 2, 64), 64)
 	if err != nil {
@@ -87,7 +104,7 @@ func significant(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// command runs `autoscaler plan` on the snapshot's file and returns its CPU seconds. What it prints must be the plan that
+// command runs `autoscaler plan` on the snapshot's file and returns its CPU seconds. The output must be the plan that
 // was timed.
 func (w stopwatch) command(ctx context.Context, s planner.Snapshot, timed planner.Plan) (float64, error) {
 	if err := writeSnapshots(w.dir, []planner.Snapshot{s}); err != nil {
@@ -111,5 +128,5 @@ func (w stopwatch) command(ctx context.Context, s planner.Snapshot, timed planne
 	return spent.Seconds(), nil
 }
 
-// limitOfRay is what Ray's planner gets for a decision, unless it is told otherwise.
+// limitOfRay is the default limit of a decision of Ray's planner.
 const limitOfRay = time.Minute

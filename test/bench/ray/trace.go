@@ -6,13 +6,13 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// finding is a difference with the explanations that make it disappear; none where nothing known does.
+// finding is a difference with the explanations that make it disappear; none if no known cause does.
 type finding struct {
 	difference
 	causes []string
 }
 
-// trace compares the plans for a snapshot and looks for the cause of each difference that is not for Heliostat.
+// trace compares the plans for a snapshot and finds the cause of each difference that is not in favor of Heliostat.
 func (d duel) trace(s planner.Snapshot) ([]finding, error) {
 	found, err := d.compare(view{ray: s, us: s})
 	if err != nil {
@@ -33,7 +33,7 @@ func (d duel) trace(s planner.Snapshot) ([]finding, error) {
 	return findings, nil
 }
 
-// causes finds what explains that plans differ in an aspect: one cause, else two together, else as few of all as can be.
+// causes finds what explains that plans differ in an aspect: one cause, else two together, else as few as possible.
 func (d duel) causes(s planner.Snapshot, of aspect) ([]string, error) {
 	var all []string
 	for _, e := range explanations {
@@ -59,7 +59,7 @@ func (d duel) causes(s planner.Snapshot, of aspect) ([]string, error) {
 	return d.fewest(s, of, all)
 }
 
-// fewest drops the causes that a difference is also gone without.
+// fewest drops the causes that are not needed to make a difference disappear.
 func (d duel) fewest(s planner.Snapshot, of aspect, names []string) ([]string, error) {
 	for _, drop := range slices.Clone(names) {
 		fewer := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == drop })
@@ -74,8 +74,8 @@ func (d duel) fewest(s planner.Snapshot, of aspect, names []string) ([]string, e
 	return names, nil
 }
 
-// goneWithout reports whether plans do not differ in an aspect once causes are taken away. A cause that is not there is
-// no cause.
+// goneWithout reports whether plans no longer differ in an aspect without some causes. A cause that the snapshot does
+// not have is not a cause.
 func (d duel) goneWithout(s planner.Snapshot, of aspect, names ...string) (bool, error) {
 	v := view{ray: s, us: s}
 	present := false
@@ -92,5 +92,8 @@ func (d duel) goneWithout(s planner.Snapshot, of aspect, names ...string) (bool,
 	if err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(found, func(other difference) bool { return other.aspect == of || other.aspect == raised }), nil
+	return !slices.ContainsFunc(
+		found,
+		func(other difference) bool { return other.aspect == of || other.aspect == raised },
+	), nil
 }

@@ -10,15 +10,15 @@ import (
 	"os/exec"
 )
 
-// worker is a Python program that answers each line of JSON with one. It lives as long as it is asked, because its
-// imports alone take a second.
+// worker is a Python program that answers each line of JSON with one line. It keeps running between questions, because
+// its imports alone take a second.
 type worker struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	answers *bufio.Reader
 }
 
-// startWorker runs a script by an interpreter.
+// startWorker runs a script with an interpreter.
 func startWorker(ctx context.Context, python, script string) (*worker, error) {
 	cmd := exec.CommandContext(ctx, python, "-c", script)
 	cmd.Stderr = os.Stderr
@@ -51,7 +51,7 @@ func (w *worker) ask(question, answer any) error {
 	return nil
 }
 
-// close ends the program, which ends by itself when nothing more can be asked.
+// close ends the program's input, after which it ends by itself.
 func (w *worker) close() error {
 	if err := w.in.Close(); err != nil {
 		return fmt.Errorf("ending a worker: %w", err)
