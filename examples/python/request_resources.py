@@ -1,11 +1,11 @@
-"""Holds capacity on a RayCluster for as long as a block of a Ray driver runs, and lets go of it when the driver ends or dies.
+"""Requests capacity of a RayCluster while a block of a Ray driver runs, and releases it when the driver ends or dies.
 
     with hold("train-7", [{"resources": {"CPU": 8, "GPU": 1}, "count": 4}]) as request:
         print(request["state"])  # Satisfied, or why not: request["reason"]["message"]
         ray.get([train.remote(part) for part in parts])
 
-It runs in any pod of the cluster whose ServiceAccount may `request` on the RayCluster. HELIOSTAT_SERVER and HELIOSTAT_CA say
-where Heliostat is and who signed its certificate; KubeRay sets RAY_CLUSTER_NAME.
+It runs in any pod of the Kubernetes cluster whose ServiceAccount may `request` on the RayCluster. HELIOSTAT_SERVER is the
+address of Heliostat, HELIOSTAT_CA the authority of its certificate. KubeRay sets RAY_CLUSTER_NAME.
 """
 import contextlib, json, os, pathlib, ssl, threading, urllib.error, urllib.request
 
