@@ -7,7 +7,7 @@ import (
 )
 
 func TestObjectsOfNodesAreReadWithoutAClient(t *testing.T) {
-	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool/kube/finding",
+	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool/kube/finding",
 		"pkg/nodepool/kube/units", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/client-go/":               "objects are given; packages kube and watch read them",

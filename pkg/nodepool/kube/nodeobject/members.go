@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
 // members are the fields that an object of a configuration file may have, each with where its value goes.
@@ -19,16 +19,17 @@ type members map[string]any
 func readMembers(object json.RawMessage, known members) error {
 	var found map[string]json.RawMessage
 	if err := json.Unmarshal(object, &found); err != nil {
-		return fmt.Errorf("%s: want an object with %s", excerpt(object), known)
+		return fmt.Errorf("%s: want an object with %s", fieldpath.Excerpt(string(object), mostShown), known)
 	}
 	var first error
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		into, ok := known[name]
 		var err error
 		if !ok {
-			err = fmt.Errorf("unknown field %q: want %s", name, known.near(name))
+			err = fmt.Errorf("unknown field %q: want %s", name, fieldpath.WantName(name, known.names()))
 		} else if json.Unmarshal(found[name], into) != nil {
-			err = fmt.Errorf("%s: %s: want %s", name, excerpt(found[name]), wanted(reflect.TypeOf(into).Elem()))
+			shown := fieldpath.Excerpt(string(found[name]), mostShown)
+			err = fmt.Errorf("%s: %s: want %s", name, shown, wanted(reflect.TypeOf(into).Elem()))
 		}
 		if first == nil {
 			first = err
@@ -38,15 +39,12 @@ func readMembers(object json.RawMessage, known members) error {
 }
 
 // String lists the names.
-func (m members) String() string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+func (m members) String() string { return strings.Join(m.names(), ", ") }
 
-// near is the field that was probably meant. Without such a one it is all of them.
-func (m members) near(name string) string {
-	if meant := typo.Nearest(name, slices.Sorted(maps.Keys(m))); meant != "" {
-		return meant
-	}
-	return "one of " + m.String()
-}
+func (m members) names() []string { return slices.Sorted(maps.Keys(m)) }
+
+// mostShown bounds in bytes what an error shows of a value.
+const mostShown = 60
 
 // wanted says in words what a field of a Go type takes.
 func wanted(of reflect.Type) string {
@@ -68,14 +66,4 @@ func wanted(of reflect.Type) string {
 		return "an object, each value of which is " + wanted(of.Elem())
 	}
 	return "an object"
-}
-
-// excerpt is the beginning of a value, for errors.
-func excerpt(value json.RawMessage) string {
-	const most = 60
-	text := []rune(string(value))
-	if len(text) > most {
-		return string(text[:most]) + "…"
-	}
-	return string(text)
 }
