@@ -189,7 +189,7 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 		}
 		return err
 	}
-	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.Growing}
+	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.ScaleUpAnnotation}
 	manager, err := kube.NewManager(config, o.kube)
 	if err != nil {
 		return err

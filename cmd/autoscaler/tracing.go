@@ -17,11 +17,11 @@ import (
 
 // traced runs cycles in spans. What a cycle logs carries its span's ids; the span itself is told only where the cycle
 // changed something, failed, or belongs to a scale-up: a fleet at rest makes five cycles a second for each cluster.
-func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nodepool.ClusterKey) telemetry.Kept) kube.Reconcile {
+func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nodepool.ClusterKey) telemetry.Annotations) kube.Reconcile {
 	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 		before, _ := loop.Decision(key)
 		begun := time.Now()
-		var annotated telemetry.Kept
+		var annotated telemetry.Annotations
 		if tracer.Exports() {
 			annotated = kept(key)
 		}
@@ -33,15 +33,15 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nod
 		}()
 		next := loop.Cycle(ctx, key)
 		if d, known := loop.Decision(key); known && d != before && (worthTelling(d) || span.Follows()) {
-			span.End(toldOf(d, begun, time.Now()))
+			span.End(cycleReport(d, begun, time.Now()))
 		}
 		return next
 	}
 }
 
 // keptBy reads what RayClusters keep of traces.
-func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Kept {
-	return func(key nodepool.ClusterKey) (kept telemetry.Kept) {
+func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Annotations {
+	return func(key nodepool.ClusterKey) (kept telemetry.Annotations) {
 		kept.Call, kept.CalledAt, kept.ScaleUp = manager.Kept(key)
 		return kept
 	}
@@ -81,10 +81,10 @@ func worthTelling(d *decision.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
 }
 
-// toldOf is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
+// cycleReport is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
 // read the decision is that of an earlier cycle, and observing is all that this one did.
-func toldOf(d *decision.Decision, begun, ended time.Time) telemetry.Told {
-	t := telemetry.Told{Cycle: publish.Metrics(d), Worth: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
+func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
+	t := telemetry.CycleReport{Cycle: publish.Metrics(d), Export: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
 	if d.ObserveFailed {
 		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
 		return t

@@ -50,23 +50,23 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 }
 
 // cycleItself is what TestADecisionIsMeasured looks at.
-var cycleItself = cmpopts.IgnoreFields(telemetry.Told{}, "Cycle")
+var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
 
 func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	d := scaling()
 	d.Observed, d.Planned, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, "no node"
-	want := telemetry.Told{
-		Worth: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
+	want := telemetry.CycleReport{
+		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
 		Cooling: map[string]string{"gpu": "no node"},
 		Actions: []string{"patch-ok", "drain-refused", "patch-ok", "patch-ok"}, Reasons: []string{"idle", "launch"},
 	}
-	if diff := cmp.Diff(want, toldOf(d, d.At, d.At), cycleItself); diff != "" {
+	if diff := cmp.Diff(want, cycleReport(d, d.At, d.At), cycleItself); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
 	begun := d.At.Add(time.Minute)
-	want = telemetry.Told{Worth: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
-	if diff := cmp.Diff(want, toldOf(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
+	want = telemetry.CycleReport{Export: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
+	if diff := cmp.Diff(want, cycleReport(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
 		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
 	}
 }
@@ -171,7 +171,7 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 }
 
 // keepsNothing is a RayCluster whose annotations keep no trace.
-func keepsNothing(nodepool.ClusterKey) telemetry.Kept { return telemetry.Kept{} }
+func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.Annotations{} }
 
 // BenchmarkTelemetryOfACycleAtRest tells by how much metrics and traces together lengthen a cycle at rest: both kinds of
 // cycle take turns, and their middle times are compared.

@@ -1,6 +1,6 @@
-// Package access says who calls the REST API and what the caller may do. It decides neither: Kubernetes reviews tokens and
-// rights, a certificate authority signs client certificates. It remembers answers for seconds and bounds how many strangers
-// may ask for. Where nobody can answer, nobody is let in.
+// Package access authenticates and authorizes calls of the REST API: it finds out who calls and whether they have a
+// right, by asking reviewers and remembering their answers for a short time. It must not know what the rights are for,
+// and must not import Kubernetes clients; package access/kube has the reviewers.
 package access
 
 import (
@@ -13,45 +13,45 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrUnauthenticated says that a call does not prove who makes it.
+	// ErrUnauthenticated means that a call does not prove who makes it.
 	ErrUnauthenticated = errors.New("not authenticated")
-	// ErrForbidden says that the caller has no right to what it asks for.
+	// ErrForbidden means that the caller does not have the right.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable says that whoever knows cannot be asked now. It is never a yes.
+	// ErrUnavailable means that the reviewer cannot be asked now. It never allows anything.
 	ErrUnavailable = errors.New("rights cannot be reviewed now")
 )
 
-// ThrottledError says that a caller has to wait.
+// ThrottledError means that a caller has to wait.
 type ThrottledError struct {
-	// After is how long.
+	// After is how long to wait.
 	After time.Duration
 	// Why is a sentence without a full stop.
 	Why string
 }
 
-// Error is Why.
+// Error returns Why.
 func (e *ThrottledError) Error() string { return e.Why }
 
-// Caller is who calls, in the words of Kubernetes' UserInfo.
+// Caller is who makes a call, in the terms of Kubernetes' UserInfo.
 type Caller struct {
 	Name, UID string
 	Groups    []string
 	Extra     map[string][]string
 }
 
-// Anybody is the caller where nobody is asked who they are.
+// Anybody is the caller if callers are not authenticated.
 var Anybody = Caller{Name: "anonymous"}
 
-// Right is something that a caller may be allowed to do, in the words of Kubernetes' RBAC.
+// Right is something that a caller may be allowed to do, in the terms of Kubernetes' RBAC.
 type Right struct {
 	Verb string
-	// Group and Resource name a kind of objects; Namespace and Name say which, empty for all.
+	// Group and Resource name a kind of objects; Namespace and Name select some of them, empty for all.
 	Group, Resource, Namespace, Name string
-	// Path is set instead for what is no object, for example /metrics.
+	// Path is set instead for a URL that is no object, for example /metrics.
 	Path string
 }
 
-// String is the right as a person says it: get rayclusters.ray.io "llm" in namespace "ml".
+// String returns the right as text: get rayclusters.ray.io "llm" in namespace "ml".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -69,14 +69,14 @@ func (r Right) String() string {
 	return text
 }
 
-// ForwardedHeader stands for Authorization where something on the way keeps that for itself, as the service proxy of the API
-// server does. Authorization goes before it.
+// ForwardedHeader replaces Authorization if a proxy keeps that header for itself, as the service proxy of the API
+// server does. Authorization has precedence.
 const ForwardedHeader = "X-Heliostat-Authorization"
 
-// Audience is for whom a token is that is good for Heliostat alone, unless the server names others.
+// Audience is the audience of tokens that are valid only for Heliostat, unless the server sets others.
 const Audience = "heliostat"
 
-// bearer returns the token of the Authorization headers; false where there is no such header.
+// bearer returns the token of the Authorization headers; given is false if there is no such header.
 func bearer(header http.Header) (token string, given bool, err error) {
 	values := header.Values("Authorization")
 	if len(values) == 0 {
@@ -96,7 +96,7 @@ func bearer(header http.Header) (token string, given bool, err error) {
 	return token, true, nil
 }
 
-// notOfToken reports whether a bearer token cannot hold r (RFC 6750, section 2.1).
+// notOfToken reports whether a bearer token cannot contain r (RFC 6750, section 2.1).
 func notOfToken(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

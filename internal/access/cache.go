@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// digest is what answers are kept under: secrets and long lists of groups are not kept.
+// digest is the key of an answer: the cache does not keep secrets or long lists of groups.
 type digest = [sha256.Size]byte
 
-// cache remembers answers for as long as they say. Questions that are asked at the same time are asked once; an error is
-// told to those who wait for it and not remembered.
+// cache remembers answers for as long as each of them allows. Equal questions at the same time are asked once. An
+// error is returned to everyone who waits for it and is not remembered.
 type cache[V any] struct {
 	now func() time.Time
 
-	// mu guards what is below.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	kept    recent[digest, answer[V]]
 	waiting map[digest]*question[V]
@@ -27,7 +27,7 @@ type answer[V any] struct {
 	until time.Time
 }
 
-// question is one that is being asked; value and err count once done is closed.
+// question is one that is being asked; value and err are valid after done is closed.
 type question[V any] struct {
 	done  chan struct{}
 	value V
@@ -39,8 +39,8 @@ func newCache[V any](limit int, now func() time.Time) *cache[V] {
 	return &cache[V]{now: now, kept: newRecent[digest, answer[V]](limit), waiting: map[digest]*question[V]{}}
 }
 
-// get returns what is remembered under key, or asks. The asking has a time of its own: the end of one caller's call does
-// not take the answer from the others who wait for it.
+// get returns the answer that is remembered under key, or asks. The question has a timeout of its own: if one caller's
+// call ends, the others who wait still get the answer.
 func (c *cache[V]) get(ctx context.Context, key digest, ask func(context.Context) (V, time.Duration, error)) (V, error) {
 	c.mu.Lock()
 	if found, ok := c.kept.get(key); ok && c.now().Before(found.until) {
@@ -63,7 +63,7 @@ func (c *cache[V]) get(ctx context.Context, key digest, ask func(context.Context
 	}
 }
 
-// last returns what was remembered last under key, even where it no longer counts, and until when it did.
+// last returns the latest answer under key, even if it has expired, and until when it was valid.
 func (c *cache[V]) last(key digest) (value V, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,8 @@ func (c *cache[V]) last(key digest) (value V, until time.Time) {
 	return found.value, found.until
 }
 
-// answer asks and tells everybody who waits. It ends within reviewTimeout, so nobody waits for it when the process ends.
+// answer asks and wakes everyone who waits. It ends within reviewTimeout, so nothing waits for it when the process
+// ends.
 func (c *cache[V]) answer(ctx context.Context, key digest, q *question[V], ask func(context.Context) (V, time.Duration, error)) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -86,8 +87,8 @@ func (c *cache[V]) answer(ctx context.Context, key digest, q *question[V], ask f
 	close(q.done)
 }
 
-// recent is a map of at most limit entries that forgets those that were not used for longest, by halves: what is used
-// moves to the young half, and when that is full the old one is dropped.
+// recent is a map of at most limit entries that forgets the least recently used ones, by halves: an entry that is used
+// moves to the young half, and when that is full the old half is dropped.
 type recent[K comparable, V any] struct {
 	half       int
 	young, old map[K]V

@@ -13,43 +13,43 @@ import (
 	"time"
 )
 
-// How long answers are remembered. A token that is revoked and a right that is taken away still count for as long; one that
-// is given counts after the shorter time.
+// How long answers are remembered. A token that is revoked or a right that is removed still counts for trustFor; one
+// that is granted counts after doubtFor.
 const (
 	trustFor = 10 * time.Second
 	doubtFor = 3 * time.Second
-	// knownFor is for how long the holder of a token that was good is no stranger: guesses of others from the same address, which may be a
-	// proxy's, do not keep it from being reviewed again.
+	// knownFor is for how long the holder of a token that was valid is exempt from the limit on failures: another
+	// client's guesses from the same address, which may be a proxy's, do not prevent a new review of that token.
 	knownFor = 10 * time.Minute
 	// reviewTimeout bounds one review.
 	reviewTimeout = 5 * time.Second
 )
 
-// Bounds on what is remembered, and on what one address may have reviewed of tokens that turn out to be wrong.
+// Bounds on what is remembered, and on the reviews of invalid tokens from one address.
 const (
-	maxTokens         = 2_000
-	maxRights         = 20_000
-	strangersPerSec   = 5
-	strangersAtOnce   = 50
-	maxStrangersKnown = 10_000
+	maxTokens      = 2_000
+	maxRights      = 20_000
+	failuresPerSec = 5
+	failuresAtOnce = 50
+	maxAddresses   = 10_000
 )
 
-// TokenReviewer knows whose a bearer token is; false when it is nobody's.
+// TokenReviewer returns whose a bearer token is; false if it is invalid.
 type TokenReviewer interface {
 	ReviewToken(ctx context.Context, token string) (Caller, bool, error)
 }
 
-// RightReviewer knows what a caller may do.
+// RightReviewer returns whether a caller has a right.
 type RightReviewer interface {
 	ReviewRight(ctx context.Context, caller Caller, right Right) (bool, error)
 }
 
-// Config is what a Gate needs.
+// Config is the configuration of a Gate.
 type Config struct {
 	Tokens TokenReviewer
 	Rights RightReviewer
-	// ClientCAs returns the authorities whose client certificates are taken; nil for none. It is asked at every call, so
-	// an authority that is taken away no longer counts on connections that are open.
+	// ClientCAs returns the authorities for client certificates; nil for none. It is called for every request, so an
+	// authority that is removed no longer counts on open connections.
 	ClientCAs func() *x509.CertPool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -57,10 +57,10 @@ type Config struct {
 
 // Gate authenticates and authorizes calls. It is safe for concurrent use.
 type Gate struct {
-	config    Config
-	tokens    *cache[reviewed]
-	rights    *cache[bool]
-	strangers *Limiter
+	config   Config
+	tokens   *cache[reviewed]
+	rights   *cache[bool]
+	failures *Limiter
 }
 
 type reviewed struct {
@@ -79,13 +79,14 @@ func New(config Config) (*Gate, error) {
 	return &Gate{
 		config: config,
 		tokens: newCache[reviewed](maxTokens, config.Now), rights: newCache[bool](maxRights, config.Now),
-		strangers: NewLimiter(strangersPerSec, strangersAtOnce, maxStrangersKnown),
+		failures: NewLimiter(failuresPerSec, failuresAtOnce, maxAddresses),
 	}, nil
 }
 
-// Authenticate returns who makes a call: whose its bearer token is, or else the subject of its client certificate. A token
-// goes first, and a wrong one is not made good by a certificate: a proxy with a certificate of its own speaks for the caller
-// whose token it passes on. Errors are ErrUnauthenticated, ErrUnavailable, a *ThrottledError or that of the context.
+// Authenticate returns who makes a call: the owner of its bearer token, or the subject of its client certificate. A
+// token has precedence, and a certificate does not make up for an invalid one: a proxy with a certificate of its own
+// acts for the caller whose token it passes on. Errors are ErrUnauthenticated, ErrUnavailable, a *ThrottledError or
+// that of the context.
 func (g *Gate) Authenticate(r *http.Request) (Caller, error) {
 	token, given, err := bearer(r.Header)
 	switch {
@@ -102,11 +103,11 @@ func (g *Gate) Authenticate(r *http.Request) (Caller, error) {
 func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, error) {
 	digest := sha256.Sum256([]byte(token))
 	found, err := g.tokens.get(ctx, digest, func(ctx context.Context) (reviewed, time.Duration, error) {
-		// Every guess costs a call of the API server, so an address has only so many of them.
-		stranger := !g.wasGood(digest)
-		if stranger {
-			if wait := g.strangers.Take(address, g.config.Now()); wait > 0 {
-				return reviewed{}, 0, &ThrottledError{After: wait, Why: "too many tokens that nobody has came from this address"}
+		// Every guess costs a call to the API server, so an address has only a limited number.
+		unverified := !g.wasGood(digest)
+		if unverified {
+			if wait := g.failures.Take(address, g.config.Now()); wait > 0 {
+				return reviewed{}, 0, &ThrottledError{After: wait, Why: "too many invalid tokens came from this address"}
 			}
 		}
 		caller, known, err := g.config.Tokens.ReviewToken(ctx, token)
@@ -116,8 +117,8 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 		if !known || caller.Name == "" {
 			return reviewed{}, doubtFor, nil
 		}
-		if stranger {
-			g.strangers.Return(address)
+		if unverified {
+			g.failures.Return(address)
 		}
 		return reviewed{caller, true}, trustFor, nil
 	})
@@ -125,19 +126,19 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 		return Caller{}, err
 	}
 	if !found.known {
-		return Caller{}, fmt.Errorf("%w: the token is not valid: it is over, or not for this server; `kubectl create token NAME --audience "+Audience+"` makes one, "+
-			"unless the server's --token-audiences name others", ErrUnauthenticated)
+		return Caller{}, fmt.Errorf("%w: the token is invalid: it has expired, or is for another server; `kubectl create token NAME --audience "+Audience+"` makes one, "+
+			"unless --token-audiences of the server sets others", ErrUnauthenticated)
 	}
 	return found.caller, nil
 }
 
-// wasGood reports whether a token was good when it was reviewed last, and lately.
+// wasGood reports whether a token was valid when it was last reviewed, and that was recently.
 func (g *Gate) wasGood(token digest) bool {
 	last, until := g.tokens.last(token)
 	return last.known && g.config.Now().Before(until.Add(knownFor))
 }
 
-// byCertificate takes the common name as the caller's name and the organizations as groups, as Kubernetes does.
+// byCertificate uses the common name as the caller's name and the organizations as groups, as Kubernetes does.
 func (g *Gate) byCertificate(chain []*x509.Certificate) (Caller, error) {
 	leaf, between := chain[0], x509.NewCertPool()
 	for _, certificate := range chain[1:] {
@@ -157,7 +158,7 @@ func (g *Gate) byCertificate(chain []*x509.Certificate) (Caller, error) {
 	return Caller{Name: leaf.Subject.CommonName, Groups: append(groups, "system:authenticated")}, nil
 }
 
-// Authorize returns nil when the caller has the right, else ErrForbidden, ErrUnavailable or the error of ctx.
+// Authorize returns nil if the caller has the right, else ErrForbidden, ErrUnavailable or the error of ctx.
 func (g *Gate) Authorize(ctx context.Context, caller Caller, right Right) error {
 	key, err := json.Marshal(struct {
 		Caller Caller
@@ -185,7 +186,8 @@ func (g *Gate) Authorize(ctx context.Context, caller Caller, right Right) error 
 	return nil
 }
 
-// network is what one owner of addresses has: the IPv4 address, or the /64 of an IPv6 address, without the port.
+// network returns what one owner of addresses typically has: the IPv4 address, or the /64 of an IPv6 address, without
+// the port.
 func network(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -193,7 +193,7 @@ func TestAnAddressMayGuessOnlySoManyTokens(t *testing.T) {
 		_, err := w.Authenticate(r)
 		return err
 	}
-	for i := range strangersAtOnce {
+	for i := range failuresAtOnce {
 		if err := guess(i, "192.0.2.1:1"); !errors.Is(err, ErrUnauthenticated) {
 			t.Fatalf("guess %d: %v", i, err)
 		}
@@ -206,7 +206,7 @@ func TestAnAddressMayGuessOnlySoManyTokens(t *testing.T) {
 		t.Errorf("another address: %v", err)
 	}
 	w.pass(time.Second)
-	for i := range strangersPerSec {
+	for i := range failuresPerSec {
 		if err := guess(2000+i, "192.0.2.1:1"); !errors.Is(err, ErrUnauthenticated) {
 			t.Errorf("guess %d a second later: %v", i, err)
 		}
@@ -214,14 +214,14 @@ func TestAnAddressMayGuessOnlySoManyTokens(t *testing.T) {
 	if err := guess(3000, "192.0.2.1:1"); !errors.As(err, &slower) {
 		t.Errorf("one too many in that second: %v", err)
 	}
-	if w.cluster.tokens != strangersAtOnce+1+strangersPerSec {
+	if w.cluster.tokens != failuresAtOnce+1+failuresPerSec {
 		t.Errorf("%d tokens were reviewed", w.cluster.tokens)
 	}
 }
 
 func TestGoodTokensOfAnAddressAreNotCounted(t *testing.T) {
 	w := newWorld(t)
-	for i := range 3 * strangersAtOnce {
+	for i := range 3 * failuresAtOnce {
 		token := fmt.Sprintf("good-%d", i)
 		w.cluster.change(func() { w.cluster.callers[token] = Caller{Name: token} })
 		if _, err := w.Authenticate(call(token)); err != nil {
@@ -244,7 +244,7 @@ func TestNeighboursOfAnAddressShareWhatTheyMayGuess(t *testing.T) {
 func TestAClientCertificateNamesCallerAndGroups(t *testing.T) {
 	root := newAuthority(t, nil)
 	between := newAuthority(t, root)
-	stranger := newAuthority(t, nil)
+	unverified := newAuthority(t, nil)
 	authorities := root.pool()
 	w := newWorld(t, func(c *Config) { c.ClientCAs = func() *x509.CertPool { return authorities } })
 
@@ -252,7 +252,7 @@ func TestAClientCertificateNamesCallerAndGroups(t *testing.T) {
 	for name, chain := range map[string][]*x509.Certificate{
 		"signed by the authority":   {root.client("alice", "users", "ops")},
 		"signed by one in between":  {between.client("alice", "users", "ops"), between.certificate},
-		"with more than is of need": {root.client("alice", "users", "ops"), stranger.certificate},
+		"with more than is of need": {root.client("alice", "users", "ops"), unverified.certificate},
 	} {
 		if caller, err := w.Authenticate(showing(call(""), chain...)); err != nil || !cmp.Equal(caller, want) {
 			t.Errorf("%s: %+v, %v", name, caller, err)
@@ -260,12 +260,12 @@ func TestAClientCertificateNamesCallerAndGroups(t *testing.T) {
 	}
 	server, _ := sign(t, root, &x509.Certificate{Subject: pkix.Name{CommonName: "alice"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	for name, chain := range map[string][]*x509.Certificate{
-		"of a stranger":                          {stranger.client("alice")},
-		"of a stranger, with the true authority": {stranger.client("alice"), root.certificate},
-		"without the one in between":             {between.client("alice")},
-		"of a server":                            {server},
-		"without a name":                         {root.client("", "users")},
-		"the authority itself":                   {stranger.certificate},
+		"of a unverified":                          {unverified.client("alice")},
+		"of a unverified, with the true authority": {unverified.client("alice"), root.certificate},
+		"without the one in between":               {between.client("alice")},
+		"of a server":                              {server},
+		"without a name":                           {root.client("", "users")},
+		"the authority itself":                     {unverified.certificate},
 	} {
 		if caller, err := w.Authenticate(showing(call(""), chain...)); !errors.Is(err, ErrUnauthenticated) {
 			t.Errorf("%s: %+v, %v", name, caller, err)
@@ -278,7 +278,7 @@ func TestAClientCertificateNamesCallerAndGroups(t *testing.T) {
 		t.Errorf("it expired on an open connection: %v", err)
 	}
 	w.pass(-2 * time.Hour)
-	authorities = stranger.pool()
+	authorities = unverified.pool()
 	if _, err := w.Authenticate(showing(call(""), held)); !errors.Is(err, ErrUnauthenticated) {
 		t.Errorf("its authority was taken away: %v", err)
 	}
@@ -321,7 +321,7 @@ func TestGuessesFromAnAddressDoNotKeepATokenOutThatWasGoodLately(t *testing.T) {
 		t.Fatal(err)
 	}
 	guess := func() {
-		for i := range strangersAtOnce {
+		for i := range failuresAtOnce {
 			_, _ = w.Authenticate(call(fmt.Sprintf("guess%d", i)))
 		}
 	}
@@ -352,7 +352,7 @@ func TestATokenThatWasGoodLongAgoIsAStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pass(trustFor + knownFor)
-	for i := range strangersAtOnce {
+	for i := range failuresAtOnce {
 		_, _ = w.Authenticate(call(fmt.Sprintf("guess%d", i)))
 	}
 	var slower *ThrottledError

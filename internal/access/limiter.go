@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limiter gives each of many keys a bucket of tokens that fills at a steady rate. Keys that were not used for longest are
-// forgotten, which fills their bucket.
+// Limiter gives each of many keys a bucket of tokens that fills at a constant rate. It forgets the least recently used
+// keys, which fills their buckets.
 type Limiter struct {
 	perSecond, burst float64
 
@@ -15,7 +15,7 @@ type Limiter struct {
 	buckets recent[string, bucket]
 }
 
-// bucket held so many tokens at that time.
+// bucket had that many tokens at that time.
 type bucket struct {
 	tokens float64
 	at     time.Time
@@ -26,7 +26,7 @@ func NewLimiter(perSecond, burst float64, keys int) *Limiter {
 	return &Limiter{perSecond: perSecond, burst: max(1, burst), buckets: newRecent[string, bucket](keys)}
 }
 
-// Take takes a token of key's bucket and returns 0, or takes none and returns how long until there is one.
+// Take takes a token from key's bucket and returns 0, or takes none and returns how long until there is one.
 func (l *Limiter) Take(key string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *Limiter) Take(key string, now time.Time) time.Duration {
 	return wait
 }
 
-// Return puts back a token that Take gave.
+// Return puts back a token that Take took.
 func (l *Limiter) Return(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *Limiter) Return(key string) {
 	}
 }
 
-// filled is key's bucket as it is now. A clock that was set back takes no tokens away.
+// filled returns key's bucket as it is now. A clock that was set back removes no tokens.
 func (l *Limiter) filled(key string, now time.Time) bucket {
 	b, ok := l.buckets.get(key)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// APICalls counts the calls to the Kubernetes API that fail. It wraps the transport of a client.
+// APICalls counts failed calls to the Kubernetes API. It wraps the transport of a client.
 func (m *Metrics) APICalls(next http.RoundTripper) http.RoundTripper { return apiCalls{m, next} }
 
 type apiCalls struct {
@@ -14,7 +14,7 @@ type apiCalls struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip counts an answer of 400 or above by its code. A call that its caller gave up did not fail.
+// RoundTrip counts an answer of 400 or above by its code. A call that its caller canceled did not fail.
 func (a apiCalls) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.next.RoundTrip(request)
 	switch {
@@ -30,5 +30,5 @@ func (a apiCalls) count(method, code string) {
 	a.metrics.apiErrors.Add(context.Background(), 1, a.metrics.labelled("method", method, "code", code))
 }
 
-// WrappedRoundTripper lets the client reach the connections below, to close idle ones.
+// WrappedRoundTripper gives the client access to the connections below, to close idle ones.
 func (a apiCalls) WrappedRoundTripper() http.RoundTripper { return a.next }

@@ -14,7 +14,7 @@ type answer func() (*http.Response, error)
 func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }
 
 func TestCallsThatFailAreCountedByTheirCode(t *testing.T) {
-	told, registry := start(t, Limits{})
+	report, registry := start(t, Limits{})
 	given, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, call := range []struct {
@@ -29,7 +29,7 @@ func TestCallsThatFailAreCountedByTheirCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		transport := told.APICalls(answer(func() (*http.Response, error) {
+		transport := report.APICalls(answer(func() (*http.Response, error) {
 			if call.code == 0 {
 				return nil, errors.New("no route")
 			}

@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Limits bound how many series clusters may have, since names of groups and of Ray resources are anybody's to choose.
-// What is left out is counted by heliostat_dropped_series. Zero fields take the default named at each.
+// Limits bound the series of clusters, since users choose the names of groups and of Ray resources.
+// heliostat_dropped_series counts what is left out. Zero fields take the default named at each.
 type Limits struct {
-	// Series bounds those of all clusters together; the clusters known longest keep theirs. 100,000.
+	// Series bounds those of all clusters together; the oldest clusters keep theirs. 100,000.
 	Series int
 	// SeriesOfCluster bounds those of one cluster. A worker group has up to 14. 1,000.
 	SeriesOfCluster int
-	// Resources bounds the Ray resources that one cluster's demand is told by; CPU, GPU and memory come first. 16.
+	// Resources bounds the Ray resources in the series of one cluster's demand; CPU, GPU and memory come first. 16.
 	Resources int
 }
 
@@ -30,10 +30,10 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
 	room, dropped := m.limits.Series, 0
 	for _, known := range all {
-		s := sheet{observer: observer, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
+		s := seriesWriter{observer: observer, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
 		s.own = []attribute.KeyValue{attribute.String("namespace", known.namespace), attribute.String("cluster", known.name)}
-		m.fill(&s, known)
-		room -= s.told
+		m.setCluster(&s, known)
+		room -= s.written
 		dropped += s.dropped
 	}
 	observer.ObserveFloat64(m.clusters, float64(len(all)))
@@ -48,21 +48,21 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	return nil
 }
 
-// sheet is one cluster's part of a collection.
-type sheet struct {
-	observer            metric.Observer
-	limits              Limits
-	own, labels         []attribute.KeyValue
-	room, told, dropped int
+// seriesWriter sets the series of one cluster in one collection.
+type seriesWriter struct {
+	observer               metric.Observer
+	limits                 Limits
+	own, labels            []attribute.KeyValue
+	room, written, dropped int
 }
 
-// tell sets one series, as long as there is room. names are further label names and values.
-func (s *sheet) tell(instrument metric.Float64Observable, value float64, names ...string) {
-	if s.room == s.told {
+// set sets one series if there is room. names are further label names and values.
+func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, names ...string) {
+	if s.room == s.written {
 		s.dropped++
 		return
 	}
-	s.told++
+	s.written++
 	s.labels = append(s.labels[:0], s.own...)
 	for i := 0; i < len(names); i += 2 {
 		s.labels = append(s.labels, attribute.String(names[i], names[i+1]))
@@ -70,44 +70,44 @@ func (s *sheet) tell(instrument metric.Float64Observable, value float64, names .
 	s.observer.ObserveFloat64(instrument, value, metric.WithAttributeSet(attribute.NewSet(s.labels...)))
 }
 
-// fill tells one cluster, what matters most first.
-func (m *Metrics) fill(s *sheet, known *cluster) {
+// setCluster sets the series of one cluster, the most important first.
+func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
-	tell, gcsErrors, idleGPUHours := known.state, known.gcsErrors, known.idleGPUHours
+	readState, gcsErrors, idleGPUHours := known.state, known.gcsErrors, known.idleGPUHours
 	known.mu.Unlock()
 	if gcsErrors > 0 {
-		s.tell(m.gcsErrors, gcsErrors)
+		s.set(m.gcsErrors, gcsErrors)
 	}
-	s.tell(m.idleGPUHours, idleGPUHours)
-	if tell == nil {
+	s.set(m.idleGPUHours, idleGPUHours)
+	if readState == nil {
 		return
 	}
-	state := tell()
-	s.tell(m.managed, choose(state.Managed, 1.0, 0.0))
+	state := readState()
+	s.set(m.managed, choose(state.Managed, 1.0, 0.0))
 	if state.DataAge >= 0 {
-		s.tell(m.dataAge, state.DataAge.Seconds())
+		s.set(m.dataAge, state.DataAge.Seconds())
 	}
 	for _, reason := range sorted(state.Unmet) {
-		s.tell(m.unmet, float64(state.Unmet[reason]), "reason", reason)
+		s.set(m.unmet, float64(state.Unmet[reason]), "reason", reason)
 	}
 	for _, status := range sorted(state.Requested) {
-		s.tell(m.requested, float64(state.Requested[status]), "status", status)
+		s.set(m.requested, float64(state.Requested[status]), "status", status)
 	}
 	for _, status := range sorted(state.Requests) {
-		s.tell(m.requests, float64(state.Requests[status]), "status", status)
+		s.set(m.requests, float64(state.Requests[status]), "status", status)
 	}
-	m.fillDemand(s, state.Demand)
+	m.setDemand(s, state.Demand)
 	for _, g := range state.Groups {
-		m.fillGroup(s, g)
+		m.setGroup(s, g)
 	}
-	m.fillRay(s, state.Ray)
+	m.setRay(s, state.Ray)
 }
 
-func (m *Metrics) fillDemand(s *sheet, demand map[string]map[string]float64) {
+func (m *Metrics) setDemand(s *seriesWriter, demand map[string]map[string]float64) {
 	resources, left := bounded(demand, s.limits.Resources)
 	for _, resource := range resources {
 		for _, state := range sorted(demand[resource]) {
-			s.tell(m.demand, demand[resource][state], "resource", resource, "state", state)
+			s.set(m.demand, demand[resource][state], "resource", resource, "state", state)
 		}
 	}
 	for _, resource := range left {
@@ -115,59 +115,60 @@ func (m *Metrics) fillDemand(s *sheet, demand map[string]map[string]float64) {
 	}
 }
 
-func (m *Metrics) fillGroup(s *sheet, g Group) {
-	s.tell(m.workers, float64(g.Current), "group", g.Name, "of", "current")
-	s.tell(m.workers, float64(g.Desired), "group", g.Name, "of", "desired")
-	s.tell(m.workers, float64(g.Asked), "group", g.Name, "of", "asked")
-	s.tell(m.workers, float64(g.Ready), "group", g.Name, "of", "ready")
-	s.tell(m.workers, float64(g.Min), "group", g.Name, "of", "min")
-	s.tell(m.workers, float64(g.Max), "group", g.Name, "of", "max")
+func (m *Metrics) setGroup(s *seriesWriter, g Group) {
+	s.set(m.workers, float64(g.Current), "group", g.Name, "of", "current")
+	s.set(m.workers, float64(g.Desired), "group", g.Name, "of", "desired")
+	s.set(m.workers, float64(g.Asked), "group", g.Name, "of", "asked")
+	s.set(m.workers, float64(g.Ready), "group", g.Name, "of", "ready")
+	s.set(m.workers, float64(g.Min), "group", g.Name, "of", "min")
+	s.set(m.workers, float64(g.Max), "group", g.Name, "of", "max")
 	for _, column := range sorted(g.NumGPUs) {
-		s.tell(m.numGPUs, g.NumGPUs[column], "group", g.Name, "column", column)
+		s.set(m.numGPUs, g.NumGPUs[column], "group", g.Name, "column", column)
 	}
-	s.tell(m.mismatch, choose(g.NumGPUsMismatch, 1.0, 0.0), "group", g.Name)
+	s.set(m.mismatch, choose(g.NumGPUsMismatch, 1.0, 0.0), "group", g.Name)
 	if g.Cooldown > 0 {
-		s.tell(m.cooldown, g.Cooldown.Seconds(), "group", g.Name)
+		s.set(m.cooldown, g.Cooldown.Seconds(), "group", g.Name)
 	}
 	if slice := g.Slice; slice != nil && slice.MemoryBytes != nil {
-		s.tell(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile, "isolation", slice.Isolation)
+		s.set(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile, "isolation", slice.Isolation)
 	}
 	if slice := g.Slice; slice != nil && slice.Compute != nil {
-		s.tell(m.sliceCompute, *slice.Compute, "group", g.Name)
+		s.set(m.sliceCompute, *slice.Compute, "group", g.Name)
 	}
 	for _, pool := range g.Pools {
-		m.fillPool(s, g.Name, pool)
+		m.setPool(s, g.Name, pool)
 	}
 }
 
-func (m *Metrics) fillPool(s *sheet, group string, pool Pool) {
+func (m *Metrics) setPool(s *seriesWriter, group string, pool Pool) {
 	if pool.Limit != nil {
-		s.tell(m.poolLimit, float64(*pool.Limit), "group", group, "pool", pool.Name)
+		s.set(m.poolLimit, float64(*pool.Limit), "group", group, "pool", pool.Name)
 	}
 	for _, cards := range pool.Cards {
-		tell := func(of string, count int64) {
-			s.tell(m.cards, float64(count), "group", group, "pool", pool.Name, "product", cards.Product, "of", of)
+		set := func(of string, count int64) {
+			s.set(m.cards, float64(count), "group", group, "pool", pool.Name, "product", cards.Product, "of", of)
 		}
-		tell("all", cards.All)
-		tell("cut", cards.Cut)
+		set("all", cards.All)
+		set("cut", cards.Cut)
 		if cards.Busy != nil {
-			tell("busy", *cards.Busy)
+			set("busy", *cards.Busy)
 		}
 	}
 }
 
-// fillRay tells what Ray's own autoscaler would, by its labels and KubeRay's: the cluster's name is ray_io_cluster.
-func (m *Metrics) fillRay(s *sheet, ray Ray) {
+// setRay sets the series that Ray's own autoscaler would export, with its labels and KubeRay's: the cluster's name is
+// ray_io_cluster.
+func (m *Metrics) setRay(s *seriesWriter, ray Ray) {
 	if ray.Session == "" {
-		return // Ray's dashboards choose by session; a session that is over has no series in Ray either
+		return // Ray's dashboards select by session; a session that is over has no series in Ray either
 	}
 	s.own[1].Key = "ray_io_cluster"
 	s.own = append(s.own, attribute.String("SessionName", ray.Session))
 	for _, kind := range sorted(ray.Nodes) {
 		counts := ray.Nodes[kind]
-		s.tell(m.activeNodes, float64(counts.Active), "NodeType", kind)
-		s.tell(m.pendingNodes, float64(counts.Pending), "NodeType", kind)
-		s.tell(m.recentlyFailedNodes, float64(counts.Failed), "NodeType", kind)
+		s.set(m.activeNodes, float64(counts.Active), "NodeType", kind)
+		s.set(m.pendingNodes, float64(counts.Pending), "NodeType", kind)
+		s.set(m.recentlyFailedNodes, float64(counts.Failed), "NodeType", kind)
 	}
 	for _, part := range []struct {
 		instrument metric.Float64Observable
@@ -175,17 +176,17 @@ func (m *Metrics) fillRay(s *sheet, ray Ray) {
 	}{{m.clusterResources, ray.ClusterResources}, {m.pendingResources, ray.PendingResources}} {
 		resources, left := bounded(part.amounts, s.limits.Resources)
 		for _, resource := range resources {
-			s.tell(part.instrument, part.amounts[resource], "resource", resource)
+			s.set(part.instrument, part.amounts[resource], "resource", resource)
 		}
 		s.dropped += len(left)
 	}
 }
 
-// first are the resources that are told before any others.
+// first are the resources that come before any others.
 var first = []string{"CPU", "GPU", "memory"}
 
-// bounded returns the names that are told, at most limit of them, and those that are left out.
-func bounded[V any](amounts map[string]V, limit int) (told, left []string) {
+// bounded returns the names that get series, at most limit of them, and those that are left out.
+func bounded[V any](amounts map[string]V, limit int) (chosen, left []string) {
 	names := sorted(amounts)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	if len(names) <= limit {

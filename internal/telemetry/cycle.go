@@ -5,38 +5,40 @@ import (
 	"time"
 )
 
-// Cycle is one cycle on one RayCluster, in the values that are measured.
+// Cycle is one cycle on one RayCluster, as the values that are measured.
 type Cycle struct {
 	Namespace, Cluster string
-	// At is when the cycle began, Took how long it lasted, Planned how long the planner took of that; both are zero where
+	// At is when the cycle began, Took how long it lasted, Planned how much of that the planner took; both are zero if
 	// the RayCluster could not be read.
 	At            time.Time
 	Took, Planned time.Duration
-	// Failed: it could not be observed or patched. RayFailed: its GCS did not answer.
+	// Failed: the RayCluster could not be read or patched. RayFailed: its GCS did not answer.
 	Failed, RayFailed bool
 	// SeenToPatched is zero unless this cycle patched growth.
 	SeenToPatched time.Duration
 	Actions       []Action
-	// IdleGPUs counts the GPUs of living workers that nothing holds; it says nothing while RayFailed.
+	// IdleGPUs counts the GPUs of living workers that nothing holds; it is meaningless if RayFailed.
 	IdleGPUs float64
-	// Pods are the workers on their way and those alive; nil while RayFailed.
+	// Pods are the workers on their way and those alive; nil if RayFailed.
 	Pods iter.Seq[Pod]
-	// Moments tells when a pod was created and bound to a node, zero where that is not known. It is asked only about pods on their way.
+	// Moments returns when a pod was created and bound to a node, zero if unknown. It is called only for pods on their
+	// way.
 	Moments func(pod string) (created, scheduled time.Time)
-	// State tells what is so since this cycle. It is asked for at collections only, and not after the next cycle, so a cycle
-	// costs the same however much there is to tell.
+	// State returns the state since this cycle. It is called only during collections, and not after the next cycle, so
+	// that the cost of a cycle does not depend on the size of the state.
 	State func() State
 }
 
-// Action is one thing done: Kind is patch, drain, report or sync, Result ok, refused, conflict or error.
+// Action is one action: Kind is patch, drain, report or sync, Result ok, refused, conflict or error.
 type Action struct {
 	Kind, Result string
 	At           time.Time
 	Took         time.Duration
-	// Decision says in a word what a carried-out action was, and Reason is the code of why; both are empty where nothing was decided.
+	// Decision is a word for a successful action, and Reason the code of its reason; both are empty if nothing was
+	// decided.
 	Decision, Reason string
-	// Group is the worker group that a patch changed, and Pods by how many pods it is larger; fewer than none where it is
-	// smaller. Grown repeats the name of a group that became larger, or is empty.
+	// Group is the worker group that a patch changed, and Pods by how many pods it grew; negative if it shrank. Grown
+	// repeats the name of a group that grew, or is empty.
 	Group, Grown string
 	Pods         int
 }
@@ -47,18 +49,19 @@ type Pod struct {
 	Alive       bool
 }
 
-// State is what is so of one RayCluster.
+// State is the state of one RayCluster.
 type State struct {
-	// Managed: it may be written to.
+	// Managed: Heliostat may write to it.
 	Managed bool
-	// DataAge is negative while Ray never answered.
+	// DataAge is negative if Ray has never answered.
 	DataAge time.Duration
-	// Unmet counts demand that is not served by the code of its reason.
+	// Unmet counts unmet demand by the code of its reason.
 	Unmet map[string]int64
-	// Demand is what waits, in Ray's units, by resource and then by state; Requested counts the bundles of request_resources by status.
+	// Demand is the waiting demand in Ray's units, by resource and then by state; Requested counts the bundles of
+	// request_resources by status.
 	Demand    map[string]map[string]float64
 	Requested map[string]int64
-	// Requests counts the requests of owners by status.
+	// Requests counts ResourceRequests by status.
 	Requests map[string]int64
 	Groups   []Group
 	Ray      Ray
@@ -68,43 +71,46 @@ type State struct {
 type Group struct {
 	Name                              string
 	Current, Desired, Ready, Min, Max int
-	// Asked is what replicas asks for; another autoscaler's wish where Heliostat only looks.
+	// Asked is what replicas asks for; another autoscaler's goal in shadow mode.
 	Asked int
-	// Cooldown is for how long it takes no launches yet; 0 while it takes them.
+	// Cooldown is for how long it gets no launches; 0 if it gets them.
 	Cooldown time.Duration
-	// NumGPUs is how many GPUs one worker has, by column: declared, derived, reported, ray. What is not known is absent.
+	// NumGPUs is the number of GPUs of one worker, by column: declared, derived, reported, ray. Unknown ones are
+	// absent.
 	NumGPUs map[string]float64
-	// NumGPUsMismatch: a new pod announces another number than the device plugin gives it.
+	// NumGPUsMismatch: a new pod would announce another number than the device plugin gives it.
 	NumGPUsMismatch bool
-	// Slice is what one of its GPUs is; nil where that is not known.
+	// Slice is what one of its GPUs is; nil if unknown.
 	Slice *Slice
-	// Pools are those that it can land on, where they are known.
+	// Pools are the pools that its pods can be scheduled on, if known.
 	Pools []Pool
 }
 
-// Slice is what one GPU of a worker is. Amounts that are not known are nil.
+// Slice is what one GPU of a worker is. Unknown amounts are nil.
 type Slice struct {
-	// Kind, Profile and Isolation are codes; Profile is empty where the GPU is no MIG instance.
+	// Kind, Profile and Isolation are codes; Profile is empty if the GPU is no MIG instance.
 	Kind, Profile, Isolation string
 	MemoryBytes, Compute     *float64
 }
 
-// Pool is a pool of nodes as a group sees it. Limit is how many of its pods the pool can ever have; nil where nothing bounds it.
+// Pool is a pool of nodes from the view of a group. Limit is how many of its pods the pool can ever have; nil if
+// nothing bounds it.
 type Pool struct {
 	Name  string
 	Limit *int64
 	Cards []Cards
 }
 
-// Cards count physical cards of one product: all of them, those cut with MIG, and those that pods hold something of, which is nil
-// where it is not known.
+// Cards count physical cards of one product: all of them, those partitioned with MIG, and those that pods use, which
+// is nil if unknown.
 type Cards struct {
 	Product  string
 	All, Cut int64
 	Busy     *int64
 }
 
-// Ray is what Ray's own autoscaler would export. Session is Ray's session, Nodes go by node type (worker group, or headgroup).
+// Ray is what Ray's own autoscaler would export. Session is Ray's session; the keys of Nodes are node types (worker
+// group, or headgroup).
 type Ray struct {
 	Session                            string
 	Nodes                              map[string]NodeCounts

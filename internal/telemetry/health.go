@@ -11,28 +11,28 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// health logs when exports begin to fail and when they work again, each once, and counts the failures. Its logger must
-// not export: a failed export of logs would otherwise cause the next one.
+// health logs when exports start to fail and when they work again, each once, and counts the failures. Its logger must
+// not export: otherwise a failed export of logs would cause the next one.
 type health struct {
 	log *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	metrics *Metrics
 	failing map[string]bool
-	// last is the SDK's last complaint.
+	// last is the latest error of the SDK.
 	last string
 }
 
 func newHealth(log *slog.Logger) *health { return &health{log: log, failing: map[string]bool{}} }
 
-// count makes failures count from here on.
+// count starts to count failures.
 func (h *health) count(metrics *Metrics) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.metrics = metrics
 }
 
-// exported takes in how an export ended.
+// exported notes the result of an export.
 func (h *health) exported(signal string, err error) {
 	h.mu.Lock()
 	before := h.failing[signal]
@@ -44,13 +44,13 @@ func (h *health) exported(signal string, err error) {
 	}
 	switch {
 	case err != nil && !before:
-		h.log.Warn("the OTLP collector does not take what is exported; it is dropped and not told again", "signal", signal, "err", err)
+		h.log.Warn("the OTLP collector does not accept exports; they are dropped, and this is logged once", "signal", signal, "err", err)
 	case err == nil && before:
-		h.log.Info("the OTLP collector takes exports again", "signal", signal)
+		h.log.Info("the OTLP collector accepts exports again", "signal", signal)
 	}
 }
 
-// complaint logs what the SDK complains about, when it is not what it said last.
+// complaint logs an error of the SDK if it differs from the one before.
 func (h *health) complaint(err error) {
 	h.mu.Lock()
 	again := h.last == err.Error()
@@ -61,8 +61,8 @@ func (h *health) complaint(err error) {
 	}
 }
 
-// watchedSpans, watchedMetrics and watchedLogs pass on what is exported and report to health how it went. The error
-// ends here: the SDK would do no more than complain of it each time.
+// watchedSpans, watchedMetrics and watchedLogs export and report the result to health. They return no error: the SDK
+// would only log it each time.
 type watchedSpans struct {
 	sdktrace.SpanExporter
 	health *health

@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids name a span before it is known whether there will be one: what a cycle logs carries them from its beginning.
+// ids identify a span before it is known whether it will exist: the log lines of a cycle carry them from its
+// beginning.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -31,26 +32,26 @@ func newSpanID() (id trace.SpanID) {
 	return id
 }
 
-type chosen struct{}
+type idsKey struct{}
 
-// choosing makes the next span that is started with the context have these ids.
-func choosing(ctx context.Context, i ids) context.Context { return context.WithValue(ctx, chosen{}, i) }
+// withIDs makes the next span that starts with the context have these ids.
+func withIDs(ctx context.Context, i ids) context.Context { return context.WithValue(ctx, idsKey{}, i) }
 
-// idSource gives a span the ids that were chosen for it, and random ones where none were.
+// idSource gives a span the ids of withIDs, or random ones.
 type idSource struct{}
 
-// NewIDs names the first span of a trace.
+// NewIDs returns the ids of the first span of a trace.
 func (idSource) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	i, known := ctx.Value(chosen{}).(ids)
+	i, known := ctx.Value(idsKey{}).(ids)
 	if !known {
 		i = newIDs()
 	}
 	return i.trace, i.span
 }
 
-// NewSpanID names a further one.
+// NewSpanID returns the id of a further span.
 func (idSource) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if i, known := ctx.Value(chosen{}).(ids); known {
+	if i, known := ctx.Value(idsKey{}).(ids); known {
 		return i.span
 	}
 	return newSpanID()

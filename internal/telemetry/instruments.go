@@ -125,7 +125,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		},
 	}
 	if err := errors.Join(m.errs...); err != nil {
-		return nil, fmt.Errorf("making instruments: %w", err)
+		return nil, fmt.Errorf("creating instruments: %w", err)
 	}
 	return all, nil
 }

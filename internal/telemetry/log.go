@@ -11,7 +11,7 @@ import (
 )
 
 // NewLogger returns a logger that writes to w in the given format, text or json, from the given level on: debug, info,
-// warn or error. Records written with the context of a span carry its trace_id and span_id, those of a cycle its
+// warn or error. Records written with the context of a span have its trace_id and span_id, those of a cycle its
 // cluster too.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
@@ -28,17 +28,17 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds to a record the RayCluster of its cycle and, unless the handler takes them from the context itself, the
-// ids of the span that it was written in.
+// traced adds the RayCluster of the cycle to a record and, unless the handler reads them from the context itself, the
+// ids of the current span.
 type traced struct {
 	slog.Handler
 	// named: the logger itself names a RayCluster.
 	named bool
-	// native: the handler's format has fields for the ids of a span.
+	// native: the format of the handler has fields for the ids of a span.
 	native bool
 }
 
-// Handle passes the record on with what its context adds.
+// Handle adds to the record and passes it on.
 func (t traced) Handle(ctx context.Context, record slog.Record) error {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
@@ -48,7 +48,7 @@ func (t traced) Handle(ctx context.Context, record slog.Record) error {
 	if !t.native {
 		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
-	if s, cycle := ctx.Value(current{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
+	if s, cycle := ctx.Value(spanKey{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
 		record.AddAttrs(slog.String(clusterKey, s.key()))
 	}
 	return t.Handler.Handle(ctx, record)

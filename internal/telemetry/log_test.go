@@ -37,11 +37,11 @@ func TestRecordsOfASpanCarryItsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := tracetest.NewInMemoryExporter()
-	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon, Kept{})
+	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon, Annotations{})
 	log.InfoContext(ctx, "patched")
-	span.End(Told{At: noon, Worth: true})
-	told := spans.GetSpans()[len(spans.GetSpans())-1].SpanContext
-	for _, want := range []string{told.TraceID().String(), told.SpanID().String(), "ml/llm"} {
+	span.End(CycleReport{At: noon, Export: true})
+	report := spans.GetSpans()[len(spans.GetSpans())-1].SpanContext
+	for _, want := range []string{report.TraceID().String(), report.SpanID().String(), "ml/llm"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q lacks %s", out.String(), want)
 		}
@@ -62,7 +62,7 @@ func TestEveryRecordOfACycleNamesItsTraceAndItsClusterOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
+		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
 		log.InfoContext(ctx, "one")
 		log.InfoContext(ctx, "two", "cluster", "ml/llm")
 		log.With("cluster", "ml/llm").WithGroup("g").InfoContext(ctx, "three")

@@ -9,12 +9,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// recordsQueued bounds the log records that wait for the collector, of about a kilobyte each; when it is full, the
-// oldest is dropped for each further one. OTEL_BLRP_MAX_QUEUE_SIZE overrides it.
+// recordsQueued bounds the log records that wait for the collector, of about a kilobyte each; when the queue is full,
+// each new record replaces the oldest. OTEL_BLRP_MAX_QUEUE_SIZE overrides it.
 const recordsQueued = 512
 
-// exportLogs makes t.Log: config.Log alone, or config.Log and a handler that exports over OTLP where the environment
-// asks for that.
+// exportLogs sets t.Log: config.Log alone, or config.Log and a handler that exports over OTLP if the environment asks
+// for that.
 func (t *Telemetry) exportLogs(ctx context.Context, config Config, resources *resource.Resource, health *health) error {
 	t.Log = config.Log
 	exporter, err := logExporter(ctx, config.Getenv)
@@ -45,7 +45,7 @@ type leveled struct {
 	like slog.Handler
 }
 
-// Enabled reports whether both handlers take records of the level.
+// Enabled reports whether both handlers accept records of the level.
 func (l leveled) Enabled(ctx context.Context, level slog.Level) bool {
 	return l.like.Enabled(ctx, level) && l.Handler.Enabled(ctx, level)
 }

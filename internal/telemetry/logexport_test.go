@@ -32,7 +32,7 @@ func exportedOf(record *logsv1.LogRecord) exported {
 }
 
 // exportedBy returns what write logs at the collector, in its order.
-func exportedBy(t *testing.T, level string, write func(told *Telemetry)) []exported {
+func exportedBy(t *testing.T, level string, write func(report *Telemetry)) []exported {
 	t.Helper()
 	c := newCollector()
 	c.overGRPCNow(t)
@@ -40,12 +40,12 @@ func exportedBy(t *testing.T, level string, write func(told *Telemetry)) []expor
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := Start(t.Context(), Config{Getenv: os.Getenv, Version: "v1", Log: local})
+	report, err := Start(t.Context(), Config{Getenv: os.Getenv, Version: "v1", Log: local})
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(told)
-	if err := told.Shutdown(t.Context()); err != nil {
+	write(report)
+	if err := report.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var all []exported
@@ -57,12 +57,12 @@ func exportedBy(t *testing.T, level string, write func(told *Telemetry)) []expor
 
 func TestAnExportedRecordOfACycleHasItsTraceItsClusterAndItsAttributes(t *testing.T) {
 	var cycle trace.SpanContext
-	got := exportedBy(t, "info", func(told *Telemetry) {
-		ctx, _ := told.Begin(t.Context(), "ml", "llm", noon, Kept{})
+	got := exportedBy(t, "info", func(report *Telemetry) {
+		ctx, _ := report.Begin(t.Context(), "ml", "llm", noon, Annotations{})
 		cycle = trace.SpanContextFromContext(ctx)
-		told.Log.InfoContext(ctx, "patched", "group", "gpu")
-		told.Log.With("cluster", "ml/llm", "form", "fleet").ErrorContext(ctx, "cannot apply", "err", errors.New("conflict"))
-		told.Log.Warn("without a cycle")
+		report.Log.InfoContext(ctx, "patched", "group", "gpu")
+		report.Log.With("cluster", "ml/llm", "form", "fleet").ErrorContext(ctx, "cannot apply", "err", errors.New("conflict"))
+		report.Log.Warn("without a cycle")
 	})
 	want := []exported{
 		{Body: "patched", Severity: "SEVERITY_NUMBER_INFO", Trace: cycle.TraceID().String(), Span: cycle.SpanID().String(),
@@ -78,8 +78,8 @@ func TestAnExportedRecordOfACycleHasItsTraceItsClusterAndItsAttributes(t *testin
 
 func TestTheLevelOfTheLogIsThatOfTheExport(t *testing.T) {
 	for level, want := range map[string]int{"debug": 4, "info": 3, "warn": 2, "error": 1} {
-		got := exportedBy(t, level, func(told *Telemetry) {
-			log := told.Log.With("form", "fleet").WithGroup("g")
+		got := exportedBy(t, level, func(report *Telemetry) {
+			log := report.Log.With("form", "fleet").WithGroup("g")
 			log.Debug("a")
 			log.Info("b")
 			log.Warn("c")
@@ -93,8 +93,8 @@ func TestTheLevelOfTheLogIsThatOfTheExport(t *testing.T) {
 
 func TestRecordsOfLibrariesAreExported(t *testing.T) {
 	keepGlobals(t)
-	got := exportedBy(t, "info", func(told *Telemetry) {
-		AdoptLibraries(told.Log)
+	got := exportedBy(t, "info", func(report *Telemetry) {
+		AdoptLibraries(report.Log)
 		klog.ErrorS(nil, "watching")
 	})
 	if len(got) != 1 || got[0].Body != "watching" || got[0].Attributes[loggerKey] != "klog" {
@@ -112,13 +112,13 @@ func TestAFailedExportOfLogsIsNotExported(t *testing.T) {
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
 	out := &lines{}
 	failed := make(chan struct{}, 1)
-	told, err := Start(t.Context(), Config{Getenv: os.Getenv, Log: slog.New(signals{slog.NewTextHandler(out, nil), failed})})
+	report, err := Start(t.Context(), Config{Getenv: os.Getenv, Log: slog.New(signals{slog.NewTextHandler(out, nil), failed})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	told.Log.Info("serving")
+	report.Log.Info("serving")
 	<-failed // the collector refused it, which is logged
-	provider := told.shutdown[len(told.shutdown)-1]
+	provider := report.shutdown[len(report.shutdown)-1]
 	if err := provider(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,13 +160,13 @@ func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	for _, wait := range []string{"OTEL_BLRP_SCHEDULE_DELAY", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_METRIC_EXPORT_TIMEOUT"} {
 		t.Setenv(wait, "3600000")
 	}
-	told, _ := exporting(t)
-	told.Log.Info("serving")
-	told.Observe(cycleWith(State{Managed: true}))
+	report, _ := exporting(t)
+	report.Log.Info("serving")
+	report.Observe(cycleWith(State{Managed: true}))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- told.Shutdown(ctx) }()
+	go func() { ended <- report.Shutdown(ctx) }()
 	c.await(ctx, t, 1)
 	cancel() // the metrics' collector would hold the shutdown until then
 	if err := <-ended; err == nil {

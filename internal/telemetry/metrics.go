@@ -12,15 +12,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics holds the instruments and what is known of each cluster.
+// Metrics holds the instruments and the state of each cluster.
 type Metrics struct {
 	*instruments
 	limits Limits
-	// leads reports whether this process decides; nil where it never does.
+	// leads reports whether this process decides; nil if it never does.
 	leads func() bool
-	// memory reports what requests of owners take in memory; nil where there are none.
+	// memory returns the memory use of ResourceRequests; nil if there are none.
 	memory func() RequestMemory
-	// labels are the label sets of events, made once: a set costs more than the count that carries it.
+	// labels are the label sets of events, created once: a set costs more than the count that uses it.
 	labels sync.Map
 
 	mu    sync.Mutex // guards what follows
@@ -28,23 +28,23 @@ type Metrics struct {
 	born  int
 }
 
-// cluster is one RayCluster between two collections.
+// cluster is the state of one RayCluster between two collections.
 type cluster struct {
 	namespace, name string
-	// born orders clusters by age: when there are too many series, the newest go without.
+	// born orders clusters by age: if there are too many series, the newest clusters have none.
 	born int
 
 	mu           sync.Mutex // guards what follows
 	state        func() State
 	gcsErrors    float64
 	idleGPUHours float64
-	// idleGPUs stood idle from idleSince on.
+	// idleGPUs were idle from idleSince on.
 	idleGPUs  float64
 	idleSince time.Time
 	stages    stages
 }
 
-// RequestMemory is what requests of owners take in memory: Budget and Held in bytes, and how many requests are Over the
+// RequestMemory is the memory use of ResourceRequests: Budget and Held in bytes, and how many requests are Over the
 // budget and not kept.
 type RequestMemory struct {
 	Budget, Held int64
@@ -64,7 +64,7 @@ func newMetrics(meter metric.Meter, limits Limits, leads func() bool, memory fun
 	return m, nil
 }
 
-// Observe takes one cycle in.
+// Observe adds one cycle.
 func (m *Metrics) Observe(c Cycle) {
 	ctx := context.Background()
 	m.cycles.Add(ctx, 1, m.labelled("result", choose(c.Failed, "error", "ok")))
@@ -93,13 +93,13 @@ func (m *Metrics) Observe(c Cycle) {
 		known.gcsErrors++
 	}
 	known.idle(c)
-	known.stages.observe(c, hearers{stage: m.stage})
+	known.stages.observe(c, stageHooks{stage: m.stage})
 }
 
-// longestIdle bounds what one pause between two cycles adds to idle hours: beyond it nobody looked.
+// longestIdle bounds what one pause between two cycles adds to idle hours: nothing was observed in a longer one.
 const longestIdle = time.Minute
 
-// idle adds what stood idle since the cycle before.
+// idle adds the idle time since the cycle before.
 func (k *cluster) idle(c Cycle) {
 	if !k.idleSince.IsZero() {
 		k.idleGPUHours += k.idleGPUs * min(max(c.At.Sub(k.idleSince), 0), longestIdle).Hours()
@@ -134,7 +134,7 @@ func (m *Metrics) cluster(namespace, name string) *cluster {
 	return known
 }
 
-// oldestFirst lists the clusters.
+// oldestFirst returns the clusters.
 func (m *Metrics) oldestFirst() []*cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The protocols of OTLP that are spoken, as OTEL_EXPORTER_OTLP_PROTOCOL names them. HTTP is what OpenTelemetry wants without it.
+// The supported protocols of OTLP, as in OTEL_EXPORTER_OTLP_PROTOCOL. HTTP is OpenTelemetry's default.
 const (
 	overGRPC = "grpc"
 	overHTTP = "http/protobuf"
 )
 
-// exportOver says by which protocol a signal, TRACES, METRICS or LOGS, is exported; "" when it is not. The exporters
-// read all else from the environment themselves: endpoint, headers, certificates, timeouts.
+// exportOver returns the protocol by which a signal, TRACES, METRICS or LOGS, is exported; "" if it is not. The
+// exporters read everything else from the environment themselves: endpoint, headers, certificates, timeouts.
 func exportOver(signal string, getenv func(string) string) (string, error) {
 	set := func(suffix string) string {
 		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+suffix), getenv("OTEL_EXPORTER_OTLP_"+suffix))
@@ -43,11 +43,11 @@ func exportOver(signal string, getenv func(string) string) (string, error) {
 	case overGRPC, overHTTP:
 		return protocol, nil
 	default:
-		return "", fmt.Errorf("reading OTEL_EXPORTER_OTLP_PROTOCOL: %q is not spoken, want %s or %s", protocol, overGRPC, overHTTP)
+		return "", fmt.Errorf("reading OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported, want %s or %s", protocol, overGRPC, overHTTP)
 	}
 }
 
-// metricExporter returns nil where metrics are not exported.
+// metricExporter returns nil if metrics are not exported.
 func metricExporter(ctx context.Context, getenv func(string) string) (sdkmetric.Exporter, error) {
 	protocol, err := exportOver("METRICS", getenv)
 	if protocol == "" {
@@ -65,7 +65,7 @@ func metricExporter(ctx context.Context, getenv func(string) string) (sdkmetric.
 	return exporter, nil
 }
 
-// spanExporter returns nil where spans are not exported.
+// spanExporter returns nil if spans are not exported.
 func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.SpanExporter, error) {
 	protocol, err := exportOver("TRACES", getenv)
 	if protocol == "" {
@@ -83,7 +83,7 @@ func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.Spa
 	return exporter, nil
 }
 
-// logExporter returns nil where log records are not exported.
+// logExporter returns nil if log records are not exported.
 func logExporter(ctx context.Context, getenv func(string) string) (sdklog.Exporter, error) {
 	protocol, err := exportOver("LOGS", getenv)
 	if protocol == "" {

@@ -207,18 +207,18 @@ func (l *lines) count(text string) int {
 func exporting(t *testing.T) (*Telemetry, *lines) {
 	t.Helper()
 	out := &lines{}
-	told, err := Start(t.Context(), Config{Getenv: os.Getenv, Version: "v1", Log: slog.New(slog.NewTextHandler(out, nil))})
+	report, err := Start(t.Context(), Config{Getenv: os.Getenv, Version: "v1", Log: slog.New(slog.NewTextHandler(out, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told, out
+	return report, out
 }
 
-func tell(told *Telemetry) {
-	told.Observe(cycleWith(State{Managed: true}))
-	ctx, span := told.Begin(context.Background(), "ml", "llm", noon, Kept{})
-	told.Log.InfoContext(ctx, "patched", "group", "gpu")
-	span.End(Told{At: noon, Worth: true, Observed: time.Second})
+func tell(report *Telemetry) {
+	report.Observe(cycleWith(State{Managed: true}))
+	ctx, span := report.Begin(context.Background(), "ml", "llm", noon, Annotations{})
+	report.Log.InfoContext(ctx, "patched", "group", "gpu")
+	span.End(CycleReport{At: noon, Export: true, Observed: time.Second})
 }
 
 func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
@@ -226,9 +226,9 @@ func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCollector()
 			begin(c, t)
-			told, out := exporting(t)
-			tell(told)
-			if err := told.Shutdown(t.Context()); err != nil {
+			report, out := exporting(t)
+			tell(report)
+			if err := report.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if len(c.records) != 1 || c.records[0].GetBody().GetStringValue() != "patched" {
@@ -258,21 +258,21 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 	release := sync.OnceFunc(func() { close(c.held) })
 	t.Cleanup(release) // before the server ends, which waits for its calls
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000")
-	told, out := exporting(t)
+	report, out := exporting(t)
 	heap := func() uint64 {
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
-	tell(told)
+	tell(report)
 	before := heap()
 	const cycles = 5_000
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range cycles {
-			tell(told)
+			tell(report)
 		}
 	}()
 	select {
@@ -285,7 +285,7 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 		t.Errorf("%d spans and %d log records that nobody takes hold %d KiB", 4*cycles, cycles, grown>>10)
 	}
 	release()
-	if err := told.Shutdown(t.Context()); err != nil {
+	if err := report.Shutdown(t.Context()); err != nil {
 		t.Errorf("ending: %v", err)
 	}
 	if got := out.count("does not take"); got != 3 {
@@ -301,7 +301,7 @@ func TestACollectorThatComesBackIsToldToo(t *testing.T) {
 		h.exported("traces", err)
 	}
 	h.exported("metrics", nil)
-	if bad, good := out.count("does not take"), out.count("takes exports again"); bad != 2 || good != 1 {
+	if bad, good := out.count("does not accept"), out.count("accepts exports again"); bad != 2 || good != 1 {
 		t.Errorf("told %d failures and %d recoveries, want 2 and 1", bad, good)
 	}
 	for range 3 {

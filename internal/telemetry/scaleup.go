@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scaleUp is one trace that is not over: from growth first wanted to the life of the Ray nodes that it asked for.
+// scaleUp is one trace that has not ended: from growth first wanted to the living Ray nodes that it asked for.
 //
 //	scale-up                    wanted ──────────────────────────────► last Ray node lives
 //	├ cycle                     observe, plan, apply; one for each that wanted it and did something
@@ -23,49 +23,49 @@ type scaleUp struct {
 	tracer            trace.Tracer
 	span              trace.Span
 	wanted, patchedAt time.Time
-	// missing is how many pods of each group have not arrived yet; what was taken back is not missing.
+	// missing is how many pods of each group have not arrived yet, without those that were withdrawn.
 	missing map[string]int
 	// asked, arrived, lost and withdrawn count pods.
 	asked, arrived, lost, withdrawn int
-	// told is how many pods have spans, late which were told to be slow, broken which groups were told to fail.
-	told   int
+	// spans is how many pods have spans, late the slow stages and broken the failing groups that have been exported.
+	spans  int
 	late   map[string]bool
 	broken map[string]bool
 	reason []string
 }
 
-// The ways in which a scale-up ends, as heliostat.outcome.
+// The outcomes of a scale-up, in heliostat.outcome.
 const (
-	allAlive    = "alive"
-	takenBack   = "withdrawn"
-	unfinished  = "unfinished"
-	superseded  = "superseded"
-	interrupted = "interrupted"
-	clusterGone = "deleted"
+	allAlive     = "alive"
+	withdrawnAll = "withdrawn"
+	unfinished   = "unfinished"
+	superseded   = "superseded"
+	interrupted  = "interrupted"
+	clusterGone  = "deleted"
 )
 
-// Bounds of what is told of one scale-up, and of how many are followed.
+// Bounds of the spans of one scale-up, and of the number of scale-ups that are followed.
 const (
-	// mostPods have spans of their own, of three each; all are counted. The queue to the collector has to hold them.
+	// mostPods have spans of their own, of three each; all are counted. They must fit into the queue to the collector.
 	mostPods = 32
-	// mostOpen scale-ups of one RayCluster are followed at once.
+	// mostOpen scale-ups of one RayCluster are followed at a time.
 	mostOpen = 8
-	// slowAfter is how long a stage may last before it is told while it lasts: what --allocation-timeout is by default.
+	// slowAfter is how long a stage may last before a span reports it: the default of --allocation-timeout.
 	slowAfter = 5 * time.Minute
 	// longest is how long a scale-up is followed.
-	longest = time.Hour
+	maxFollowed = time.Hour
 )
 
 func (u *scaleUp) context() trace.SpanContext { return u.span.SpanContext() }
 
-// child exports a span below this one.
+// child exports a child span of this one.
 func (u *scaleUp) child(parent trace.Span, name string, from, to time.Time, attributes ...attribute.KeyValue) trace.Span {
 	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), parent), name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(later(from, to)))
 	return span
 }
 
-// later is to, or from where to lies before it: Kubernetes cuts seconds off.
+// later returns to, or from if to is before it: Kubernetes truncates to seconds.
 func later(from, to time.Time) time.Time {
 	if to.Before(from) {
 		return from
@@ -73,7 +73,7 @@ func later(from, to time.Time) time.Time {
 	return to
 }
 
-// patched notes what a patch asked for.
+// patched adds what a patch asked for.
 func (u *scaleUp) patched(a Action, reasons []string) {
 	if u.patchedAt.IsZero() {
 		u.patchedAt = a.At
@@ -84,11 +84,11 @@ func (u *scaleUp) patched(a Action, reasons []string) {
 	u.reason = reasons
 }
 
-// arrive takes in that the Ray node of a pod lives.
-func (u *scaleUp) arrive(pod string, j *journey) {
+// arrive notes that the Ray node of a pod lives.
+func (u *scaleUp) arrive(pod string, j *progress) {
 	u.missing[j.group]--
 	u.arrived++
-	if u.told++; u.told > mostPods && !u.complete() {
+	if u.spans++; u.spans > mostPods && !u.complete() {
 		return
 	}
 	span := u.pod(pod, j, j.alive)
@@ -100,7 +100,7 @@ func (u *scaleUp) arrive(pod string, j *journey) {
 	span.End(trace.WithTimestamp(later(u.patchedAt, j.alive)))
 }
 
-func (u *scaleUp) pod(pod string, j *journey, until time.Time) trace.Span {
+func (u *scaleUp) pod(pod string, j *progress, until time.Time) trace.Span {
 	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "pod", trace.WithTimestamp(u.patchedAt),
 		trace.WithAttributes(attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group)))
 	if until.Sub(u.patchedAt) > slowAfter {
@@ -109,27 +109,27 @@ func (u *scaleUp) pod(pod string, j *journey, until time.Time) trace.Span {
 	return span
 }
 
-// lose takes in that a pod is gone before its Ray node lived.
-func (u *scaleUp) lose(pod string, j *journey, at time.Time) {
+// lose notes that a pod is gone before its Ray node lived.
+func (u *scaleUp) lose(pod string, j *progress, at time.Time) {
 	u.lost++
-	if u.told++; u.told > mostPods {
+	if u.spans++; u.spans > mostPods {
 		return
 	}
 	span := u.pod(pod, j, at)
-	span.SetStatus(codes.Error, "the pod is gone before "+lacking(j))
+	span.SetStatus(codes.Error, "the pod is gone before "+notReached(j))
 	span.End(trace.WithTimestamp(later(u.patchedAt, at)))
 }
 
-// lacking says what a pod on its way has not reached.
-func lacking(j *journey) string {
+// notReached returns what a pod on its way has not reached.
+func notReached(j *progress) string {
 	if j.scheduled.IsZero() {
 		return "it had a node"
 	}
 	return "its Ray node lived"
 }
 
-// slow tells of a pod whose stage lasts too long, once for each stage, while it lasts.
-func (u *scaleUp) slow(pod string, j *journey, now time.Time) {
+// slow exports a span for a stage that lasts too long, once for each stage, while it lasts.
+func (u *scaleUp) slow(pod string, j *progress, now time.Time) {
 	stage, since := patchedToScheduled, u.patchedAt
 	if !j.scheduled.IsZero() {
 		stage, since = scheduledToAlive, later(u.patchedAt, j.scheduled)
@@ -140,11 +140,11 @@ func (u *scaleUp) slow(pod string, j *journey, now time.Time) {
 	u.late[pod+stage] = true
 	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "slow", trace.WithTimestamp(since), trace.WithAttributes(
 		attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group), attribute.String("heliostat.stage", stage)))
-	span.SetStatus(codes.Error, fmt.Sprintf("%v after it began, %s", now.Sub(since).Round(time.Second), "not yet: "+lacking(j)))
+	span.SetStatus(codes.Error, fmt.Sprintf("%v after it began, %s", now.Sub(since).Round(time.Second), "not yet: "+notReached(j)))
 	span.End(trace.WithTimestamp(now))
 }
 
-// fail tells that a group which this scale-up waits for was broken off, once.
+// fail records that a group which this scale-up waits for is failing, once.
 func (u *scaleUp) fail(group, why string, at time.Time) {
 	if u.missing[group] <= 0 || u.broken[group] {
 		return
@@ -154,7 +154,7 @@ func (u *scaleUp) fail(group, why string, at time.Time) {
 		attribute.String("ray.group", group), attribute.String("heliostat.reason", why)))
 }
 
-// withdraw takes back up to count pods of a group and returns how many are left to be taken back from others.
+// withdraw takes back up to count pods of a group and returns how many remain to be taken back from others.
 func (u *scaleUp) withdraw(group string, count int) int {
 	taken := min(count, max(0, u.missing[group]))
 	u.missing[group] -= taken
@@ -172,15 +172,15 @@ func (u *scaleUp) complete() bool {
 	return true
 }
 
-// outcome of a scale-up that is complete.
+// outcome returns the outcome of a scale-up that is complete.
 func (u *scaleUp) outcome() string {
 	if u.arrived == 0 && u.withdrawn > 0 {
-		return takenBack
+		return withdrawnAll
 	}
 	return allAlive
 }
 
-// end exports the root.
+// end exports the root span.
 func (u *scaleUp) end(outcome string, at time.Time) {
 	groups := make([]string, 0, len(u.missing))
 	for group := range u.missing {
@@ -191,7 +191,7 @@ func (u *scaleUp) end(outcome string, at time.Time) {
 		attribute.StringSlice("heliostat.reasons", u.reason), attribute.Int("heliostat.pods.asked", u.asked),
 		attribute.Int("heliostat.pods.alive", u.arrived), attribute.Int("heliostat.pods.lost", u.lost), attribute.Int("heliostat.pods.withdrawn", u.withdrawn))
 	if outcome == unfinished || u.lost > 0 {
-		u.span.SetStatus(codes.Error, fmt.Sprintf("%d of %d pods came to life in Ray, %d were lost", u.arrived, u.asked, u.lost))
+		u.span.SetStatus(codes.Error, fmt.Sprintf("%d of %d pods joined Ray, %d were lost", u.arrived, u.asked, u.lost))
 	}
 	u.span.End(trace.WithTimestamp(later(u.wanted, at)))
 }

@@ -11,11 +11,11 @@ import (
 // walk runs cycles over stages and returns what was told, in order.
 func walk(cycles ...Cycle) []string {
 	var s stages
-	var told []string
+	var report []string
 	for _, c := range cycles {
-		s.observe(c, hearers{stage: func(stage string, took time.Duration) { told = append(told, stage+" "+took.String()) }})
+		s.observe(c, stageHooks{stage: func(stage string, took time.Duration) { report = append(report, stage+" "+took.String()) }})
 	}
-	return told
+	return report
 }
 
 // at is a cycle so many seconds after noon that sees pods.
@@ -96,8 +96,8 @@ func TestPodsAliveWhenFirstSeenAndPodsThatGoAreNotMeasured(t *testing.T) {
 		t.Errorf("told %v", got)
 	}
 	var s stages
-	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), hearers{stage: func(string, time.Duration) {}})
-	s.observe(at(11), hearers{})
+	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), stageHooks{stage: func(string, time.Duration) {}})
+	s.observe(at(11), stageHooks{})
 	if len(s.coming) != 0 {
 		t.Errorf("%d pods are still waited for", len(s.coming))
 	}

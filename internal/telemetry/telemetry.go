@@ -1,6 +1,6 @@
-// Package telemetry reports what Heliostat does: the logger, the instruments for Prometheus and OTLP, and one span
-// for each cycle that changed something or failed. It knows plain values only; what they mean is decided where they are
-// measured. It never holds a cycle up: what a collector does not take in time is dropped and counted.
+// Package telemetry reports what Heliostat does: the logger, the instruments for Prometheus and OTLP, and one trace
+// for each scale-up. It knows plain values only; the caller decides what they mean. It must never delay a cycle: what
+// a collector does not accept in time is dropped and counted.
 package telemetry
 
 import (
@@ -21,37 +21,38 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// scope names who measures.
+// scope is the instrumentation scope.
 const scope = "heliostat.dev/heliostat"
 
-// Config is what telemetry is told of the process.
+// Config is the configuration of telemetry.
 type Config struct {
-	// Registerer takes the instruments in for Prometheus; nil for none.
+	// Registerer registers the instruments with Prometheus; nil for none.
 	Registerer prometheus.Registerer
-	// Getenv reads the environment's OTEL_* variables. OTLP is off without an endpoint, and when nil.
+	// Getenv reads the environment's OTEL_* variables. If it is nil, or without an endpoint, OTLP is off.
 	Getenv func(string) string
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
-	// Log writes locally. It gets one line when a collector does not answer, and one when it does again; Telemetry.Log
-	// extends it.
+	// Log writes locally. It gets one line when a collector stops answering, and one when it answers again;
+	// Telemetry.Log extends it.
 	Log    *slog.Logger
 	Limits Limits
-	// Leads reports whether this process decides now, and may write; nil for one that never does.
+	// Leads reports whether this process decides now and may write; nil if it never does.
 	Leads func() bool
-	// RequestMemory reports what requests of owners take in memory; nil where there are none.
+	// RequestMemory returns the memory use of ResourceRequests; nil if there are none.
 	RequestMemory func() RequestMemory
 }
 
-// Telemetry is a running telemetry. Its instruments and spans are in Metrics and Tracer.
+// Telemetry is running telemetry. Its instruments and spans are in Metrics and Tracer.
 type Telemetry struct {
 	*Metrics
 	*Tracer
-	// Log writes what Config.Log writes, and exports the same records where the environment names a collector.
+	// Log writes what Config.Log writes, and exports the same records if the environment names a collector.
 	Log      *slog.Logger
 	shutdown []func(context.Context) error
 }
 
-// Start makes what config asks for. No collector is called before the first export, so one that is dead delays nothing.
+// Start starts what config asks for. It does not connect to a collector before the first export, so a dead one delays
+// nothing.
 func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -87,13 +88,13 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if err := t.exportLogs(ctx, config, resources, health); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	// What the SDK itself complains about has no other way out, and would be printed line by line.
+	// Errors of the SDK itself have no other way out; without a handler it would print them.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
 	return t, nil
 }
 
-// Shutdown exports what is left, for as long as ctx lasts. The signals end side by side: each may have a collector of
-// its own, and one that does not answer must not use up the time of the others.
+// Shutdown exports what is left, until ctx ends. The signals end in parallel: each may have a collector of its own,
+// and one that does not answer must not use up the time of the others.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var ending sync.WaitGroup
@@ -102,13 +103,13 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	}
 	ending.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("ending telemetry: %w", err)
+		return fmt.Errorf("shutting down telemetry: %w", err)
 	}
 	return nil
 }
 
-// plain keeps no exemplars: the spans of most cycles are thrown away, so an example would mostly point nowhere, and
-// the room that the SDK sets aside for them is a third of what a collection costs.
+// plain drops exemplars: most cycles have no exported span, so an exemplar would mostly refer to nothing, and the
+// memory that the SDK reserves for them is a third of the cost of a collection.
 var plain = sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{
 	ExemplarReservoirProviderSelector: func(sdkmetric.Aggregation) exemplar.ReservoirProvider {
 		return func(attribute.Set) exemplar.Reservoir { return noExemplars{} }
@@ -120,12 +121,12 @@ type noExemplars struct{}
 func (noExemplars) Offer(context.Context, time.Time, exemplar.Value, []attribute.KeyValue) {}
 func (noExemplars) Collect(held *[]exemplar.Exemplar)                                      { *held = (*held)[:0] }
 
-// metricReaders are Prometheus's, and OTLP's where the environment names a collector.
+// metricReaders returns Prometheus's reader, and OTLP's if the environment names a collector.
 func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmetric.Reader, error) {
 	var readers []sdkmetric.Reader
 	if config.Registerer != nil {
 		reader, err := otelprometheus.New(otelprometheus.WithRegisterer(config.Registerer), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo(),
-			// The names stand as they are, with the suffixes that Prometheus wants.
+			// The names already have the suffixes that Prometheus wants.
 			otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))
 		if err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)

@@ -18,12 +18,12 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
+	report, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
 		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told, registry
+	return report, registry
 }
 
 // scrape returns all series as Prometheus sees them, `name{label=value,…}`; a histogram by the number of its values.
@@ -72,7 +72,7 @@ func cycleWith(state State) Cycle {
 // everything is a registry in which every instrument has told something.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	told, registry := start(t, Limits{})
+	report, registry := start(t, Limits{})
 	cycle := cycleWith(State{
 		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3},
 		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4}, Requests: map[string]int64{"capped": 2},
@@ -84,9 +84,9 @@ func everything(t *testing.T) *prometheus.Registry {
 	})
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed = time.Millisecond, time.Millisecond, true
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
-	told.Observe(cycle)
-	told.exportFailures.Add(t.Context(), 1, told.labelled("signal", "traces"))
-	apiCalls{metrics: told.Metrics}.count("PATCH", "409")
+	report.Observe(cycle)
+	report.exportFailures.Add(t.Context(), 1, report.labelled("signal", "traces"))
+	apiCalls{metrics: report.Metrics}.count("PATCH", "409")
 	return registry
 }
 
@@ -144,8 +144,8 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 }
 
 func TestHistogramsHaveTheirOwnBuckets(t *testing.T) {
-	told, registry := start(t, Limits{})
-	told.Observe(cycleWith(State{}))
+	report, registry := start(t, Limits{})
+	report.Observe(cycleWith(State{}))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -167,15 +167,15 @@ func TestHistogramsHaveTheirOwnBuckets(t *testing.T) {
 }
 
 func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
-	told, registry := start(t, Limits{})
+	report, registry := start(t, Limits{})
 	state := State{Groups: []Group{{Name: "gpu", Desired: 2, NumGPUs: map[string]float64{"ray": 8, "derived": 2}}, {Name: "cpu"}}, Unmet: map[string]int64{"capped": 3}}
 	cycle := cycleWith(state)
 	cycle.RayFailed = true
-	told.Observe(cycle)
+	report.Observe(cycle)
 	if got := of(scrape(t, registry), "heliostat_group_workers"); len(got) != 12 {
 		t.Errorf("%d series of workers, want five of each group", len(got))
 	}
-	told.Observe(cycleWith(State{Groups: []Group{{Name: "gpu", NumGPUs: map[string]float64{"derived": 2}}}}))
+	report.Observe(cycleWith(State{Groups: []Group{{Name: "gpu", NumGPUs: map[string]float64{"derived": 2}}}}))
 	all := scrape(t, registry)
 	if got := of(all, "heliostat_group_workers"); len(got) != 6 {
 		t.Errorf("%d series of workers, want the five of the group that is left", len(got))
@@ -186,7 +186,7 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	if got := of(all, "heliostat_unmet_demand"); len(got) != 0 {
 		t.Errorf("unmet demand is %v, want none once it is served", got)
 	}
-	told.Forget("ml", "llm")
+	report.Forget("ml", "llm")
 	for series := range scrape(t, registry) {
 		if strings.Contains(series, "llm") {
 			t.Errorf("%s is still there", series)
@@ -195,11 +195,11 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 }
 
 func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
-	told, registry := start(t, Limits{})
+	report, registry := start(t, Limits{})
 	look := func(after time.Duration, idle float64, failed bool) {
 		cycle := cycleWith(State{})
 		cycle.At, cycle.IdleGPUs, cycle.RayFailed = noon.Add(after), idle, failed
-		told.Observe(cycle)
+		report.Observe(cycle)
 	}
 	look(0, 8, false)
 	look(30*time.Second, 4, false)              // 8 for 30 s
@@ -215,7 +215,7 @@ func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
 }
 
 // fleet observes clusters as they are found in the field: two groups and three kinds of demand each.
-func fleet(told *Telemetry, clusters int) {
+func fleet(report *Telemetry, clusters int) {
 	for i := range clusters {
 		c := cycleWith(State{
 			Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 1},
@@ -228,14 +228,14 @@ func fleet(told *Telemetry, clusters int) {
 				ClusterResources: map[string]float64{"CPU": 1, "GPU": 1, "memory": 1}, PendingResources: map[string]float64{"GPU": 1}},
 		})
 		c.Cluster = fmt.Sprintf("llm-%04d", i)
-		told.Observe(c)
+		report.Observe(c)
 	}
 }
 
 func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.T) {
-	told, registry := start(t, Limits{})
+	report, registry := start(t, Limits{})
 	before := len(scrape(t, registry))
-	fleet(told, 1000)
+	fleet(report, 1000)
 	all := scrape(t, registry)
 	const most = 56 // of such a cluster
 	if each := (len(all) - before) / 1000; each > most {
@@ -245,7 +245,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 		t.Errorf("%v series are dropped, want none", dropped)
 	}
 	for i := range 1000 {
-		told.Forget("ml", fmt.Sprintf("llm-%04d", i))
+		report.Forget("ml", fmt.Sprintf("llm-%04d", i))
 	}
 	// A cycle was observed, so its count and its duration are there beside what was there before.
 	if after := len(scrape(t, registry)); after != before+2 {
@@ -255,7 +255,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 
 func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	const clusters, names, limit = 100, 100, 2_000
-	told, registry := start(t, Limits{Series: limit, SeriesOfCluster: 100})
+	report, registry := start(t, Limits{Series: limit, SeriesOfCluster: 100})
 	state := State{Managed: true, DataAge: time.Second, Demand: map[string]map[string]float64{}}
 	for i := range names {
 		state.Groups = append(state.Groups, Group{Name: fmt.Sprint("group-", i)})
@@ -265,7 +265,7 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	for i := range clusters {
 		cycle := cycleWith(state)
 		cycle.Cluster = fmt.Sprintf("llm-%04d", i)
-		told.Observe(cycle)
+		report.Observe(cycle)
 	}
 	all := scrape(t, registry)
 	own := 0
@@ -298,26 +298,26 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 }
 
 func TestResourcesBeyondTheLimitAreDroppedLeastKnownFirst(t *testing.T) {
-	told, left := bounded(map[string]int{"a": 1, "memory": 1, "GPU": 1, "b": 1, "CPU": 1}, 4)
-	if !slices.Equal(told, []string{"CPU", "GPU", "memory", "a"}) || !slices.Equal(left, []string{"b"}) {
-		t.Errorf("told %v, left %v", told, left)
+	report, left := bounded(map[string]int{"a": 1, "memory": 1, "GPU": 1, "b": 1, "CPU": 1}, 4)
+	if !slices.Equal(report, []string{"CPU", "GPU", "memory", "a"}) || !slices.Equal(left, []string{"b"}) {
+		t.Errorf("told %v, left %v", report, left)
 	}
 }
 
 func BenchmarkObserveAmongAThousandClusters(b *testing.B) {
-	told, _ := start(b, Limits{})
-	fleet(told, 1000)
+	report, _ := start(b, Limits{})
+	fleet(report, 1000)
 	cycle := cycleWith(State{})
 	cycle.Planned = time.Millisecond
 	b.ReportAllocs()
 	for b.Loop() {
-		told.Observe(cycle)
+		report.Observe(cycle)
 	}
 }
 
 func BenchmarkScrapeOfAThousandClusters(b *testing.B) {
-	told, registry := start(b, Limits{})
-	fleet(told, 1000)
+	report, registry := start(b, Limits{})
+	fleet(report, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := registry.Gather(); err != nil {

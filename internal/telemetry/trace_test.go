@@ -13,8 +13,8 @@ import (
 func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	_, span := tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
-	span.End(Told{At: noon, Worth: true, Observed: time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
+	_, span := tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
+	span.End(CycleReport{At: noon, Export: true, Observed: time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
 		Mode: "managed", Actions: []string{"patch-error"}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
 	type part struct {
 		Name       string
@@ -49,7 +49,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 func TestASpanThatIsNotToldIsNotExported(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
+	tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
 	if err := tracer.shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 // play is a tracer with what it exported, driven cycle by cycle.
 type play struct {
 	*testing.T
-	tracer *Tracer
-	spans  *tracetest.InMemoryExporter
-	kept   Kept
+	tracer      *Tracer
+	spans       *tracetest.InMemoryExporter
+	annotations Annotations
 	// seen are the pods that each cycle sees, by name.
 	seen map[string]actor
 }
@@ -40,10 +40,10 @@ func newPlay(t *testing.T, options ...sdktrace.TracerProviderOption) *play {
 func second(s float64) time.Time { return noon.Add(time.Duration(s * float64(time.Second))) }
 
 // cycle lets one cycle happen; change may add what it does.
-func (p *play) cycle(at float64, change func(*Told)) (scaleUp string) {
-	ctx, span := p.tracer.Begin(p.Context(), "ml", "llm", second(at), p.kept)
-	told := Told{At: second(at), Cycle: Cycle{At: second(at), Moments: p.moments}}
-	told.Cycle.Pods = func(yield func(Pod) bool) {
+func (p *play) cycle(at float64, change func(*CycleReport)) (scaleUp string) {
+	ctx, span := p.tracer.Begin(p.Context(), "ml", "llm", second(at), p.annotations)
+	report := CycleReport{At: second(at), Cycle: Cycle{At: second(at), Moments: p.moments}}
+	report.Cycle.Pods = func(yield func(Pod) bool) {
 		for name, a := range p.seen {
 			if !yield(Pod{Name: name, Group: a.group, Alive: a.alive}) {
 				return
@@ -51,13 +51,13 @@ func (p *play) cycle(at float64, change func(*Told)) (scaleUp string) {
 		}
 	}
 	if change != nil {
-		change(&told)
+		change(&report)
 	}
-	if slices.ContainsFunc(told.Cycle.Actions, func(a Action) bool { return a.Grown != "" }) {
-		scaleUp = Growing(ctx, second(at))
+	if slices.ContainsFunc(report.Cycle.Actions, func(a Action) bool { return a.Grown != "" }) {
+		scaleUp = ScaleUpAnnotation(ctx, second(at))
 	}
-	if told.Worth || span.Follows() {
-		span.End(told)
+	if report.Export || span.Follows() {
+		span.End(report)
 	}
 	return scaleUp
 }
@@ -71,17 +71,17 @@ func (p *play) moments(pod string) (created, scheduled time.Time) {
 }
 
 // grows makes a cycle patch growth that was wanted at a time.
-func grows(wanted, at float64, group string, pods int) func(*Told) {
-	return func(t *Told) {
-		t.Worth, t.GrowthWanted = true, second(wanted)
+func grows(wanted, at float64, group string, pods int) func(*CycleReport) {
+	return func(t *CycleReport) {
+		t.Export, t.GrowthWanted = true, second(wanted)
 		t.Cycle.SeenToPatched = second(at).Sub(second(wanted))
 		t.Cycle.Actions = []Action{{Kind: "patch", Result: "ok", At: second(at), Group: group, Grown: group, Pods: pods}}
 	}
 }
 
-func shrinks(at float64, group string, pods int) func(*Told) {
-	return func(t *Told) {
-		t.Worth = true
+func shrinks(at float64, group string, pods int) func(*CycleReport) {
+	return func(t *CycleReport) {
+		t.Export = true
 		t.Cycle.Actions = []Action{{Kind: "patch", Result: "ok", At: second(at), Group: group, Pods: -pods}}
 	}
 }
@@ -142,7 +142,9 @@ func TestAScaleUpIsOneTraceFromTheFirstWishToTheLastRayNode(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(0, nil)
 	// The first patch meets a conflict, the second is taken.
-	p.cycle(1, func(told *Told) { told.Worth, told.GrowthWanted, told.Err = true, second(1), "conflict" })
+	p.cycle(1, func(report *CycleReport) {
+		report.Export, report.GrowthWanted, report.Err = true, second(1), "conflict"
+	})
 	p.cycle(2, grows(1, 2, "gpu", 2))
 	p.seen["a"], p.seen["b"] = actor{group: "gpu", created: 2}, actor{group: "gpu", created: 2}
 	p.cycle(3, nil)
@@ -157,7 +159,7 @@ func TestAScaleUpIsOneTraceFromTheFirstWishToTheLastRayNode(t *testing.T) {
 	p.seen["c"] = actor{group: "gpu", created: 6, scheduled: 9, alive: true}
 	p.cycle(12, nil)
 	p.cycle(13, nil)
-	want := `scale-up 1-12 alive (2 of 2 pods came to life in Ray, 1 were lost)
+	want := `scale-up 1-12 alive (2 of 2 pods joined Ray, 1 were lost)
   cycle 1-1 (conflict)
   seen_to_patched 1-2
   cycle 2-2
@@ -178,7 +180,7 @@ func TestAPodThatNobodySawOnItsWayHasArrivedAllTheSame(t *testing.T) {
 	p := newPlay(t)
 	p.seen["old"] = actor{group: "gpu", created: -100, scheduled: -90, alive: true}
 	p.cycle(1, grows(1, 1, "gpu", 1))
-	p.cycle(2, func(told *Told) { told.Cycle.Pods = nil })
+	p.cycle(2, func(report *CycleReport) { report.Cycle.Pods = nil })
 	p.seen["a"] = actor{group: "gpu", created: 2, scheduled: 3, alive: true}
 	p.cycle(9, nil)
 	if root := p.only(); !root.EndTime.Equal(second(9)) {
@@ -190,8 +192,8 @@ func TestAScaleUpThatACallAskedForIsPartOfTheCallersTrace(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(0, nil)
 	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	p.kept = Kept{Call: caller, CalledAt: second(1)}
-	ctx, _ := p.tracer.Begin(t.Context(), "ml", "llm", second(2), p.kept)
+	p.annotations = Annotations{Call: caller, CalledAt: second(1)}
+	ctx, _ := p.tracer.Begin(t.Context(), "ml", "llm", second(2), p.annotations)
 	if got := trace.SpanContextFromContext(ctx).TraceID().String(); !strings.Contains(caller, got) {
 		t.Errorf("the cycle that answers the call logs the trace %s", got)
 	}
@@ -222,10 +224,10 @@ func TestACallThatWasServedAtOnceOrLongAgoBeginsNoScaleUp(t *testing.T) {
 	}{
 		"served by what was there":  {0, 1, 2, ""},
 		"long ago":                  {-3600, 0, 2, ""},
-		"served by another process": {-60, 1, 1, keepScaleUp(spanOf(caller), second(-50))},
+		"served by another process": {-60, 1, 1, formatScaleUp(spanOf(caller), second(-50))},
 	} {
 		p := newPlay(t)
-		p.kept = Kept{Call: caller, CalledAt: second(c.called), ScaleUp: c.scaleUp}
+		p.annotations = Annotations{Call: caller, CalledAt: second(c.called), ScaleUp: c.scaleUp}
 		p.cycle(c.looked, nil)
 		p.cycle(c.grown, grows(c.grown, c.grown, "gpu", 1))
 		p.seen["a"] = actor{group: "gpu", created: c.grown, alive: true}
@@ -246,7 +248,7 @@ func TestAScaleUpGoesOnInAnotherProcessByALink(t *testing.T) {
 	}
 
 	second := newPlay(t)
-	second.kept = Kept{ScaleUp: kept}
+	second.annotations = Annotations{ScaleUp: kept}
 	second.seen["old"] = actor{group: "gpu", created: -50}
 	second.seen["a"] = actor{group: "gpu", created: 1, scheduled: 2}
 	second.seen["b"] = actor{group: "gpu", created: 1, scheduled: 2, alive: true}
@@ -254,7 +256,7 @@ func TestAScaleUpGoesOnInAnotherProcessByALink(t *testing.T) {
 	second.seen["a"] = actor{group: "gpu", created: 1, scheduled: 2, alive: true}
 	second.cycle(30, nil)
 	root := second.only()
-	if len(root.Links) != 1 || keepScaleUp(root.Links[0].SpanContext, noon.Add(time.Second)) != kept {
+	if len(root.Links) != 1 || formatScaleUp(root.Links[0].SpanContext, noon.Add(time.Second)) != kept {
 		t.Errorf("links are %v, want one to %s", root.Links, kept)
 	}
 	want := "scale-up 20-30 alive\n  pod 1-30 a\n    patched_to_scheduled 1-2\n    scheduled_to_alive 2-30\n"
@@ -291,7 +293,7 @@ func TestAnotherProcessTakesUpNothingWhereNothingIsOnItsWay(t *testing.T) {
 		"its pods are all new": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 2026-11-21T12:00:00Z",
 	} {
 		p := newPlay(t)
-		p.kept.ScaleUp = kept
+		p.annotations.ScaleUp = kept
 		p.seen["old"] = actor{group: "gpu", created: -50}
 		p.cycle(60, nil)
 		p.seen["old"] = actor{group: "gpu", created: -50, alive: true}
@@ -308,7 +310,7 @@ func TestWhatIsSlowOrFailsIsToldWhileItLasts(t *testing.T) {
 	p.seen["a"] = actor{group: "gpu", created: 1}
 	p.cycle(2, nil)
 	p.cycle(302, nil)
-	p.cycle(303, func(told *Told) { told.Cooling = map[string]string{"gpu": "no node", "cpu": "not ours"} })
+	p.cycle(303, func(report *CycleReport) { report.Cooling = map[string]string{"gpu": "no node", "cpu": "not ours"} })
 	first := p.spans.GetSpans()[0].SpanContext.TraceID()
 	slow := 0
 	for _, s := range p.spans.GetSpans() {
@@ -339,7 +341,7 @@ func TestPodsThatAreNotWantedAnyMoreEndAScaleUp(t *testing.T) {
 		t.Errorf("ended as %s, %v", outcomeOf(root), root.Status)
 	}
 	q := newPlay(t)
-	q.cycle(1, func(told *Told) { told.GrowthWanted, told.Worth = second(1), true })
+	q.cycle(1, func(report *CycleReport) { report.GrowthWanted, report.Export = second(1), true })
 	q.cycle(2, nil)
 	if root := q.only(); outcomeOf(root) != "withdrawn" {
 		t.Errorf("growth that is not wanted any more ended as %s", outcomeOf(root))
@@ -387,7 +389,7 @@ func TestATraceThatIsNotSampledIsNotKept(t *testing.T) {
 	if kept := p.cycle(1, grows(1, 1, "gpu", 1)); kept != "" {
 		t.Errorf("kept %q", kept)
 	}
-	if got := Growing(context.Background(), noon); got != "" {
+	if got := ScaleUpAnnotation(context.Background(), noon); got != "" {
 		t.Errorf("outside of a cycle %q is kept", got)
 	}
 	if got := Traceparent(context.Background()); got != "" {

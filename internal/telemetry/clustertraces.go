@@ -9,35 +9,35 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// following is what the tracer keeps of one RayCluster.
-type following struct {
-	// call is the call that a cycle has looked at last, so that it begins no more than one scale-up.
+// clusterTraces is the state of the tracer for one RayCluster.
+type clusterTraces struct {
+	// call is the call that the last cycle saw, so that it starts only one scale-up.
 	call string
 	// wanted is the scale-up that is not patched yet; open are those whose pods are on their way, oldest first.
 	wanted *scaleUp
 	open   []*scaleUp
-	// pods are those on their way, alive those that live.
+	// pods are the pods on their way, alive those that live.
 	pods  stages
 	alive map[string]bool
 }
 
-// follow finds what is kept of a cycle's RayCluster. The first time it takes up the scale-up that another process left.
-// The caller holds mu.
-func (t *Tracer) follow(s *Span) *following {
+// follow returns the state of a cycle's RayCluster. The first time it resumes the scale-up of another process. The
+// caller holds mu.
+func (t *Tracer) follow(s *Span) *clusterTraces {
 	f := t.clusters[s.key()]
 	if f == nil {
-		f = &following{}
+		f = &clusterTraces{}
 		t.clusters[s.key()] = f
 		f.resume(s)
 	}
 	return f
 }
 
-// resume begins the rest of a scale-up that another process began, in a trace of its own with a link to the first. Which
-// pods belong to it shows in the first cycle that sees them; one that sees none drops it.
-func (f *following) resume(s *Span) {
-	root, at := scaleUpOf(s.kept.ScaleUp)
-	if !root.IsValid() || s.at.Sub(at) > longest {
+// resume continues a scale-up that another process began, in a trace of its own with a link to the first one. The
+// first cycle that sees pods shows which of them belong to it; one that sees none drops it.
+func (f *clusterTraces) resume(s *Span) {
+	root, at := parseScaleUp(s.annotations.ScaleUp)
+	if !root.IsValid() || s.at.Sub(at) > maxFollowed {
 		return
 	}
 	up := s.begin(ids{trace: newTraceID(), span: newSpanID()}, trace.SpanContext{}, s.at, trace.WithLinks(trace.Link{SpanContext: root}))
@@ -46,17 +46,17 @@ func (f *following) resume(s *Span) {
 	f.open = append(f.open, up)
 }
 
-// begin starts the root of a scale-up.
+// begin starts the root span of a scale-up.
 func (s *Span) begin(root ids, parent trace.SpanContext, wanted time.Time, options ...trace.SpanStartOption) *scaleUp {
-	below := choosing(trace.ContextWithRemoteSpanContext(context.Background(), parent), root)
+	below := withIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), root)
 	_, span := s.tracer.tracer.Start(below, "scale-up", append(options, trace.WithTimestamp(wanted), trace.WithAttributes(s.attributes()...))...)
 	return &scaleUp{tracer: s.tracer.tracer, span: span, wanted: wanted, missing: map[string]int{}, late: map[string]bool{}, broken: map[string]bool{}}
 }
 
-// Growing is what a patch that makes groups larger is to keep in the RayCluster, so that another process can take the trace
-// up; "" where there is nothing to keep.
-func Growing(ctx context.Context, at time.Time) string {
-	s, _ := ctx.Value(current{}).(*Span)
+// ScaleUpAnnotation returns what a patch that makes groups larger stores in the RayCluster, so that another process
+// can resume the trace; "" if there is nothing to store.
+func ScaleUpAnnotation(ctx context.Context, at time.Time) string {
+	s, _ := ctx.Value(spanKey{}).(*Span)
 	if s == nil || !s.tracer.exports {
 		return ""
 	}
@@ -64,36 +64,36 @@ func Growing(ctx context.Context, at time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.clusters[s.key()]; f != nil && f.wanted != nil {
-		return kept(f.wanted.context(), at)
+		return sampledScaleUp(f.wanted.context(), at)
 	}
-	// The span that is begun here is never told; it shows what the sampler will decide.
-	return kept(s.begin(s.root, s.call, s.at).context(), at)
+	// This span is never exported; it shows what the sampler will decide.
+	return sampledScaleUp(s.begin(s.root, s.call, s.at).context(), at)
 }
 
-func kept(root trace.SpanContext, at time.Time) string {
+func sampledScaleUp(root trace.SpanContext, at time.Time) string {
 	if !root.IsSampled() {
 		return ""
 	}
-	return keepScaleUp(root, at)
+	return formatScaleUp(root, at)
 }
 
-// want begins a scale-up with the first cycle that wants growth and ends it when none wants it any more. It returns the one
-// that the cycle belongs to, or nil.
-func (f *following) want(s *Span, told Told) *scaleUp {
+// track begins a scale-up with the first cycle that wants growth, and ends it when none wants it any more. It returns
+// the scale-up that the cycle belongs to, or nil.
+func (f *clusterTraces) track(s *Span, report CycleReport) *scaleUp {
 	switch {
-	case told.GrowthWanted.IsZero():
-		if f.wanted != nil && !told.Cycle.RayFailed && !told.Cycle.Failed {
-			f.wanted.end(takenBack, told.At)
+	case report.GrowthWanted.IsZero():
+		if f.wanted != nil && !report.Cycle.RayFailed && !report.Cycle.Failed {
+			f.wanted.end(withdrawnAll, report.At)
 			f.wanted = nil
 		}
 		return f.wanted
 	case f.wanted == nil:
-		f.wanted = s.begin(s.root, s.call, told.GrowthWanted)
+		f.wanted = s.begin(s.root, s.call, report.GrowthWanted)
 	}
 	up := f.wanted
-	for _, a := range told.Cycle.Actions {
+	for _, a := range report.Cycle.Actions {
 		if a.Grown != "" {
-			up.patched(a, told.Reasons)
+			up.patched(a, report.Reasons)
 		}
 	}
 	if !up.patchedAt.IsZero() {
@@ -103,47 +103,47 @@ func (f *following) want(s *Span, told Told) *scaleUp {
 	return up
 }
 
-// observe follows the pods of open scale-ups and ends those that are over.
-func (f *following) observe(told Told) {
+// observe follows the pods of open scale-ups and ends those that are complete.
+func (f *clusterTraces) observe(report CycleReport) {
 	if len(f.open) == 0 {
 		f.pods, f.alive = stages{}, nil
 		return
 	}
-	f.adopt(told.Cycle)
-	f.notice(told.Cycle)
-	for _, a := range told.Cycle.Actions {
+	f.adopt(report.Cycle)
+	f.addAlive(report.Cycle)
+	for _, a := range report.Cycle.Actions {
 		if a.Pods < 0 {
 			f.withdraw(a)
 		}
 	}
-	f.pods.observe(told.Cycle, hearers{
+	f.pods.observe(report.Cycle, stageHooks{
 		stage: func(string, time.Duration) {},
-		arrived: func(pod string, j *journey) {
+		arrived: func(pod string, j *progress) {
 			if up := f.waiting(j); up != nil {
 				up.arrive(pod, j)
 			}
 		},
-		lost: func(pod string, j *journey) {
+		lost: func(pod string, j *progress) {
 			if up := f.waiting(j); up != nil {
-				up.lose(pod, j, told.Cycle.At)
+				up.lose(pod, j, report.Cycle.At)
 			}
 		},
 	})
 	for pod, j := range f.pods.coming {
 		if up := f.waiting(j); up != nil {
-			up.slow(pod, j, told.Cycle.At)
+			up.slow(pod, j, report.Cycle.At)
 		}
 	}
 	for _, up := range f.open {
-		for group, why := range told.Cooling {
-			up.fail(group, why, told.Cycle.At)
+		for group, why := range report.Cooling {
+			up.fail(group, why, report.Cycle.At)
 		}
 	}
-	f.close(told.Cycle)
+	f.close(report.Cycle)
 }
 
-// adopt gives a scale-up that was taken up the pods that it asked for and that are still on their way.
-func (f *following) adopt(c Cycle) {
+// adopt assigns a resumed scale-up the pods that it asked for and that are still on their way.
+func (f *clusterTraces) adopt(c Cycle) {
 	up := f.open[0]
 	if up.asked > 0 || c.Pods == nil {
 		return
@@ -156,12 +156,12 @@ func (f *following) adopt(c Cycle) {
 		}
 	}
 	if up.asked == 0 {
-		f.open = f.open[1:] // nothing is on its way, so nothing is told
+		f.open = f.open[1:] // nothing is on its way, so there is nothing to export
 	}
 }
 
-// notice lets pods that live although nobody saw them on their way be on it until now.
-func (f *following) notice(c Cycle) {
+// addAlive adds pods that live although no cycle saw them on their way.
+func (f *clusterTraces) addAlive(c Cycle) {
 	if c.Pods == nil {
 		return
 	}
@@ -178,16 +178,16 @@ func (f *following) notice(c Cycle) {
 	f.alive = alive
 }
 
-// withdraw takes pods that are not asked for any more from the latest scale-ups first.
-func (f *following) withdraw(a Action) {
+// withdraw takes pods that are no longer wanted from the latest scale-ups first.
+func (f *clusterTraces) withdraw(a Action) {
 	left := -a.Pods
 	for _, up := range slices.Backward(f.open) {
 		left = up.withdraw(a.Group, left)
 	}
 }
 
-// waiting is the oldest scale-up that a pod may belong to.
-func (f *following) waiting(j *journey) *scaleUp {
+// waiting returns the oldest scale-up that a pod may belong to.
+func (f *clusterTraces) waiting(j *progress) *scaleUp {
 	for _, up := range f.open {
 		if up.missing[j.group] > 0 && !j.patched.IsZero() && !up.patchedAt.After(j.patched) {
 			return up
@@ -196,13 +196,13 @@ func (f *following) waiting(j *journey) *scaleUp {
 	return nil
 }
 
-// close ends what is complete, what takes too long, and the oldest where there are too many.
-func (f *following) close(c Cycle) {
+// close ends scale-ups that are complete or take too long, and the oldest if there are too many.
+func (f *clusterTraces) close(c Cycle) {
 	f.open = slices.DeleteFunc(f.open, func(up *scaleUp) bool {
 		switch {
 		case up.asked > 0 && up.complete():
 			up.end(up.outcome(), c.At)
-		case c.At.Sub(up.patchedAt) > longest:
+		case c.At.Sub(up.patchedAt) > maxFollowed:
 			up.end(unfinished, c.At)
 		default:
 			return false
@@ -215,8 +215,8 @@ func (f *following) close(c Cycle) {
 	}
 }
 
-// stop ends everything that is open.
-func (f *following) stop(outcome string, at time.Time) {
+// stop ends all open scale-ups.
+func (f *clusterTraces) stop(outcome string, at time.Time) {
 	if f.wanted != nil {
 		f.wanted.end(outcome, at)
 	}
@@ -237,12 +237,12 @@ func (t *Tracer) Gone(namespace, cluster string, at time.Time) {
 	}
 }
 
-// interrupt ends all traces with the process; the next one takes them up.
+// interrupt ends all traces with the process; the next process resumes them.
 func (t *Tracer) interrupt(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range t.clusters {
 		f.stop(interrupted, at)
 	}
-	t.clusters = map[string]*following{}
+	t.clusters = map[string]*clusterTraces{}
 }
