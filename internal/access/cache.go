@@ -41,7 +41,9 @@ func newCache[V any](limit int, now func() time.Time) *cache[V] {
 
 // get returns the answer that is remembered under key, or asks. The question has a timeout of its own: if one caller's
 // call ends, the others who wait still get the answer.
-func (c *cache[V]) get(ctx context.Context, key digest, ask func(context.Context) (V, time.Duration, error)) (V, error) {
+func (c *cache[V]) get(
+	ctx context.Context, key digest, ask func(context.Context) (V, time.Duration, error),
+) (V, error) {
 	c.mu.Lock()
 	if found, ok := c.kept.get(key); ok && c.now().Before(found.until) {
 		c.mu.Unlock()
@@ -73,7 +75,9 @@ func (c *cache[V]) last(key digest) (value V, until time.Time) {
 
 // answer asks and wakes everyone who waits. It ends within reviewTimeout, so nothing waits for it when the process
 // ends.
-func (c *cache[V]) answer(ctx context.Context, key digest, q *question[V], ask func(context.Context) (V, time.Duration, error)) {
+func (c *cache[V]) answer(
+	ctx context.Context, key digest, q *question[V], ask func(context.Context) (V, time.Duration, error),
+) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	var keep time.Duration

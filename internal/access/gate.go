@@ -107,7 +107,10 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 		unverified := !g.wasGood(digest)
 		if unverified {
 			if wait := g.failures.Take(address, g.config.Now()); wait > 0 {
-				return reviewed{}, 0, &ThrottledError{After: wait, Why: "too many invalid tokens came from this address"}
+				return reviewed{}, 0, &ThrottledError{
+					After: wait,
+					Why:   "too many invalid tokens came from this address",
+				}
 			}
 		}
 		caller, known, err := g.config.Tokens.ReviewToken(ctx, token)
@@ -126,8 +129,12 @@ func (g *Gate) byToken(ctx context.Context, token, address string) (Caller, erro
 		return Caller{}, err
 	}
 	if !found.known {
-		return Caller{}, fmt.Errorf("%w: the token is invalid: it has expired, or is for another server; `kubectl create token NAME --audience "+Audience+"` makes one, "+
-			"unless --token-audiences of the server sets others", ErrUnauthenticated)
+		return Caller{}, fmt.Errorf(
+			"%w: the token is invalid: it has expired, or is for another server; `kubectl create token NAME "+
+				"--audience "+Audience+"` makes one, "+
+				"unless --token-audiences of the server sets others",
+			ErrUnauthenticated,
+		)
 	}
 	return found.caller, nil
 }

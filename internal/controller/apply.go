@@ -72,14 +72,14 @@ type step struct {
 
 // steps are the actions of a cycle in their order. The comment of each row is the reason for its place.
 var steps = []step{
-	// Users wait for growth, so it goes first. Removals are in the same patch: the operator must see the lower number and
-	// the names together.
+	// Users wait for growth, so it goes first. Removals are in the same patch: the operator must see the lower number
+	// and the names together.
 	{run: (*Controller).patch, allowed: func(o *outcome) bool { return !o.withheld }},
-	// After the patch, because it must not write in a cycle that changes replicas: a patch is computed from the spec that
-	// was read, and another write in between would change it.
+	// After the patch, because it must not write in a cycle that changes replicas: a patch is computed from the spec
+	// that was read, and another write in between would change it.
 	{run: (*Controller).syncNumGPUs, allowed: always},
-	// One call for each node, so it must not delay the patch. If the patch failed, the pod of a drained node could not be
-	// named either, so nothing is drained.
+	// One call for each node, so it must not delay the patch. If the patch failed, the pod of a drained node could not
+	// be named either, so nothing is drained.
 	{run: (*Controller).drain, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
 	// Reports scale nothing, so they wait for everything that does. The cluster config is least urgent.
 	{run: (*Controller).report, allowed: always},
@@ -155,7 +155,8 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Removals) > 0 {
 		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
 	}
-	targets, findings, err := nodepool.Targets(r.named.WithReturned(o.view, r.drains, c.config.AllocationTimeout), o.intent.launch, reduction.PodsOf(o.intent.Removals))
+	targets, findings, err := nodepool.Targets(r.named.WithReturned(o.view, r.drains, c.config.AllocationTimeout),
+		o.intent.launch, reduction.PodsOf(o.intent.Removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
@@ -172,18 +173,27 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	started := c.config.Now()
-	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID, Generation: o.view.Cluster.Generation, Targets: targets})
+	generation, err := c.kube.Apply(ctx,
+		nodepool.Change{Cluster: key, UID: o.view.Cluster.UID, Generation: o.view.Cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
 	case err != nil && ctx.Err() != nil: // the process ends, so the next one sees whether the patch was written
 		o.withheld = true
 		return
-	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
+	case errors.Is(err, nodepool.ErrConflict),
+		errors.Is(err, nodepool.ErrReadOnly),
+		errors.Is(err, nodepool.ErrNotLeading):
 		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
 			r.patches.conflicts++
 		}
 		o.withheld = true
-		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultConflict, Took: took, Message: err.Error()})
+		o.actions = append(o.actions, decision.Action{
+			At:      started,
+			Kind:    decision.ActionPatch,
+			Result:  decision.ResultConflict,
+			Took:    took,
+			Message: err.Error(),
+		})
 		return
 	case err != nil:
 		r.patches.fail(o.view.Now)
@@ -192,7 +202,13 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 			c.kube.Event(o.view.Cluster, true, EventPatchFailed, err.Error())
 		}
 		o.err = fmt.Errorf("patching %s: %w", key, err)
-		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultError, Took: took, Message: err.Error()})
+		o.actions = append(o.actions, decision.Action{
+			At:      started,
+			Kind:    decision.ActionPatch,
+			Result:  decision.ResultError,
+			Took:    took,
+			Message: err.Error(),
+		})
 		return
 	}
 	r.patches, r.unwritten, r.generation = backoff{}, nil, generation
@@ -231,7 +247,8 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		if w.Replica != "" && refused[w.Replica] {
 			continue
 		}
-		if !c.kube.Leading() || c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity || !c.mayStillTakeAway(ctx, o.view.Cluster) {
+		if !c.kube.Leading() || c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity ||
+			!c.mayStillTakeAway(ctx, o.view.Cluster) {
 			return
 		}
 		action := c.ask(ctx, r, w)
@@ -290,7 +307,8 @@ func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainReques
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}
-	reply, err := r.gcs.Ray.Drain(ctx, raydemand.Drain{Node: w.Node, Reason: w.Reason, Message: w.Message, Deadline: w.Deadline})
+	reply, err := r.gcs.Ray.Drain(ctx,
+		raydemand.Drain{Node: w.Node, Reason: w.Reason, Message: w.Message, Deadline: w.Deadline})
 	action.Took = c.config.Now().Sub(started)
 	switch {
 	case err != nil:

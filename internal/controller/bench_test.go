@@ -10,7 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// BenchmarkCycleAtRest is the cost of one reading and decision over the true wire, on a cluster at rest with eight workers.
+// BenchmarkCycleAtRest is the cost of one reading and decision over the true wire, on a cluster at rest with eight
+// workers.
 func BenchmarkCycleAtRest(b *testing.B) {
 	w := newWorld(&testing.T{}, Config{}, gpuGroup("gpu", 8, 8, 12))
 	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})

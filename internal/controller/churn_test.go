@@ -18,8 +18,8 @@ import (
 )
 
 // churn is random work on a simulated Ray behind its true wire, with an operator whose pods take their time, on a clock
-// that the test moves by 100 ms a step. The state is skewed as a real one is: each raylet's report is up to a second old,
-// and each has an age of its own (docs/reference/facts.md#load-report-lag).
+// that the test moves by 100 ms a step. The state is skewed as a real one is: each raylet's report is up to a second
+// old, and each has an age of its own (docs/reference/facts.md#load-report-lag).
 type churn struct {
 	*world
 	t      *testing.T

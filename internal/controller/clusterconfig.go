@@ -38,7 +38,8 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		known.forget()
 		return
 	}
-	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.resting(v.Now) || v.Now.Sub(known.sentAt) < minReportInterval {
+	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.resting(v.Now) ||
+		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
 	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.shapes)
@@ -52,14 +53,21 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	if err != nil && ctx.Err() != nil {
 		return // the process ends
 	}
-	action := decision.Action{At: started, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: c.config.Now().Sub(started)}
+	action := decision.Action{
+		At:     started,
+		Kind:   decision.ActionClusterConfig,
+		Result: decision.ResultOK,
+		Took:   c.config.Now().Sub(started),
+	}
 	switch key := v.Cluster.Key.String(); {
 	case err == nil:
 		known.sent, known.sentAt, known.retry = &config, v.Now, backoff{}
-		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups", len(config.Groups))
+		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups",
+			len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
 		known.unsupported = true
-		c.config.Log.InfoContext(ctx, "the head accepts no cluster config; Ray 2.41 and later accept it", "cluster", key)
+		c.config.Log.InfoContext(ctx, "the head accepts no cluster config; Ray 2.41 and later accept it", "cluster",
+			key)
 		return
 	default:
 		if known.retry.failures == 0 { // once, until it succeeds

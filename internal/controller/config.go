@@ -17,7 +17,11 @@ import (
 
 // breakers returns the settings of the breakers.
 func (c Config) breakers() breaker.Settings {
-	return breaker.Settings{AllocationTimeout: c.AllocationTimeout, Cooldown: c.BreakerCooldown, UnschedulableGrace: c.UnschedulableGrace}
+	return breaker.Settings{
+		AllocationTimeout:  c.AllocationTimeout,
+		Cooldown:           c.BreakerCooldown,
+		UnschedulableGrace: c.UnschedulableGrace,
+	}
 }
 
 // modes returns the rules that decide the mode of RayClusters.
@@ -113,7 +117,8 @@ func (c Config) withDefaults() Config {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 1000
 	}
-	c.Policy.MaxInFlight, c.Policy.MaxInFlightPerGroup = min(c.MaxInFlight, math.MaxInt32), min(c.MaxInFlightPerGroup, math.MaxInt32)
+	c.Policy.MaxInFlight = min(c.MaxInFlight, math.MaxInt32)
+	c.Policy.MaxInFlightPerGroup = min(c.MaxInFlightPerGroup, math.MaxInt32)
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}
@@ -143,8 +148,10 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout}, {"GCS back-off", c.GCSBackoff},
-		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace}, {"breaker cool-down", c.BreakerCooldown},
+		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout},
+		{"GCS back-off", c.GCSBackoff},
+		{"allocation timeout", c.AllocationTimeout}, {"unschedulable " +
+			"grace", c.UnschedulableGrace}, {"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
 		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery},
 	} {
@@ -153,7 +160,8 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.MaxInFlight < 0 || c.MaxInFlightPerGroup < 0 {
-		errs = append(errs, fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
+		errs = append(errs,
+			fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
 	}
 	if c.ReadsPerSecond != 0 && !(c.ReadsPerSecond >= 0.001 && c.ReadsPerSecond <= 1e6) {
 		errs = append(errs, fmt.Errorf("reads per second is %v, want a number from 0.001 to 1000000", c.ReadsPerSecond))

@@ -86,7 +86,9 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 }
 
 // observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
-func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time) (observation.View, error) {
+func (c *Controller) observe(
+	ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time,
+) (observation.View, error) {
 	v := observation.View{Now: now}
 	var err error
 	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
@@ -99,9 +101,11 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 		v.StateErr = errOff
 	} else {
 		before := r.gcs.Failures
-		v.State, v.StateErr = r.gcs.State(ctx, c.dial, v.Cluster, v.Now, head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
+		v.State, v.StateErr = r.gcs.State(ctx, c.dial, v.Cluster, v.Now,
+			head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
 		if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
-			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err", head.Detail(v.StateErr))
+			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err",
+				head.Detail(v.StateErr))
 		}
 	}
 	if v.Live() {
@@ -194,6 +198,7 @@ func (c *Controller) Decisions() []*decision.Decision {
 			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+	slices.SortFunc(all,
+		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
 	return all
 }

@@ -49,7 +49,8 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	}
 	c.emitMode(ctx, r, v)
 	if r.gcs.Failures > 3 && v.Cluster.Head.Ready {
-		c.emitOnce(ctx, r, v, true, EventGCSUnavailable, "no scaling while Ray's GCS cannot be read: "+head.Summary(r.gcs.LastErr, v.Cluster.Head))
+		c.emitOnce(ctx, r, v, true, EventGCSUnavailable,
+			"no scaling while Ray's GCS cannot be read: "+head.Summary(r.gcs.LastErr, v.Cluster.Head))
 	}
 	if v.Mode != nodepool.Managed {
 		return
@@ -58,20 +59,26 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 		c.emitOnce(ctx, r, v, true, EventReductionsPaused, o.paused)
 	}
 	for _, entry := range r.drains.Resumed() {
-		c.emitOnce(ctx, r, v, false, EventDraining, fmt.Sprintf("%s: its node is already draining, and its group is above its maximum; the deadline is %s",
-			entry.Pod, entry.Deadline.UTC().Format(time.TimeOnly)))
+		c.emitOnce(ctx, r, v, false, EventDraining,
+			fmt.Sprintf("%s: its node is already draining, and its group is above its maximum; the deadline is %s",
+				entry.Pod, entry.Deadline.UTC().Format(time.TimeOnly)))
 	}
 	if r.freshReads.failures > 0 {
-		c.emitOnce(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", r.freshErr))
+		c.emitOnce(ctx, r, v, true, EventReductionsPaused,
+			fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", r.freshErr))
 	}
 	c.emitUnmet(ctx, r, v, o.intent.plan)
 	for _, group := range slices.Sorted(maps.Keys(o.intent.held)) {
-		c.emitOnce(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods are waiting for earlier ones to join (maxInFlight)", group, o.intent.held[group]))
+		c.emitOnce(ctx, r, v, false, EventInFlightCap,
+			fmt.Sprintf("group %s: %d pods are waiting for earlier ones to join (maxInFlight)", group,
+				o.intent.held[group]))
 	}
 	for _, g := range v.Cluster.Groups {
 		if r.breakers.Open(g.Name, v.Now) {
 			b := r.breakers[g.Name]
-			c.emitOnce(ctx, r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.Reason, b.OpenUntil.UTC().Format(time.TimeOnly)))
+			c.emitOnce(ctx, r, v, true, EventGroupFailing,
+				fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.Reason,
+					b.OpenUntil.UTC().Format(time.TimeOnly)))
 		}
 	}
 }
@@ -129,13 +136,16 @@ func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.Vie
 		tell(what, u.Reason)
 	}
 	for _, event := range slices.Sorted(maps.Keys(further)) {
-		c.emitOnce(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` lists the reasons", further[event]))
+		c.emitOnce(ctx, r, v, event == EventImpossible, event,
+			fmt.Sprintf("further demands: %d more; `autoscaler explain` lists the reasons", further[event]))
 	}
 }
 
 // emitOnce emits the Event of a lasting condition when it begins. The key is the reason with the subject of the
 // message, so that two groups do not hide each other.
-func (c *Controller) emitOnce(ctx context.Context, r *record, v observation.View, warning bool, reason, message string) {
+func (c *Controller) emitOnce(
+	ctx context.Context, r *record, v observation.View, warning bool, reason, message string,
+) {
 	subject, _, _ := strings.Cut(message, ":")
 	if !r.conditions.raise(v.Now, reason+"/"+subject, message) {
 		return
@@ -153,22 +163,29 @@ func (c *Controller) emit(ctx context.Context, v observation.View, warning bool,
 }
 
 // recordPatch records a patch: one action, one log line and one Event per group.
-func (c *Controller) recordPatch(ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration) {
+func (c *Controller) recordPatch(
+	ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration,
+) {
 	for _, t := range targets {
 		pods, leaving := o.intent.LeavingText(t.Group)
-		event, message := EventScaledUp, fmt.Sprintf("group %s: replicas %d → %d: %s", t.Group, t.From, t.Replicas, o.intent.reasonOf(t.Group))
+		event, message := EventScaledUp, fmt.Sprintf("group %s: replicas %d → %d: %s", t.Group, t.From, t.Replicas,
+			o.intent.reasonOf(t.Group))
 		switch {
 		case len(pods) > 0 && t.Replicas >= t.From:
-			event, message = EventReplaced, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From, t.Replicas, leaving)
+			event, message = EventReplaced, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From,
+				t.Replicas, leaving)
 		case len(pods) > 0:
-			event, message = EventScaledDown, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From, t.Replicas, leaving)
+			event, message = EventScaledDown, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From,
+				t.Replicas, leaving)
 		case t.Replicas < t.From:
 			event = EventScaledDown
 		case t.Replicas == t.From:
-			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group) // logged, not worth an Event
+			// logged, not worth an Event
+			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group)
 		}
-		o.actions = append(o.actions, decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
-			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
+		o.actions = append(o.actions,
+			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
+				From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
 		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.Cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", message)
 		if event != "" {

@@ -30,8 +30,10 @@ const (
 func findings(r *record, o outcome) []raydemand.Finding {
 	v := o.view
 	object := "RayCluster " + v.Cluster.Key.String()
-	all := slices.Concat(v.Cluster.Findings, v.State.Findings, o.findings, o.intent.plan.Findings, r.shapes.Findings(v.Cluster))
-	if v.State.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
+	all := slices.Concat(v.Cluster.Findings, v.State.Findings, o.findings, o.intent.plan.Findings,
+		r.shapes.Findings(v.Cluster))
+	if v.State.Truncated &&
+		!slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
 		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
 			Why: "a raylet reports at most 100 different shapes, so more demand may be waiting than Heliostat sees",
 			Fix: "round the memory and custom resources of tasks so that there are fewer different shapes"})
@@ -46,10 +48,17 @@ func findings(r *record, o outcome) []raydemand.Finding {
 			Fix: "wait for the head's raylet, or check its log"})
 	}
 	if v.Mode != nodepool.Managed && !v.Cluster.InTreeAutoscaling && !v.Cluster.Unreadable {
-		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
-			Field: "spec.enableInTreeAutoscaling", Seen: "false",
-			Why: "when there are more pods than replicas, the operator deletes any of them, even busy ones; only a RayCluster that Heliostat manages gets the pods named",
-			Fix: "do not lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
+		all = append(all, raydemand.Finding{
+			Code:     FindingRandomDeletes,
+			Severity: raydemand.Info,
+			Object:   object,
+			Field:    "spec.enableInTreeAutoscaling",
+			Seen:     "false",
+			Why: "when there are more pods than replicas, the operator deletes any of them, even busy ones; " +
+				"only a RayCluster that Heliostat manages gets the pods named",
+			Fix: "do not lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the " +
+				"RayCluster",
+		})
 	}
 	return all
 }
@@ -65,11 +74,16 @@ func gatedFindings(v observation.View) []raydemand.Finding {
 	}
 	var all []raydemand.Finding
 	for _, group := range slices.Sorted(maps.Keys(gated)) {
-		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
-			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key), Field: "spec.schedulingGates",
-			Seen: fmt.Sprintf("%d pods", gated[group]),
-			Why:  "a scheduling gate holds them back, as Kueue does until quota is available; the demand they are for keeps waiting",
-			Fix:  "free quota, or lower the group's maxReplicas to what the quota allows"})
+		all = append(all, raydemand.Finding{
+			Code:     FindingGated,
+			Severity: raydemand.Info,
+			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
+			Field:    "spec.schedulingGates",
+			Seen:     fmt.Sprintf("%d pods", gated[group]),
+			Why: "a scheduling gate holds them back, as Kueue does until quota is available; the demand they " +
+				"are for keeps waiting",
+			Fix: "free quota, or lower the group's maxReplicas to what the quota allows",
+		})
 	}
 	return all
 }
@@ -77,10 +91,17 @@ func gatedFindings(v observation.View) []raydemand.Finding {
 func orphanFindings(v observation.View) []raydemand.Finding {
 	var all []raydemand.Finding
 	for _, n := range membership.Orphans(v.Cluster, v.State.Nodes) {
-		all = append(all, raydemand.Finding{Code: FindingOrphanNode, Severity: raydemand.Warning,
-			Object: "RayCluster " + v.Cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
-			Why: "no pod matches this living Ray node by instance id or address, so pods that seem not to have joined are kept",
-			Fix: "do not set RAY_CLOUD_INSTANCE_ID in the pod template; KubeRay sets it. A node started outside Kubernetes keeps this finding"})
+		all = append(all, raydemand.Finding{
+			Code:     FindingOrphanNode,
+			Severity: raydemand.Warning,
+			Object:   "RayCluster " + v.Cluster.Key.String(),
+			Field:    "RAY_CLOUD_INSTANCE_ID",
+			Seen:     fmt.Sprintf("%q at %s", n.Instance, n.IP),
+			Why: "no pod matches this living Ray node by instance id or address, so pods that seem not to have " +
+				"joined are kept",
+			Fix: "do not set RAY_CLOUD_INSTANCE_ID in the pod template; KubeRay sets it. A node started outside " +
+				"Kubernetes keeps this finding",
+		})
 	}
 	return all
 }

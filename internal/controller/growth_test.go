@@ -301,8 +301,8 @@ func gang(id string, bundles ...raydemand.Bundle) raydemand.Gang {
 	return raydemand.Gang{ID: id, Strategy: raydemand.StrictSpread, Bundles: bundles}
 }
 
-// The list of gangs is at most milliseconds old and what nodes have free up to a second: a driver that ends its work and
-// asks for a placement group at once must not get a worker more than the group needs.
+// The list of gangs is at most milliseconds old and what nodes have free up to a second: a driver that ends its work
+// and asks for a placement group at once must not get a worker more than the group needs.
 func TestAGangWaitsForTheReportsOfWorkersThatLookBusy(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
 	w.busy(w.pod(0))

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// heavyShapes is the number of shapes of ResourceRequests from which a plan is heavy: it then takes megabytes of memory,
-// and tenths of a second or more.
+// heavyShapes is the number of shapes of ResourceRequests from which a plan is heavy: it then takes megabytes of
+// memory, and tenths of a second or more.
 const heavyShapes = 500
 
 // heavyPlans computes one heavy plan at a time, so that many RayClusters with very many requests take the memory of one

@@ -59,9 +59,11 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 		switch refusal := c.syncRefusal(r, *o, g, numbers.NumGPUs); {
 		case refusal != nil:
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
-			numbers.IfManaged = refusal.Code == nodepool.SyncNotManaged && c.syncObstacle(r, *o, g, numbers.NumGPUs) == nil
+			numbers.IfManaged = refusal.Code == nodepool.SyncNotManaged &&
+				c.syncObstacle(r, *o, g, numbers.NumGPUs) == nil
 		case numbers.Mismatch:
-			due = append(due, nodepool.NumGPUsTarget{Group: g.Name, Index: g.Index, Field: g.GPUs.Field, GPUs: *numbers.Reported})
+			due = append(due,
+				nodepool.NumGPUsTarget{Group: g.Name, Index: g.Index, Field: g.GPUs.Field, GPUs: *numbers.Reported})
 		}
 		o.numGPUs[g.Name] = numbers
 	}
@@ -102,7 +104,9 @@ func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total
 
 // syncRefusal returns why a group's number must not be written now; nil if it must be, or if there is nothing to
 // write.
-func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
+func (c *Controller) syncRefusal(
+	r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
+) *nodepool.SyncRefusal {
 	v := o.view
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if n.Reported == nil && g.NumGPUsSync.Writes() {
@@ -113,7 +117,8 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 	}
 	switch {
 	case !g.NumGPUsSync.Writes():
-		return because(nodepool.SyncReportOnly, "annotate heliostat.dev/num-gpus-sync: when-empty or enforce to write it")
+		return because(nodepool.SyncReportOnly,
+			"annotate heliostat.dev/num-gpus-sync: when-empty or enforce to write it")
 	case v.Mode != nodepool.Managed:
 		return because(nodepool.SyncNotManaged, v.Why.Message)
 	case !c.kube.Leading():
@@ -123,7 +128,9 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 }
 
 // syncObstacle returns why a number that may be written is not written now, or nil.
-func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
+func (c *Controller) syncObstacle(
+	r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
+) *nodepool.SyncRefusal {
 	v := o.view
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
@@ -135,7 +142,9 @@ func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup,
 	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
 		return because(nodepool.SyncNotEmpty, "the group has pods or is about to get some")
 	}
-	if busy := slices.ContainsFunc(o.actions, func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld || o.err != nil {
+	if busy := slices.ContainsFunc(o.actions,
+		func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld ||
+		o.err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
 	if r.syncs.backoff.resting(v.Now) {
@@ -164,8 +173,11 @@ func (s *numGPUsWrites) refuses(group string, gpus raydemand.Amount, now time.Ti
 	if same < mostRewrites {
 		return nil
 	}
-	return &nodepool.SyncRefusal{Code: nodepool.SyncReverted,
-		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source", gpus, same, revertWindow)}
+	return &nodepool.SyncRefusal{
+		Code: nodepool.SyncReverted,
+		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source",
+			gpus, same, revertWindow),
+	}
 }
 
 // writeNumGPUs writes all numbers that are due, or none.
@@ -198,11 +210,13 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	}
 	for _, target := range due {
 		numbers := o.numGPUs[target.Group]
-		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs, numbers.Sources.Reported)
+		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs,
+			numbers.Sources.Reported)
 		switch result {
 		case decision.ResultOK:
 			r.syncs.wrote(target, v.Now)
-			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
+			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
+				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, EventNumGPUsWritten, message)
 		case decision.ResultRefused:
 			r.syncs.refuse(target.Group, refusal, v.Now)
@@ -213,7 +227,14 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 			message = err.Error()
 		}
 		o.numGPUs[target.Group] = numbers
-		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionSync, Result: result, Group: target.Group, Message: message, Took: took})
+		o.actions = append(o.actions, decision.Action{
+			At:      started,
+			Kind:    decision.ActionSync,
+			Result:  result,
+			Group:   target.Group,
+			Message: message,
+			Took:    took,
+		})
 	}
 }
 
@@ -233,14 +254,21 @@ func (s *numGPUsWrites) refuse(group string, refusal *nodepool.SyncRefusal, now 
 
 // quietRefusals need nobody's attention: they are intended, or end by themselves.
 var quietRefusals = []string{
-	"", nodepool.SyncReportOnly, nodepool.SyncNotReported, nodepool.SyncNotEmpty, nodepool.SyncNotManaged, nodepool.SyncNotLeading, nodepool.SyncLater,
+	"",
+	nodepool.SyncReportOnly,
+	nodepool.SyncNotReported,
+	nodepool.SyncNotEmpty,
+	nodepool.SyncNotManaged,
+	nodepool.SyncNotLeading,
+	nodepool.SyncLater,
 }
 
 // emitNumGPUs emits an Event for each group whose number should be written and must not be.
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
 		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
-			c.emitOnce(ctx, r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
+			c.emitOnce(ctx, r, o.view, true, EventNumGPUsRefused,
+				fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
 		}
 	}
 }

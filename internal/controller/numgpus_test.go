@@ -13,7 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// sliceGroup is a group of MIG slices of which the operator counts the first kind only: its pods announce 2 GPUs and get 3.
+// sliceGroup is a group of MIG slices of which the operator counts the first kind only: its pods announce 2 GPUs and
+// get 3.
 func sliceGroup(mode nodepool.SyncMode, replicas int) nodepool.WorkerGroup {
 	three, two := raydemand.Whole(3), raydemand.Whole(2)
 	g := gpuGroup("slices", replicas, 0, 5)
@@ -108,7 +109,8 @@ func TestARefusedSyncIsToldOnce(t *testing.T) {
 	}
 }
 
-// A number and a scale are never written in one cycle, and demand goes first: the group is planned as what it announces.
+// A number and a scale are never written in one cycle, and demand goes first: the group is planned as what it
+// announces.
 func TestScaleGoesBeforeTheNumberOfGPUs(t *testing.T) {
 	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
 	w.group("slices").NumGPUsSync = nodepool.SyncEnforce

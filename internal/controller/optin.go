@@ -31,10 +31,12 @@ const shadowGrace = 10 * time.Second
 // emitWaiting emits one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
 // Heliostat manages it, or this one is read-only, there is nothing to opt in to.
 func (c *Controller) emitWaiting(ctx context.Context, r *record, v observation.View, optIn *decision.OptIn) {
-	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.Why.Code) {
+	if optIn == nil || optIn.Waiting == "" ||
+		slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.Why.Code) {
 		return
 	}
-	if r.conditions.lasted(v.Now, EventWaitingInShadow, shadowGrace) && r.conditions.raise(v.Now, EventWaitingInShadow, "") {
+	if r.conditions.lasted(v.Now, EventWaitingInShadow, shadowGrace) &&
+		r.conditions.raise(v.Now, EventWaitingInShadow, "") {
 		c.emit(ctx, v, false, EventWaitingInShadow, optIn.Waiting+"; "+optIn.Allow)
 	}
 }

@@ -43,7 +43,8 @@ func TestWhatIsKnownOfOwnersIsServedWhileTheRestIsNot(t *testing.T) {
 func TestTheHourOfAnExpiredRequestBeginsWhenItsOwnerWasTold(t *testing.T) {
 	w, told := newOwnedWorld(t, 0)
 	r := w.ask("late", 1, 10*time.Minute)
-	r.Since, r.RenewedAt = w.now.Add(-3*time.Hour), w.now.Add(-3*time.Hour) // a clock that is far behind, or nobody who looked
+	// a clock that is far behind, or nobody who looked
+	r.Since, r.RenewedAt = w.now.Add(-3*time.Hour), w.now.Add(-3*time.Hour)
 	w.cycle()
 	w.wantStates(map[string]raydemand.RequestState{"late": raydemand.RequestExpired})
 	w.after(nodepool.ExpiredKept - time.Minute)
@@ -60,7 +61,8 @@ func TestTheHourOfAnExpiredRequestBeginsWhenItsOwnerWasTold(t *testing.T) {
 	}
 }
 
-// What was acknowledged is in the API server alone: whoever leads next finds it there, whatever the one before had planned and not written.
+// What was acknowledged is in the API server alone: whoever leads next finds it there, whatever the one before had
+// planned and not written.
 func TestWhatALeaderAcknowledgedTheNextOnePlans(t *testing.T) {
 	for name, before := range map[string]func(*world){
 		"it never looked": func(*world) {},
@@ -87,7 +89,8 @@ func TestWhatALeaderAcknowledgedTheNextOnePlans(t *testing.T) {
 	}
 }
 
-// A leader whose clock is an hour ahead tells leases to be over. With the next leader, whose clock is right, they hold for what they have left.
+// A leader whose clock is an hour ahead tells leases to be over. With the next leader, whose clock is right, they hold
+// for what they have left.
 func TestALeaseOutlivesALeaderWhoseClockIsAhead(t *testing.T) {
 	w, told := newOwnedWorld(t, 0)
 	w.ask("a", 1, 10*time.Minute)

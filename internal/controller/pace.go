@@ -99,7 +99,8 @@ func (r *record) unsettled(o outcome) bool {
 		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
 			return n.State == planner.Pending || n.State == planner.Leaving
 		}) ||
-		slices.ContainsFunc(o.view.Members, func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
+		slices.ContainsFunc(o.view.Members,
+			func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
 // count returns the numbers of moving and resting clusters.

@@ -95,7 +95,8 @@ func (r *record) recreated(uid string) {
 // voidRay forgets what was observed of a Ray session that is over. The drop guard stays: it must notice that the nodes
 // are gone.
 func (r *record) voidRay() {
-	r.idle, r.joined, r.lag, r.gangs, r.clocks, r.shortage = observation.IdleClock{}, observation.RecentlyJoined{}, observation.PlacementLag{}, observation.Gangs{}, observation.Clocks{}, breaker.Shortages{}
+	r.idle, r.joined, r.clocks = observation.IdleClock{}, observation.RecentlyJoined{}, observation.Clocks{}
+	r.lag, r.gangs, r.shortage = observation.PlacementLag{}, observation.Gangs{}, breaker.Shortages{}
 	r.unplaceable = observation.Unplaceable{}
 	r.drains = reduction.Drains{}
 	r.reports, r.configs, r.lastNodes = reports{}, clusterConfigs{}, nil
@@ -120,9 +121,11 @@ func (r *record) remember(v *observation.View, config Config) {
 	r.unplaceable.Observe(v.Now, v.State.Nodes, v.Demand)
 	r.drains.Observe(v.Now, v.State.Nodes, config.DrainTimeout)
 	r.drains.KeepDeadlines(*v, config.DrainDeadline)
-	r.clocks.Observe(v.Now, v.Members, v.State.Demand, len(v.Cluster.RequestResources)+len(ownerstatus.Counted(&v.Cluster, r.reported, v.Now)) > 0)
+	r.clocks.Observe(v.Now, v.Members, v.State.Demand,
+		len(v.Cluster.RequestResources)+len(ownerstatus.Counted(&v.Cluster, r.reported, v.Now)) > 0)
 	r.starts.Observe(v.Now, v.Members)
-	r.breakers.Observe(v.Now, v.Cluster, v.Members, r.shortage.Observe(v.Now, v.Cluster, v.Members, config.breakers()), config.breakers())
+	r.breakers.Observe(v.Now, v.Cluster, v.Members, r.shortage.Observe(v.Now, v.Cluster, v.Members, config.breakers()),
+		config.breakers())
 	r.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, r.drains.Leaving)
 	r.drains.Prune(v.Members)
 	r.shapes.Observe(v.Cluster, v.Members)
@@ -143,7 +146,8 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 		Shapes:      r.shapes,
 	}
 	if v.Live() {
-		s.PlainRequests, s.OwnedRequests = v.Cluster.RequestResources, ownerstatus.Counted(&v.Cluster, r.reported, v.Now)
+		s.PlainRequests, s.OwnedRequests = v.Cluster.RequestResources, ownerstatus.Counted(&v.Cluster, r.reported,
+			v.Now)
 	} else {
 		s.DemandUnknown, s.Members = unknownDemand(v.StateErr), membership.Join(v.Cluster, r.lastNodes)
 	}

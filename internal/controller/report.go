@@ -37,6 +37,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	if err := r.gcs.Ray.Report(ctx, report); err != nil {
-		o.actions = append(o.actions, decision.Action{At: v.Now, Kind: decision.ActionReport, Result: decision.ResultError, Message: err.Error()})
+		o.actions = append(o.actions,
+			decision.Action{At: v.Now, Kind: decision.ActionReport, Result: decision.ResultError, Message: err.Error()})
 	}
 }

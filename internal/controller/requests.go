@@ -13,7 +13,8 @@ import (
 type OwnedRequests interface {
 	// Of lists the requests for a RayCluster, whether it exists or not.
 	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
-	// Tell writes the updates soon and waits for nothing. What cannot be written is dropped: it is found missing, and told again.
+	// Tell writes the updates soon and waits for nothing. What cannot be written is dropped: it is found missing, and
+	// told again.
 	Tell(updates []nodepool.OwnedUpdate)
 }
 
@@ -29,9 +30,11 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
 	updates, news, expired := ownerstatus.Updates(v, o.intent.plan, r.reported, &r.starts)
 	r.reported = news
 	for _, request := range expired {
-		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID, "owner", request.Owner)
-		c.kube.Event(v.Cluster, true, EventRequestExpired, fmt.Sprintf("request %s of %s: its lease of %d s has ended, so workers that only it kept are released",
-			request.ID, request.Owner, request.LeaseSeconds))
+		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
+			"owner", request.Owner)
+		c.kube.Event(v.Cluster, true, EventRequestExpired,
+			fmt.Sprintf("request %s of %s: its lease of %d s has ended, so workers that only it kept are released",
+				request.ID, request.Owner, request.LeaseSeconds))
 	}
 	if len(updates) > 0 {
 		c.config.Owned.Tell(updates)

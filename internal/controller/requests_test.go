@@ -237,8 +237,8 @@ func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
 	}
 }
 
-// Two Heliostats may stand beside each other, one of which manages what says so and one the rest. What they know of a lease differs: by their clocks,
-// and because only one of them may have seen it renewed.
+// Two Heliostats may stand beside each other, one of which manages what says so and one the rest. What they know of a
+// lease differs: by their clocks, and because only one of them may have seen it renewed.
 func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testing.T) {
 	w, told := newOwnedWorld(t, 0)
 	beside := func(mode nodepool.Mode) {
@@ -345,7 +345,8 @@ func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) 
 	}
 }
 
-// An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it had.
+// An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it
+// had.
 func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
 	w, told := newOwnedWorld(t, 2)
 	w.ask("a", 2, 0)

@@ -203,8 +203,8 @@ func readCase(t *testing.T, name string, into any) {
 	}
 }
 
-// Ray lets at most 10 pods be on their way and grows by its upscaling speed. A patch asks for any number at once; what is
-// kept is that something is always launched, and never more than is allowed or waits.
+// Ray lets at most 10 pods be on their way and grows by its upscaling speed. A patch asks for any number at once; what
+// is kept is that something is always launched, and never more than is allowed or waits.
 func TestLaunchesKeepToTheCapsOfRaysGrid(t *testing.T) {
 	var c struct {
 		Grid []struct{ MaxConcurrentLaunches, Allocated, Requested, Running, ExpectNewlyRequested int }

@@ -20,8 +20,8 @@ import (
 const traces = 10_000
 
 // trace is random work on workers that take one piece each, with an operator and raylets that take their time, and with
-// reports as old as a real head's: the raylet that holds the waiting work and each worker report once a second, each at a
-// moment of its own (docs/reference/facts.md#load-report-lag).
+// reports as old as a real head's: the raylet that holds the waiting work and each worker report once a second, each at
+// a moment of its own (docs/reference/facts.md#load-report-lag).
 type trace struct {
 	*world
 	random *rand.Rand
@@ -178,8 +178,8 @@ func (tr *trace) remember() {
 	tr.needs = tr.needs[max(0, len(tr.needs)-kept):]
 }
 
-// TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany drives the loop through random work until all of it is done
-// and all workers are gone.
+// TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany drives the loop through random work until all of it is
+// done and all workers are gone.
 func TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany(t *testing.T) {
 	t.Parallel()
 	count := uint64(traces)

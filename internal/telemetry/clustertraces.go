@@ -40,7 +40,8 @@ func (f *clusterTraces) resume(s *Span) {
 	if !root.IsValid() || s.at.Sub(at) > maxFollowed {
 		return
 	}
-	up := s.begin(ids{trace: newTraceID(), span: newSpanID()}, trace.SpanContext{}, s.at, trace.WithLinks(trace.Link{SpanContext: root}))
+	up := s.begin(ids{trace: newTraceID(), span: newSpanID()}, trace.SpanContext{}, s.at,
+		trace.WithLinks(trace.Link{SpanContext: root}))
 	up.patchedAt = at
 	up.span.SetAttributes(attribute.Bool("heliostat.resumed", true))
 	f.open = append(f.open, up)
@@ -49,8 +50,18 @@ func (f *clusterTraces) resume(s *Span) {
 // begin starts the root span of a scale-up.
 func (s *Span) begin(root ids, parent trace.SpanContext, wanted time.Time, options ...trace.SpanStartOption) *scaleUp {
 	below := withIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), root)
-	_, span := s.tracer.tracer.Start(below, "scale-up", append(options, trace.WithTimestamp(wanted), trace.WithAttributes(s.attributes()...))...)
-	return &scaleUp{tracer: s.tracer.tracer, span: span, wanted: wanted, missing: map[string]int{}, late: map[string]bool{}, broken: map[string]bool{}}
+	_, span := s.tracer.tracer.Start(
+		below,
+		"scale-up",
+		append(options, trace.WithTimestamp(wanted), trace.WithAttributes(s.attributes()...))...)
+	return &scaleUp{
+		tracer:  s.tracer.tracer,
+		span:    span,
+		wanted:  wanted,
+		missing: map[string]int{},
+		late:    map[string]bool{},
+		broken:  map[string]bool{},
+	}
 }
 
 // ScaleUpAnnotation returns what a patch that makes groups larger stores in the RayCluster, so that another process

@@ -22,7 +22,11 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	return Limits{Series: cmp.Or(l.Series, 100_000), SeriesOfCluster: cmp.Or(l.SeriesOfCluster, 1000), Resources: cmp.Or(l.Resources, 16)}
+	return Limits{
+		Series:          cmp.Or(l.Series, 100_000),
+		SeriesOfCluster: cmp.Or(l.SeriesOfCluster, 1000),
+		Resources:       cmp.Or(l.Resources, 16),
+	}
 }
 
 // collect fills the observable instruments.
@@ -31,7 +35,10 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	room, dropped := m.limits.Series, 0
 	for _, known := range all {
 		s := seriesWriter{observer: observer, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
-		s.own = []attribute.KeyValue{attribute.String("namespace", known.namespace), attribute.String("cluster", known.name)}
+		s.own = []attribute.KeyValue{
+			attribute.String("namespace", known.namespace),
+			attribute.String("cluster", known.name),
+		}
 		m.setCluster(&s, known)
 		room -= s.written
 		dropped += s.dropped
@@ -40,8 +47,10 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
 	if m.memory != nil {
 		memory := m.memory()
-		observer.ObserveFloat64(m.requestMemory, float64(memory.Budget), metric.WithAttributes(attribute.String("of", "budget")))
-		observer.ObserveFloat64(m.requestMemory, float64(memory.Held), metric.WithAttributes(attribute.String("of", "held")))
+		observer.ObserveFloat64(m.requestMemory, float64(memory.Budget),
+			metric.WithAttributes(attribute.String("of", "budget")))
+		observer.ObserveFloat64(m.requestMemory, float64(memory.Held),
+			metric.WithAttributes(attribute.String("of", "held")))
 		observer.ObserveFloat64(m.overMemory, float64(memory.Over))
 	}
 	observer.ObserveFloat64(m.droppedSeries, float64(dropped))
@@ -130,7 +139,8 @@ func (m *Metrics) setGroup(s *seriesWriter, g Group) {
 		s.set(m.cooldown, g.Cooldown.Seconds(), "group", g.Name)
 	}
 	if slice := g.Slice; slice != nil && slice.MemoryBytes != nil {
-		s.set(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile, "isolation", slice.Isolation)
+		s.set(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile,
+			"isolation", slice.Isolation)
 	}
 	if slice := g.Slice; slice != nil && slice.Compute != nil {
 		s.set(m.sliceCompute, *slice.Compute, "group", g.Name)

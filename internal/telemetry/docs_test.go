@@ -12,7 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// listing is what a page says of an instrument: its labels beside those of every RayCluster, and whether it is a histogram.
+// listing is what a page says of an instrument: its labels beside those of every RayCluster, and whether it is a
+// histogram.
 type listing struct {
 	Labels    []string
 	Histogram bool

@@ -44,7 +44,8 @@ func (h *health) exported(signal string, err error) {
 	}
 	switch {
 	case err != nil && !before:
-		h.log.Warn("the OTLP collector does not accept exports; they are dropped, and this is logged once", "signal", signal, "err", err)
+		h.log.Warn("the OTLP collector does not accept exports; they are dropped, and this is logged once", "signal",
+			signal, "err", err)
 	case err == nil && before:
 		h.log.Info("the OTLP collector accepts exports again", "signal", signal)
 	}

@@ -11,7 +11,8 @@ import (
 // (docs/reference/telemetry.md). Names and labels are stable, since alerts and dashboards hold on to them.
 //
 // Instruments of events take values as they happen and have no label of a cluster. Those of a cluster's state are
-// observable: they are filled at a collection from the clusters that exist then, so a cluster that is gone has no series.
+// observable: they are filled at a collection from the clusters that exist then, so a cluster that is gone has no
+// series.
 type instruments struct {
 	events
 	states
@@ -67,8 +68,8 @@ type raysOwn struct {
 	pendingResources    metric.Float64ObservableGauge
 }
 
-// Bounds of buckets in seconds. A cycle takes about a millisecond; a patch and the API server behind it some ten; a node of
-// a cloud minutes, and a large image on it as long again.
+// Bounds of buckets in seconds. A cycle takes about a millisecond; a patch and the API server behind it some ten; a
+// node of a cloud minutes, and a large image on it as long again.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
 	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048}
@@ -82,46 +83,106 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	m := maker{meter: meter}
 	all := &instruments{
 		events: events{
-			cycles:         m.counter("heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error."),
-			cycleSeconds:   m.histogram("heliostat_cycle_seconds", "How long a cycle took, calls included.", cycleBounds),
-			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long the planner took to decide.", plannerBounds),
-			actions:        m.counter("heliostat_actions_total", "{action}", "Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
-			actionSeconds:  m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
-			decisions:      m.counter("heliostat_decisions_total", "{decision}", "Decisions carried out, by what was done and the code of its reason."),
-			seenToPatched:  m.histogram("heliostat_seen_to_patched_seconds", "From growth first wanted to replicas patched.", patchedBounds),
-			stageSeconds:   m.histogram("heliostat_stage_seconds", "How long each stage of a scale-up took: seen_to_patched, patched_to_scheduled, scheduled_to_alive, and seen_to_alive for all of them.", stageBounds),
-			apiErrors:      m.counter("heliostat_api_errors_total", "{error}", "Calls to the Kubernetes API that failed, by method and status code; code none without an answer."),
-			exportFailures: m.counter("heliostat_export_failures_total", "{export}", "Batches that the OTLP collector did not take, by signal."),
+			cycles:       m.counter("heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error."),
+			cycleSeconds: m.histogram("heliostat_cycle_seconds", "How long a cycle took, calls included.", cycleBounds),
+			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long the planner took to decide.",
+				plannerBounds),
+			actions: m.counter("heliostat_actions_total", "{action}",
+				"Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
+			actionSeconds: m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
+			decisions: m.counter("heliostat_decisions_total", "{decision}",
+				"Decisions carried out, by what was done and the code of its reason."),
+			seenToPatched: m.histogram("heliostat_seen_to_patched_seconds",
+				"From growth first wanted to replicas patched.", patchedBounds),
+			stageSeconds: m.histogram(
+				"heliostat_stage_seconds",
+				"How long each stage of a scale-up took: seen_to_patched, patched_to_scheduled, scheduled_to_alive, "+
+					"and seen_to_alive for all of them.",
+				stageBounds,
+			),
+			apiErrors: m.counter("heliostat_api_errors_total", "{error}",
+				"Calls to the Kubernetes API that failed, by method and status code; code none without an answer."),
+			exportFailures: m.counter("heliostat_export_failures_total", "{export}",
+				"Batches that the OTLP collector did not take, by signal."),
 		},
 		states: states{
-			managed:       m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
-			dataAge:       m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
-			gcsErrors:     m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
-			idleGPUHours:  m.total("heliostat_idle_gpu_hours_total", "h", "GPUs of living Ray workers that no task or actor held, times hours."),
-			unmet:         m.gauge("heliostat_unmet_demand", "{request}", "Requests and gangs that the last plan does not serve, by reason."),
-			demand:        m.gauge("heliostat_demand", "", "What tasks, actors and gangs wait for, by Ray resource and by state: served, waiting, launching or a reason why not."),
-			requested:     m.gauge("heliostat_requested_bundles", "{bundle}", "Bundles of request_resources by status: served, waiting, launching or a reason why not."),
-			requests:      m.gauge("heliostat_requests", "{request}", "Requests that owners have made in their own names, by status: waiting, satisfied, capped, impossible or expired."),
-			workers:       m.gauge("heliostat_group_workers", "{pod}", "Pods of a worker group: current, desired, asked (by replicas), ready (alive in Ray), min and max."),
-			cooldown:      m.gauge("heliostat_group_cooldown_seconds", "s", "For how long a group that failed takes no launches yet; absent while it takes them."),
-			numGPUs:       m.gauge("heliostat_group_num_gpus", "{gpu}", "GPUs of one worker of a group: declared in the spec, derived for ray start, reported by the device plugin, announced by the newest Ray node (ray). Absent where not known."),
-			mismatch:      m.gauge("heliostat_group_num_gpus_mismatch", "", "1 while a new worker of the group announces another number of GPUs than the device plugin gives it."),
-			sliceMemory:   m.gauge("heliostat_group_slice_memory_bytes", "By", "Memory behind one GPU of a worker of the group, by what the GPU is: kind, MIG profile and isolation. Absent where not known."),
-			sliceCompute:  m.gauge("heliostat_group_slice_compute_ratio", "1", "Part of a physical card's compute that one GPU of a worker of the group is sure of."),
-			poolLimit:     m.gauge("heliostat_group_pool_limit", "{pod}", "Pods of the group that a pool of nodes can ever have, on nodes that are there and nodes that it may add; absent where nothing bounds it."),
-			cards:         m.gauge("heliostat_group_cards", "{card}", "Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy."),
-			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that this process looks after; none before it decides."),
-			leading:       m.gauge("heliostat_leading", "", "1 while this process decides and may write; 0 while it waits: for the API server, for its caches, or for the lease that another holds."),
-			requestMemory: m.gauge("heliostat_request_memory_bytes", "By", "Memory for the requests of owners: budget, and held, what those kept take of it by Heliostat's own estimate."),
-			overMemory:    m.gauge("heliostat_requests_over_memory", "{request}", "Requests of owners that are not kept, because the memory for requests has no room for them."),
-			droppedSeries: m.gauge("heliostat_dropped_series", "{series}", "Series of clusters that this collection left out because there are too many."),
+			managed:   m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
+			dataAge:   m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
+			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
+			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
+				"GPUs of living Ray workers that no task or actor held, times hours."),
+			unmet: m.gauge("heliostat_unmet_demand", "{request}",
+				"Requests and gangs that the last plan does not serve, by reason."),
+			demand: m.gauge(
+				"heliostat_demand",
+				"",
+				"What tasks, actors and gangs wait for, by Ray resource and by state: served, waiting, launching or "+
+					"a reason why not.",
+			),
+			requested: m.gauge("heliostat_requested_bundles", "{bundle}",
+				"Bundles of request_resources by status: served, waiting, launching or a reason why not."),
+			requests: m.gauge(
+				"heliostat_requests",
+				"{request}",
+				"Requests that owners have made in their own names, by status: waiting, satisfied, capped, "+
+					"impossible or expired.",
+			),
+			workers: m.gauge("heliostat_group_workers", "{pod}",
+				"Pods of a worker group: current, desired, asked (by replicas), ready (alive in Ray), min and max."),
+			cooldown: m.gauge("heliostat_group_cooldown_seconds", "s",
+				"For how long a group that failed takes no launches yet; absent while it takes them."),
+			numGPUs: m.gauge(
+				"heliostat_group_num_gpus",
+				"{gpu}",
+				"GPUs of one worker of a group: declared in the spec, derived for ray start, reported by the device "+
+					"plugin, announced by the newest Ray node (ray). Absent where not known.",
+			),
+			mismatch: m.gauge("heliostat_group_num_gpus_mismatch", "",
+				"1 while a new worker of the group announces another number of GPUs than the device plugin gives it."),
+			sliceMemory: m.gauge(
+				"heliostat_group_slice_memory_bytes",
+				"By",
+				"Memory behind one GPU of a worker of the group, by what the GPU is: kind, MIG profile and "+
+					"isolation. Absent where not known.",
+			),
+			sliceCompute: m.gauge("heliostat_group_slice_compute_ratio", "1",
+				"Part of a physical card's compute that one GPU of a worker of the group is sure of."),
+			poolLimit: m.gauge(
+				"heliostat_group_pool_limit",
+				"{pod}",
+				"Pods of the group that a pool of nodes can ever have, on nodes that are there and nodes that it may "+
+					"add; absent where nothing bounds it.",
+			),
+			cards: m.gauge("heliostat_group_cards", "{card}",
+				"Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy."),
+			clusters: m.gauge("heliostat_clusters", "{cluster}",
+				"RayClusters that this process looks after; none before it decides."),
+			leading: m.gauge(
+				"heliostat_leading",
+				"",
+				"1 while this process decides and may write; 0 while it waits: for the API server, for its caches, "+
+					"or for the lease that another holds.",
+			),
+			requestMemory: m.gauge(
+				"heliostat_request_memory_bytes",
+				"By",
+				"Memory for the requests of owners: budget, and held, what those kept take of it by Heliostat's own "+
+					"estimate.",
+			),
+			overMemory: m.gauge("heliostat_requests_over_memory", "{request}",
+				"Requests of owners that are not kept, because the memory for requests has no room for them."),
+			droppedSeries: m.gauge("heliostat_dropped_series", "{series}",
+				"Series of clusters that this collection left out because there are too many."),
 		},
 		raysOwn: raysOwn{
-			activeNodes:         m.gauge("autoscaler_active_nodes", "{node}", "Ray nodes that are alive, by node type."),
-			pendingNodes:        m.gauge("autoscaler_pending_nodes", "{node}", "Ray nodes on their way, by node type."),
-			recentlyFailedNodes: m.gauge("autoscaler_recently_failed_nodes", "{node}", "Ray nodes that are leaving, by node type."),
-			clusterResources:    m.gauge("autoscaler_cluster_resources", "", "Logical resources of the nodes that are alive."),
-			pendingResources:    m.gauge("autoscaler_pending_resources", "", "Logical resources of the nodes on their way."),
+			activeNodes:  m.gauge("autoscaler_active_nodes", "{node}", "Ray nodes that are alive, by node type."),
+			pendingNodes: m.gauge("autoscaler_pending_nodes", "{node}", "Ray nodes on their way, by node type."),
+			recentlyFailedNodes: m.gauge("autoscaler_recently_failed_nodes", "{node}",
+				"Ray nodes that are leaving, by node type."),
+			clusterResources: m.gauge("autoscaler_cluster_resources", "",
+				"Logical resources of the nodes that are alive."),
+			pendingResources: m.gauge("autoscaler_pending_resources", "",
+				"Logical resources of the nodes on their way."),
 		},
 	}
 	if err := errors.Join(m.errs...); err != nil {
@@ -133,10 +194,32 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 // observables are the instruments that a collection fills.
 func (i *instruments) observables() []metric.Observable {
 	return []metric.Observable{
-		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.requests, i.workers, i.cooldown, i.numGPUs, i.mismatch,
-		i.sliceMemory, i.sliceCompute, i.poolLimit, i.cards,
-		i.clusters, i.leading, i.requestMemory, i.overMemory, i.droppedSeries,
-		i.activeNodes, i.pendingNodes, i.recentlyFailedNodes, i.clusterResources, i.pendingResources,
+		i.managed,
+		i.dataAge,
+		i.gcsErrors,
+		i.idleGPUHours,
+		i.unmet,
+		i.demand,
+		i.requested,
+		i.requests,
+		i.workers,
+		i.cooldown,
+		i.numGPUs,
+		i.mismatch,
+		i.sliceMemory,
+		i.sliceCompute,
+		i.poolLimit,
+		i.cards,
+		i.clusters,
+		i.leading,
+		i.requestMemory,
+		i.overMemory,
+		i.droppedSeries,
+		i.activeNodes,
+		i.pendingNodes,
+		i.recentlyFailedNodes,
+		i.clusterResources,
+		i.pendingResources,
 	}
 }
 
@@ -153,7 +236,8 @@ func (m *maker) counter(name, unit, help string) metric.Int64Counter {
 }
 
 func (m *maker) histogram(name, help string, bounds []float64) metric.Float64Histogram {
-	made, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help), metric.WithExplicitBucketBoundaries(bounds...))
+	made, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
+		metric.WithExplicitBucketBoundaries(bounds...))
 	m.keep(err)
 	return made
 }

@@ -46,7 +46,8 @@ func (t traced) Handle(ctx context.Context, record slog.Record) error {
 	}
 	record = record.Clone()
 	if !t.native {
-		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+		record.AddAttrs(slog.String("trace_id", span.TraceID().String()),
+			slog.String("span_id", span.SpanID().String()))
 	}
 	if s, cycle := ctx.Value(spanKey{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
 		record.AddAttrs(slog.String(clusterKey, s.key()))

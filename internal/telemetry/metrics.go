@@ -57,7 +57,13 @@ func newMetrics(meter metric.Meter, limits Limits, leads func() bool, memory fun
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{instruments: made, limits: limits.withDefaults(), leads: leads, memory: memory, known: map[string]*cluster{}}
+	m := &Metrics{
+		instruments: made,
+		limits:      limits.withDefaults(),
+		leads:       leads,
+		memory:      memory,
+		known:       map[string]*cluster{},
+	}
 	if _, err := meter.RegisterCallback(m.collect, made.observables()...); err != nil {
 		return nil, fmt.Errorf("registering the collection of metrics: %w", err)
 	}

@@ -43,7 +43,8 @@ func exportOver(signal string, getenv func(string) string) (string, error) {
 	case overGRPC, overHTTP:
 		return protocol, nil
 	default:
-		return "", fmt.Errorf("reading OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported, want %s or %s", protocol, overGRPC, overHTTP)
+		return "", fmt.Errorf("reading OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported, want %s or %s", protocol,
+			overGRPC, overHTTP)
 	}
 }
 

@@ -288,7 +288,7 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 	if err := report.Shutdown(t.Context()); err != nil {
 		t.Errorf("ending: %v", err)
 	}
-	if got := out.count("does not take"); got != 3 {
+	if got := out.count("does not accept"); got != 3 {
 		t.Errorf("told %d times, want once for each signal: %s", got, out.out.String())
 	}
 }

@@ -59,8 +59,11 @@ const (
 func (u *scaleUp) context() trace.SpanContext { return u.span.SpanContext() }
 
 // child exports a child span of this one.
-func (u *scaleUp) child(parent trace.Span, name string, from, to time.Time, attributes ...attribute.KeyValue) trace.Span {
-	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), parent), name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
+func (u *scaleUp) child(
+	parent trace.Span, name string, from, to time.Time, attributes ...attribute.KeyValue,
+) trace.Span {
+	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), parent), name, trace.WithTimestamp(from),
+		trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(later(from, to)))
 	return span
 }
@@ -101,7 +104,8 @@ func (u *scaleUp) arrive(pod string, j *progress) {
 }
 
 func (u *scaleUp) pod(pod string, j *progress, until time.Time) trace.Span {
-	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "pod", trace.WithTimestamp(u.patchedAt),
+	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "pod",
+		trace.WithTimestamp(u.patchedAt),
 		trace.WithAttributes(attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group)))
 	if until.Sub(u.patchedAt) > slowAfter {
 		span.SetAttributes(attribute.Bool("heliostat.slow", true))
@@ -138,9 +142,11 @@ func (u *scaleUp) slow(pod string, j *progress, now time.Time) {
 		return
 	}
 	u.late[pod+stage] = true
-	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "slow", trace.WithTimestamp(since), trace.WithAttributes(
-		attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group), attribute.String("heliostat.stage", stage)))
-	span.SetStatus(codes.Error, fmt.Sprintf("%v after it began, %s", now.Sub(since).Round(time.Second), "not yet: "+notReached(j)))
+	_, span := u.tracer.Start(trace.ContextWithSpan(context.Background(), u.span), "slow", trace.WithTimestamp(since),
+		trace.WithAttributes(attribute.String("k8s.pod.name", pod), attribute.String("ray.group", j.group),
+			attribute.String("heliostat.stage", stage)))
+	span.SetStatus(codes.Error,
+		fmt.Sprintf("%v after it began, %s", now.Sub(since).Round(time.Second), "not yet: "+notReached(j)))
 	span.End(trace.WithTimestamp(now))
 }
 
@@ -189,7 +195,8 @@ func (u *scaleUp) end(outcome string, at time.Time) {
 	slices.Sort(groups)
 	u.span.SetAttributes(attribute.String("heliostat.outcome", outcome), attribute.StringSlice("ray.groups", groups),
 		attribute.StringSlice("heliostat.reasons", u.reason), attribute.Int("heliostat.pods.asked", u.asked),
-		attribute.Int("heliostat.pods.alive", u.arrived), attribute.Int("heliostat.pods.lost", u.lost), attribute.Int("heliostat.pods.withdrawn", u.withdrawn))
+		attribute.Int("heliostat.pods.alive", u.arrived), attribute.Int("heliostat.pods.lost", u.lost),
+		attribute.Int("heliostat.pods.withdrawn", u.withdrawn))
 	if outcome == unfinished || u.lost > 0 {
 		u.span.SetStatus(codes.Error, fmt.Sprintf("%d of %d pods joined Ray, %d were lost", u.arrived, u.asked, u.lost))
 	}

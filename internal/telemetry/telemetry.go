@@ -60,14 +60,22 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if config.Getenv == nil {
 		config.Getenv = func(string) string { return "" }
 	}
-	resources, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "heliostat"), attribute.String("service.version", config.Version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv())
+	resources, err := resource.New(
+		ctx,
+		resource.WithAttributes(attribute.String("service.name", "heliostat"),
+			attribute.String("service.version", config.Version)),
+		resource.WithTelemetrySDK(),
+		resource.WithFromEnv(),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	health := newHealth(config.Log)
-	options := []sdkmetric.Option{sdkmetric.WithResource(resources), sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), sdkmetric.WithView(plain)}
+	options := []sdkmetric.Option{
+		sdkmetric.WithResource(resources),
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
+		sdkmetric.WithView(plain),
+	}
 	readers, err := metricReaders(ctx, config, health)
 	if err != nil {
 		return nil, err
@@ -77,7 +85,8 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	provider := sdkmetric.NewMeterProvider(options...)
 	t := &Telemetry{shutdown: []func(context.Context) error{provider.Shutdown}}
-	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits, config.Leads, config.RequestMemory); err != nil {
+	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits, config.Leads,
+		config.RequestMemory); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	health.count(t.Metrics)
@@ -125,9 +134,13 @@ func (noExemplars) Collect(held *[]exemplar.Exemplar)                           
 func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmetric.Reader, error) {
 	var readers []sdkmetric.Reader
 	if config.Registerer != nil {
-		reader, err := otelprometheus.New(otelprometheus.WithRegisterer(config.Registerer), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo(),
+		reader, err := otelprometheus.New(
+			otelprometheus.WithRegisterer(config.Registerer),
+			otelprometheus.WithoutScopeInfo(),
+			otelprometheus.WithoutTargetInfo(),
 			// The names already have the suffixes that Prometheus wants.
-			otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))
+			otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes),
+		)
 		if err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

@@ -36,13 +36,17 @@ func newTracer(ctx context.Context, config Config, resources *resource.Resource,
 		return nil, err
 	}
 	if exporter == nil {
-		return &Tracer{tracer: noop.NewTracerProvider().Tracer(scope), shutdown: func(context.Context) error { return nil }}, nil
+		return &Tracer{
+			tracer:   noop.NewTracerProvider().Tracer(scope),
+			shutdown: func(context.Context) error { return nil },
+		}, nil
 	}
 	var options []sdktrace.BatchSpanProcessorOption
 	if config.Getenv("OTEL_BSP_MAX_QUEUE_SIZE") == "" {
 		options = append(options, sdktrace.WithMaxQueueSize(queued), sdktrace.WithMaxExportBatchSize(queued))
 	}
-	return tracerTo(sdktrace.WithBatcher(watchedSpans{exporter, health}, options...), sdktrace.WithResource(resources)), nil
+	return tracerTo(sdktrace.WithBatcher(watchedSpans{exporter, health}, options...),
+		sdktrace.WithResource(resources)), nil
 }
 
 func tracerTo(options ...sdktrace.TracerProviderOption) *Tracer {
@@ -74,12 +78,15 @@ type spanKey struct{}
 
 // Begin starts one cycle on a RayCluster with these annotations. Log records written with the context name the
 // RayCluster and carry the ids of the cycle's span, whether it will be exported or not.
-func (t *Tracer) Begin(ctx context.Context, namespace, cluster string, at time.Time, annotations Annotations) (context.Context, *Span) {
+func (t *Tracer) Begin(
+	ctx context.Context, namespace, cluster string, at time.Time, annotations Annotations,
+) (context.Context, *Span) {
 	s := &Span{tracer: t, namespace: namespace, cluster: cluster, at: at, annotations: annotations, own: newIDs()}
 	if t.exports {
 		t.place(s)
 	}
-	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.own.trace, SpanID: s.own.span}))
+	ctx = trace.ContextWithSpanContext(ctx,
+		trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.own.trace, SpanID: s.own.span}))
 	return context.WithValue(ctx, spanKey{}, s), s
 }
 
@@ -187,7 +194,8 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 	}
 	span.SetAttributes(s.attributes()...)
 	span.SetAttributes(attribute.String("heliostat.mode", report.Mode),
-		attribute.StringSlice("heliostat.actions", report.Actions), attribute.StringSlice("heliostat.reasons", report.Reasons))
+		attribute.StringSlice("heliostat.actions", report.Actions),
+		attribute.StringSlice("heliostat.reasons", report.Reasons))
 	if report.Err != "" {
 		span.SetStatus(codes.Error, report.Err)
 	}
@@ -196,7 +204,10 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 
 // attributes name the RayCluster.
 func (s *Span) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("k8s.namespace.name", s.namespace), attribute.String("ray.cluster", s.cluster)}
+	return []attribute.KeyValue{
+		attribute.String("k8s.namespace.name", s.namespace),
+		attribute.String("ray.cluster", s.cluster),
+	}
 }
 
 // Called starts the span of a call that asks for resources, within the caller's own trace if the context has one.

@@ -101,7 +101,8 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 		b.trip(now, settings, proof)
 		b.shortage, b.launched = s.proof != "", s.launched
 	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= settings.AllocationTimeout:
-		b.trip(now, settings, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
+		b.trip(now, settings,
+			fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
 	}
 }
 
@@ -166,7 +167,9 @@ func earlierOf(a, b time.Time) time.Time {
 // Groups holds one breaker per group name.
 type Groups map[string]*Breaker
 
-func (b Groups) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, proofs map[string]string, settings Settings) {
+func (b Groups) Observe(
+	now time.Time, cluster nodepool.Cluster, members []membership.Member, proofs map[string]string, settings Settings,
+) {
 	seen := countPods(cluster, members)
 	for _, g := range cluster.Groups {
 		if !membership.Reconciled(cluster, g.Name) {
@@ -244,7 +247,10 @@ func whyStalled(unschedulable string, missing int) string {
 	case unschedulable != "":
 		return unschedulable
 	case missing > 0:
-		return fmt.Sprintf("%d requested pods do not exist (the API server refused them, or an earlier group blocks the operator)", missing)
+		return fmt.Sprintf(
+			"%d requested pods do not exist (the API server refused them, or an earlier group blocks the operator)",
+			missing,
+		)
 	}
 	return "the pods run but do not reach Ray; see their logs"
 }

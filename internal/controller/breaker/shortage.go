@@ -57,8 +57,14 @@ type shortage struct {
 }
 
 // Observe adds one reading and returns the proof by group. members are sorted by pod.
-func (s *Shortages) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, settings Settings) map[string]string {
-	next := Shortages{refused: map[string]time.Time{}, silent: map[string]time.Time{}, Coming: s.podsComing(cluster, members)}
+func (s *Shortages) Observe(
+	now time.Time, cluster nodepool.Cluster, members []membership.Member, settings Settings,
+) map[string]string {
+	next := Shortages{
+		refused: map[string]time.Time{},
+		silent:  map[string]time.Time{},
+		Coming:  s.podsComing(cluster, members),
+	}
 	short := map[string]*shortage{}
 	for _, m := range members {
 		if !membership.Unplaced(m) || next.Coming[m.Pod] {
@@ -83,7 +89,9 @@ func (s *Shortages) Observe(now time.Time, cluster nodepool.Cluster, members []m
 }
 
 // judge runs the clock of one pod without a node on its way, and returns why no node comes for it once that is proven.
-func (s *Shortages) judge(next *Shortages, now time.Time, cluster nodepool.Cluster, m membership.Member, settings Settings) (why string) {
+func (s *Shortages) judge(
+	next *Shortages, now time.Time, cluster nodepool.Cluster, m membership.Member, settings Settings,
+) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
 	switch {
 	case m.NodePromised && !(m.ByKarpenter && seen):

@@ -63,7 +63,12 @@ func allow(key nodepool.ClusterKey, why, obstacle planner.Reason) string {
 	case obstacle.Code != "":
 		return "`autoscaler manage " + key.String() + "` is not enough: " + obstacle.Message
 	}
-	return fmt.Sprintf("to let Heliostat scale it: `autoscaler manage %s`, or annotate it, or Namespace %s, with heliostat.dev/mode: managed", key, key.Namespace)
+	return fmt.Sprintf(
+		"to let Heliostat scale it: `autoscaler manage %s`, or annotate it, or Namespace %s, with "+
+			"heliostat.dev/mode: managed",
+		key,
+		key.Namespace,
+	)
 }
 
 // mostWaitingGroups bounds the groups that the sentence names.
@@ -92,7 +97,8 @@ func wouldLaunch(plan planner.Plan) []WouldChange {
 			if len(g.Reasons) > 0 {
 				reason = g.Reasons[0].Message
 			}
-			changes = append(changes, WouldChange{Action: WouldLaunch, Group: g.Name, Count: fmt.Sprint(n), Reason: reason})
+			changes = append(changes,
+				WouldChange{Action: WouldLaunch, Group: g.Name, Count: fmt.Sprint(n), Reason: reason})
 		}
 	}
 	return changes
@@ -107,7 +113,8 @@ func wouldStop(plan planner.Plan) []WouldChange {
 		i, known := at[kind]
 		if !known {
 			i, at[kind] = len(changes), len(changes)
-			changes = append(changes, WouldChange{Action: WouldStop, Group: t.Group, Reason: cmp.Or(t.Message, t.Reason) + t.Parting()})
+			changes = append(changes,
+				WouldChange{Action: WouldStop, Group: t.Group, Reason: cmp.Or(t.Message, t.Reason) + t.Parting()})
 		}
 		changes[i].Pods = append(changes[i].Pods, t.Pod)
 		changes[i].Count = fmt.Sprint(len(changes[i].Pods))
@@ -135,8 +142,13 @@ func wouldShrink(snapshot planner.Snapshot, plan planner.Plan) []WouldChange {
 	var changes []WouldChange
 	for _, g := range plan.Groups {
 		if timeout := timeouts[g.Name]; timeout != nil && g.Current > g.Min {
-			changes = append(changes, WouldChange{Action: WouldShrink, Group: g.Name, Count: fmt.Sprint(g.Current - g.Min),
-				Reason: fmt.Sprintf("workers that are idle for %s are removed, down to minReplicas: %d of %d pods", planner.Span(*timeout), g.Min, g.Current)})
+			changes = append(changes, WouldChange{
+				Action: WouldShrink,
+				Group:  g.Name,
+				Count:  fmt.Sprint(g.Current - g.Min),
+				Reason: fmt.Sprintf("workers that are idle for %s are removed, down to minReplicas: %d of %d pods",
+					planner.Span(*timeout), g.Min, g.Current),
+			})
 		}
 	}
 	return changes

@@ -1,5 +1,5 @@
-// Package head keeps the connection to the head of one Ray cluster: it dials the GCS, reads the state, backs off after a
-// failure, and notices when another head or another GCS process answers. It must not interpret what it reads.
+// Package head keeps the connection to the head of one Ray cluster: it dials the GCS, reads the state, backs off after
+// a failure, and notices when another head or another GCS process answers. It must not interpret what it reads.
 package head
 
 import (
@@ -43,7 +43,9 @@ type Connection struct {
 }
 
 // State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection.
-func (c *Connection) State(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts) (raydemand.State, error) {
+func (c *Connection) State(
+	ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts,
+) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.Close()
 		return raydemand.State{}, ErrNoAddress

@@ -105,7 +105,14 @@ func (h *History) Observe(d *decision.Decision) error {
 		return nil
 	}
 	now := goalOf(d)
-	past := Entry{At: d.At, Mode: d.Mode, Actions: withoutReports(d.Actions), Groups: entryGroups(d.Plan.Groups), Unmet: unmetEntries(&d.Plan), Err: d.Err}
+	past := Entry{
+		At:      d.At,
+		Mode:    d.Mode,
+		Actions: withoutReports(d.Actions),
+		Groups:  entryGroups(d.Plan.Groups),
+		Unmet:   unmetEntries(&d.Plan),
+		Err:     d.Err,
+	}
 	if !h.differs(d.Cluster, past, now) {
 		return nil
 	}

@@ -53,11 +53,16 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	patch := decision.Action{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 0, To: 2}
 	for i, d := range []*decision.Decision{
 		decided(t, waitingFor(1), historyStart),
-		decided(t, waitingFor(1), historyStart.Add(time.Second)),                                                        // the same again
-		decided(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),        // told to Ray alone
-		decided(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}), // something else
-		decided(t, waitingFor(2), historyStart.Add(4*time.Second), patch),                                               // the same, carried out
-		{Cluster: historyKey, ObserveFailed: true, At: historyStart.Add(5 * time.Second), Err: "not readable"},          // nothing decided
+		// the same again
+		decided(t, waitingFor(1), historyStart.Add(time.Second)),
+		// told to Ray alone
+		decided(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),
+		// something else
+		decided(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}),
+		// the same, carried out
+		decided(t, waitingFor(2), historyStart.Add(4*time.Second), patch),
+		// nothing decided
+		{Cluster: historyKey, ObserveFailed: true, At: historyStart.Add(5 * time.Second), Err: "not readable"},
 	} {
 		observe(t, h, d)
 		_ = i
@@ -187,7 +192,8 @@ func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
 func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	h := NewHistory(0, 0)
 	for what, spoil := range map[string]func(*decision.Decision){
-		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, // no JSON has such a year
+		// no JSON has such a year
+		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"what it was made from":     func(d *decision.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
 		"what it was made from too": func(d *decision.Decision) { d.Plan.Price = new(math.NaN()) },
 	} {

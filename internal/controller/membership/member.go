@@ -53,7 +53,9 @@ func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 // nodesByPod finds each pod's node by instance id, which KubeRay sets to the pod's name. It prefers the living node if
 // a container restart left a dead one with the same name. A template may set another id: such a node is found by its
 // address while it lives, but not once it is dead, since addresses are reused. Orphans are living nodes without a pod.
-func nodesByPod(workers []nodepool.Worker, nodes []raydemand.Node) (byPod map[string]*raydemand.Node, strangers []*raydemand.Node) {
+func nodesByPod(
+	workers []nodepool.Worker, nodes []raydemand.Node,
+) (byPod map[string]*raydemand.Node, strangers []*raydemand.Node) {
 	pods, podAt := podsByIP(workers)
 	byPod = make(map[string]*raydemand.Node, len(nodes))
 	var others []*raydemand.Node

@@ -79,7 +79,8 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 		return asked(cmp.Or(r.Default, nodepool.Managed), "default: this is the sidecar of the RayCluster")
 	case cluster.NamespaceUnknown != "":
 		return nodepool.Shadow, planner.Reason{Code: NamespaceUnknown, Message: cluster.NamespaceUnknown +
-			", so the mode that it sets is unknown; annotate the RayCluster with heliostat.dev/mode, or grant get, list and watch on namespaces"}
+			", so the mode that it sets is unknown; annotate the RayCluster with heliostat.dev/mode, or grant get, " +
+			"list and watch on namespaces"}
 	case cluster.NamespaceMode != "":
 		return asked(cluster.NamespaceMode, "the annotation heliostat.dev/mode of Namespace "+cluster.Key.Namespace)
 	case r.Default == "" || r.Default == nodepool.Shadow:
@@ -87,8 +88,11 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 		if r.Default != "" {
 			by = "--mode"
 		}
-		return nodepool.Shadow, planner.Reason{Code: NotAsked,
-			Message: "shadow by " + by + ": neither the RayCluster nor its namespace has the annotation heliostat.dev/mode"}
+		return nodepool.Shadow, planner.Reason{
+			Code: NotAsked,
+			Message: "shadow by " + by + ": neither the RayCluster nor its namespace has the annotation " +
+				"heliostat.dev/mode",
+		}
 	}
 	return asked(r.Default, "--mode")
 }
@@ -115,12 +119,20 @@ func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 	case cluster.Suspended:
 		return because(Suspended, "spec.suspend is true; set it to false to have the RayCluster scaled")
 	case cluster.Freeze:
-		return because(Frozen, "frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+cluster.Key.String()+"` resumes scaling")
+		return because(
+			Frozen,
+			"frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+
+				""+cluster.Key.String()+"` resumes scaling",
+		)
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
 		return because(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.enableInTreeAutoscaling: false and recreate that pod, or keep heliostat.dev/mode: shadow")
 	case r.Form == Sidecar && cluster.Mode == nodepool.Managed:
-		return because(Parked, "annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar manage it")
+		return because(
+			Parked,
+			"annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar "+
+				"manage it",
+		)
 	case r.leftToSidecar(cluster):
 		return sidecarManages(cluster)
 	}

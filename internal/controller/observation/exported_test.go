@@ -20,8 +20,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestWhateverTheLoopCanExportReadsBackAndPlansToTheSameBytes takes RayClusters, pods and heads of every odd kind: those
-// are the ones that somebody wants to replay.
+// TestWhateverTheLoopCanExportReadsBackAndPlansToTheSameBytes takes RayClusters, pods and heads of every odd kind:
+// those are the ones that somebody wants to replay.
 func TestWhateverTheLoopCanExportReadsBackAndPlansToTheSameBytes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		snapshot := Assemble(oddSight(rt))

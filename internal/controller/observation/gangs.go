@@ -64,9 +64,12 @@ func gangID(gang raydemand.Gang) string {
 //	launch = min(need as reported, max(need of the other demand, need if the busy workers are free))
 //
 // It never exceeds the plan's launches of any group, so it keeps the plan's limits.
-func (g *Gangs) Launches(now time.Time, plan planner.Plan, snapshot planner.Snapshot, compute func(planner.Snapshot) planner.Plan) map[string]int {
+func (g *Gangs) Launches(
+	now time.Time, plan planner.Plan, snapshot planner.Snapshot, compute func(planner.Snapshot) planner.Plan,
+) map[string]int {
 	isYoung := func(gang raydemand.Gang) bool { return g.young(now, gang) }
-	if len(plan.Launch) == 0 || !slices.ContainsFunc(snapshot.Gangs, isYoung) || !slices.ContainsFunc(snapshot.Nodes, busy) {
+	if len(plan.Launch) == 0 || !slices.ContainsFunc(snapshot.Gangs, isYoung) ||
+		!slices.ContainsFunc(snapshot.Nodes, busy) {
 		return plan.Launch
 	}
 	atBest := snapshot

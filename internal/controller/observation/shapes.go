@@ -139,11 +139,16 @@ func (s Shapes) Findings(cluster nodepool.Cluster) []raydemand.Finding {
 		}
 		for _, name := range g.Resources.Names() {
 			if shown := known.shown[name]; shown != g.Resources[name] && !sliceHead(name) {
-				all = append(all, raydemand.Finding{Code: FindingShape, Severity: raydemand.Warning,
-					Object: "RayCluster " + cluster.Key.String(), Field: fmt.Sprintf("spec.workerGroupSpecs[%d]", g.Index),
-					Seen: fmt.Sprintf("%s %v, announced %v", name, g.Resources[name], shown),
-					Why:  "the newest node of group " + g.Name + " has another amount than its spec says; Heliostat plans with the amount of the node",
-					Fix:  "make rayStartParams, resources and the container's limits agree"})
+				all = append(all, raydemand.Finding{
+					Code:     FindingShape,
+					Severity: raydemand.Warning,
+					Object:   "RayCluster " + cluster.Key.String(),
+					Field:    fmt.Sprintf("spec.workerGroupSpecs[%d]", g.Index),
+					Seen:     fmt.Sprintf("%s %v, announced %v", name, g.Resources[name], shown),
+					Why: "the newest node of group " + g.Name + " has another amount than its spec says; " +
+						"Heliostat plans with the amount of the node",
+					Fix: "make rayStartParams, resources and the container's limits agree",
+				})
 			}
 		}
 	}

@@ -70,7 +70,8 @@ func Updates(v *observation.View, plan planner.Plan, known Reported, starts *Sta
 		if update, any := update(known.of(request), &told, v, request, plans[request.ID], starts); any {
 			updates = append(updates, update)
 		}
-		observed := request.Status.State == raydemand.RequestExpired && request.Status.ObservedRequest == request.Fingerprint()
+		observed := request.Status.State == raydemand.RequestExpired &&
+			request.Status.ObservedRequest == request.Fingerprint()
 		if told.expired && !expiredBefore && !observed {
 			expired = append(expired, request)
 		}
@@ -81,9 +82,19 @@ func Updates(v *observation.View, plan planner.Plan, known Reported, starts *Sta
 
 // update returns what to write to one request, if anything.
 func update(
-	known nodepool.OwnedRequest, told *reportedStatus, v *observation.View, request *nodepool.OwnedRequest, plan *planner.RequestPlan, starts *StartTimes,
+	known nodepool.OwnedRequest,
+	told *reportedStatus,
+	v *observation.View,
+	request *nodepool.OwnedRequest,
+	plan *planner.RequestPlan,
+	starts *StartTimes,
 ) (nodepool.OwnedUpdate, bool) {
-	u := nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	u := nodepool.OwnedUpdate{
+		Namespace:       request.Cluster.Namespace,
+		Name:            request.ID,
+		UID:             request.UID,
+		ResourceVersion: request.ResourceVersion,
+	}
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
@@ -112,7 +123,8 @@ func update(
 	told.status = status
 	// An earlier status may not be written yet.
 	again := !known.Status.SameOutcome(status)
-	if again || !request.Status.SameOutcome(status) || !request.Status.Equal(status) && v.Now.Sub(told.at) >= statusPause {
+	if again || !request.Status.SameOutcome(status) ||
+		!request.Status.Equal(status) && v.Now.Sub(told.at) >= statusPause {
 		told.at = v.Now
 		u.Status = &status
 	}
@@ -129,12 +141,20 @@ func notScaled(plan *planner.RequestPlan, v *observation.View) nodepool.OwnedSta
 }
 
 func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
-	return nodepool.OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: request.Unreadable}
+	return nodepool.OwnedStatus{
+		State:   raydemand.RequestImpossible,
+		Code:    raydemand.CodeUnreadable,
+		Message: request.Unreadable,
+	}
 }
 
 func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
-	return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeLeaseOver,
-		Message: fmt.Sprintf("its lease of %s ended at %s; it does not count until it is renewed", planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339))}
+	return nodepool.OwnedStatus{
+		State: raydemand.RequestExpired,
+		Code:  raydemand.CodeLeaseOver,
+		Message: fmt.Sprintf("its lease of %s ended at %s; it does not count until it is renewed",
+			planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339)),
+	}
 }
 
 // complete adds the request that a status is about, and since when the status holds: since before if the request's own
@@ -149,7 +169,8 @@ func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.
 		}
 		return now
 	}
-	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired() // it may have been renewed between two observations
+	// it may have been renewed between two observations
+	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired()
 	s.Since = since(before.Since, before.State == s.State && before.ObservedRequest == s.ObservedRequest && !anew)
 	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
 	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))
@@ -159,7 +180,13 @@ func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.
 
 // statusOf returns the status that follows from a plan.
 func statusOf(plan *planner.RequestPlan, expected time.Time) nodepool.OwnedStatus {
-	s := nodepool.OwnedStatus{State: plan.State, Code: plan.Reason.Code, Message: plan.Reason.Message, Pods: plan.Pods, ExpectedAt: expected}
+	s := nodepool.OwnedStatus{
+		State:      plan.State,
+		Code:       plan.Reason.Code,
+		Message:    plan.Reason.Message,
+		Pods:       plan.Pods,
+		ExpectedAt: expected,
+	}
 	for _, g := range plan.Groups {
 		if g.Name != "" { // the head belongs to no group
 			s.Groups = append(s.Groups, nodepool.OwnedGroup{Name: g.Name, Pods: int32(g.Pods)})

@@ -11,7 +11,12 @@ import (
 // WithoutCluster returns what to write to one request whose RayCluster does not exist, nil for nothing, and how long
 // that stays valid; 0 means for good.
 func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedUpdate, until time.Duration) {
-	u = &nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	u = &nodepool.OwnedUpdate{
+		Namespace:       request.Cluster.Namespace,
+		Name:            request.ID,
+		UID:             request.UID,
+		ResourceVersion: request.ResourceVersion,
+	}
 	var status nodepool.OwnedStatus
 	switch {
 	case request.Unreadable != "":

@@ -16,7 +16,8 @@ import (
 func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observation.Shapes) raydemand.ClusterConfig {
 	config := raydemand.ClusterConfig{}
 	if head != nil {
-		config.Groups = append(config.Groups, raydemand.NodeGroup{Name: head.Group, Resources: observation.OwnResources(head.Total), Min: 1, Max: 1})
+		config.Groups = append(config.Groups,
+			raydemand.NodeGroup{Name: head.Group, Resources: observation.OwnResources(head.Total), Min: 1, Max: 1})
 	}
 	for _, g := range cluster.Groups {
 		if g.Broken || g.Suspended || g.Max <= 0 {

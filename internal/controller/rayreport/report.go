@@ -17,7 +17,12 @@ import (
 // Compose returns what is on its way, what fails and what is impossible, and since when each group has pods that do
 // not exist yet; before is what it returned last.
 func Compose(
-	v observation.View, snapshot planner.Snapshot, plan planner.Plan, b breaker.Groups, s observation.Shapes, before map[string]time.Time,
+	v observation.View,
+	snapshot planner.Snapshot,
+	plan planner.Plan,
+	b breaker.Groups,
+	s observation.Shapes,
+	before map[string]time.Time,
 ) (report raydemand.Report, since map[string]time.Time) {
 	launching := map[string]int{}
 	for _, n := range snapshot.Nodes {
@@ -31,11 +36,13 @@ func Compose(
 		if at, known := before[group]; known {
 			since[group] = at
 		}
-		report.Launching = append(report.Launching, raydemand.Launching{Group: group, Count: launching[group], Since: since[group]})
+		report.Launching = append(report.Launching,
+			raydemand.Launching{Group: group, Count: launching[group], Since: since[group]})
 	}
 	for _, m := range v.Members {
 		if m.Node == nil && m.Counted() {
-			report.Starting = append(report.Starting, raydemand.Starting{Pod: m.Pod, Group: m.Group, IP: m.IP, Details: podPhase(m.Worker)})
+			report.Starting = append(report.Starting,
+				raydemand.Starting{Pod: m.Pod, Group: m.Group, IP: m.IP, Details: podPhase(m.Worker)})
 		}
 	}
 	for _, g := range v.Cluster.Groups {
@@ -77,20 +84,23 @@ type possible struct {
 func (h possible) fits(want raydemand.Bundle) bool {
 	return slices.ContainsFunc(h.view.State.Nodes, func(n raydemand.Node) bool {
 		return n.Status != raydemand.Dead && n.Total.Fits(want)
-	}) || slices.ContainsFunc(h.view.Cluster.Groups, func(g nodepool.WorkerGroup) bool { return h.shapes.MayHold(g, want) })
+	}) || slices.ContainsFunc(h.view.Cluster.Groups, func(g nodepool.WorkerGroup) bool {
+		return h.shapes.MayHold(g, want)
+	})
 }
 
 func (h possible) fitsGang(gang raydemand.Gang) bool {
-	return slices.ContainsFunc(append([][]raydemand.Bundle{gang.Bundles}, gang.Fallbacks...), func(bundles []raydemand.Bundle) bool {
-		if gang.Strategy == raydemand.StrictPack {
-			all := raydemand.Bundle{}
-			for _, b := range bundles {
-				all.Add(b)
+	return slices.ContainsFunc(append([][]raydemand.Bundle{gang.Bundles}, gang.Fallbacks...),
+		func(bundles []raydemand.Bundle) bool {
+			if gang.Strategy == raydemand.StrictPack {
+				all := raydemand.Bundle{}
+				for _, b := range bundles {
+					all.Add(b)
+				}
+				return h.fits(all)
 			}
-			return h.fits(all)
-		}
-		return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !h.fits(b) })
-	})
+			return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !h.fits(b) })
+		})
 }
 
 func podPhase(w nodepool.Worker) string {

@@ -37,7 +37,13 @@ type DropGuard struct {
 }
 
 // Observe adds one reading. Whatever was named, drained or is terminating may vanish.
-func (g *DropGuard) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
+func (g *DropGuard) Observe(
+	now time.Time,
+	cluster nodepool.Cluster,
+	members []membership.Member,
+	nodes []raydemand.Node,
+	leaving func(raydemand.NodeID) bool,
+) {
 	pods, going := map[string]bool{}, map[string]bool{}
 	for _, group := range cluster.Groups {
 		for _, pod := range group.WorkersToDelete {
@@ -65,8 +71,14 @@ func (g *DropGuard) Observe(now time.Time, cluster nodepool.Cluster, members []m
 	switch {
 	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
 		g.missedPods, g.missedNodes, g.freshLists, g.nextListAt = lostPods, lostNodes, 0, now.Add(freshListPause)
-		g.Message = fmt.Sprintf("%d of %d worker pods and %d of %d Ray nodes vanished at once; no worker is removed until two fresh lists confirm it",
-			len(lostPods), len(g.pods), len(lostNodes), len(g.nodes))
+		g.Message = fmt.Sprintf(
+			"%d of %d worker pods and %d of %d Ray nodes vanished at once; no worker is removed until two fresh "+
+				"lists confirm it",
+			len(lostPods),
+			len(g.pods),
+			len(lostNodes),
+			len(g.nodes),
+		)
 	case g.Doubts() && g.allBack(pods, alive):
 		g.clear()
 	}
@@ -85,7 +97,9 @@ func (g *DropGuard) lostPods(now, going map[string]bool) []string {
 	return lost
 }
 
-func (g *DropGuard) lostNodes(alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool) []raydemand.NodeID {
+func (g *DropGuard) lostNodes(
+	alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool,
+) []raydemand.NodeID {
 	var lost []raydemand.NodeID
 	for id, pod := range g.nodes {
 		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) && !g.ending[id] {

@@ -59,5 +59,6 @@ func (n NamedPods) WithReturned(v observation.View, drains Drains, allocationTim
 }
 
 func diedBefore(nodes []raydemand.Node, pod string) bool {
-	return slices.ContainsFunc(nodes, func(n raydemand.Node) bool { return n.Instance == pod && n.Status == raydemand.Dead })
+	return slices.ContainsFunc(nodes,
+		func(n raydemand.Node) bool { return n.Instance == pod && n.Status == raydemand.Dead })
 }

@@ -121,7 +121,8 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 		return "", false // it is drained once it has joined
 	case overMax:
 		return removedOverMax, true
-	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout && !starting(m, v.Now, r.AllocationTimeout):
+	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout &&
+		!starting(m, v.Now, r.AllocationTimeout):
 		return removedStuck, false
 	case r.unneeded(v, m):
 		return removedUnneeded, false
@@ -161,7 +162,8 @@ func joining(m membership.Member, now time.Time, allocationTimeout time.Duration
 // group's idle timeout, and the pod has waited as long.
 func (r Rules) unneeded(v observation.View, m membership.Member) bool {
 	timeout := membership.IdleTimeout(v.Cluster, m.Group)
-	return r.Waits.QuietFor(v.Now) > timeout && r.Waits.UnjoinedFor(m.Pod, v.Now) > timeout && v.Now.Sub(m.CreatedAt) > timeout
+	return r.Waits.QuietFor(v.Now) > timeout && r.Waits.UnjoinedFor(m.Pod, v.Now) > timeout &&
+		v.Now.Sub(m.CreatedAt) > timeout
 }
 
 // wholeReplicas keeps a multi-host replica's pods only if all of its hosts leave: naming one makes the operator delete
@@ -241,7 +243,8 @@ func (r Rules) DrainRequests(v observation.View, plan planner.Plan) []DrainReque
 	var all []DrainRequest
 	for _, t := range plan.Terminate {
 		m, known := byPod[t.Pod]
-		if !known || !m.Counted() || !m.Joined() || !membership.Deletable(v.Cluster, m.Worker) || !r.Drains.mayAsk(m.Node.ID, v.Now) {
+		if !known || !m.Counted() || !m.Joined() || !membership.Deletable(v.Cluster, m.Worker) ||
+			!r.Drains.mayAsk(m.Node.ID, v.Now) {
 			continue
 		}
 		w := DrainRequest{Node: *m.Node, Pod: m.Pod, Group: m.Group, Replica: m.Replica}

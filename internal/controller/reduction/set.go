@@ -1,6 +1,6 @@
 // Package reduction decides which workers may be taken away now: which nodes to ask to drain, which pods to name in
-// workersToDelete, and when to stop because the data may be incomplete. It must not plan and must not write: the planner
-// chooses what is not needed, and the loop carries out what is left after these rules.
+// workersToDelete, and when to stop because the data may be incomplete. It must not plan and must not write: the
+// planner chooses what is not needed, and the loop carries out what is left after these rules.
 package reduction
 
 import (
