@@ -150,8 +150,8 @@ func (c Config) Validate() error {
 	}{
 		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout},
 		{"GCS back-off", c.GCSBackoff},
-		{"allocation timeout", c.AllocationTimeout}, {"unschedulable " +
-			"grace", c.UnschedulableGrace}, {"breaker cool-down", c.BreakerCooldown},
+		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace},
+		{"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
 		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery},
 	} {
