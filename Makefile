@@ -198,6 +198,11 @@ lint-root:
 	go vet ./...
 	$(TOOL) staticcheck ./...
 
+.PHONY: style
+style: ## Go source within 120 columns, and phrases with a plainer word in comments and docs
+	@cd tools
+	go run ./style ..
+
 .PHONY: generate
 generate: ## make the generated code and manifests again
 	@(cd tools && go run ./protogen -source ../api/proto -out .. -module heliostat.dev/heliostat)
