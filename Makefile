@@ -47,9 +47,8 @@ demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
 	@$(call run,demo)
 
 # Tests with a dev cluster wait most of the time, so several run side by side, and the compiler and the linters beside them
-# at the lowest priority. Dev clusters start one after the other, and only so many Ray nodes start at once as there are
-# cores. Each dev cluster takes up to 3 GiB; with little memory free, LANES is 1.
-LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 4 }' /proc/meminfo)
+# at the lowest priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores. Each dev cluster takes up to 3 GiB; with little memory free, LANES is 1.
+LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 2 }' /proc/meminfo)
 
 # times collects the lines of go test for slowest.
 times = | tee -a "$(BIN)/times"
@@ -154,7 +153,7 @@ loop outages churn bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 .PHONY: lanes heads cluster loop outages
 lanes:
 	@mkdir -p "$(BIN)"
-	$(MAKE) -j $(LANES) loop outages cluster
+	$(MAKE) -j $(LANES) loop outages
 
 heads:
 	@$(call conform,2.60.0)
@@ -164,16 +163,16 @@ cluster: heads
 	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
 
 # The tests of outages kill or stop what a dev cluster shares, so they have one for themselves, beside the other tests of
-# test/e2e.
+# test/e2e and after those of the dev cluster. Three dev clusters at once keep two cores busy.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
 loop:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
-	go test -vet=off -count=1 -timeout 30m -p 2 -parallel 3 -skip $(OUTAGES) ./e2e ./neighbours ./chart $$packages $(times)
+	go test -vet=off -count=1 -timeout 30m -p $(LANES) -parallel 3 -skip $(OUTAGES) ./e2e ./neighbours ./chart $$packages $(times)
 
-outages:
+outages: cluster
 	@cd test
 	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
 
@@ -266,7 +265,8 @@ kueue: ## five minutes of demand in RayClusters that the real Kueue queues; make
 define conform
 	variables=$$(cd test/devcluster && go run ./cmd/kit -variables -ray "$(1)")
 	eval "$$variables"
-	go test -vet=off -count=1 -timeout 20m ./internal/simray/conformance
+	mkdir -p "$(BIN)"
+	go test -vet=off -count=1 -timeout 20m ./internal/simray/conformance $(times)
 endef
 
 .PHONY: conformance
