@@ -39,7 +39,8 @@ func newAuthority(name string) (*authority, error) {
 
 // server is for a server at an address.
 func (a *authority) server(address string) (identity, error) {
-	template := template(pkix.Name{CommonName: "heliostat"}) // its own name: issuer and subject of one name would be taken for self-signed
+	// its own name: issuer and subject of one name would be taken for self-signed
+	template := template(pkix.Name{CommonName: "heliostat"})
 	template.IPAddresses, template.ExtKeyUsage = []net.IP{net.ParseIP(address)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	return a.sign(template)
 }

@@ -20,8 +20,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// What all tests share: a control plane with RayClusters in two namespaces that nobody carries out, and one Heliostat that
-// looks after them with the rights of its ServiceAccount.
+// What all tests share: a control plane with RayClusters in two namespaces that nobody carries out, and one Heliostat
+// that looks after them with the rights of its ServiceAccount.
 var (
 	lab    *devcluster.Cluster
 	fleet  *heliostat

@@ -22,8 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// relay passes connections to an address of this machine's network on to Heliostat: Kubernetes takes no loopback address for an
-// endpoint, and this cluster's programs have no other.
+// relay passes connections to an address of this machine's network on to Heliostat: Kubernetes takes no loopback
+// address for an endpoint, and this cluster's programs have no other.
 func relay(t *testing.T) net.Addr {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -73,8 +73,8 @@ func join(from net.Conn) {
 	<-ended
 }
 
-// newService makes the Service of the chart with one pod, at an address. The API server's proxy passes calls on to addresses of pods alone, and
-// finds them by Endpoints.
+// newService makes the Service of the chart with one pod, at an address. The API server's proxy passes calls on to
+// addresses of pods alone, and finds them by Endpoints.
 func newService(t *testing.T, at net.Addr) {
 	t.Helper()
 	address := at.(*net.TCPAddr)
@@ -105,7 +105,8 @@ func newService(t *testing.T, at net.Addr) {
 	}
 }
 
-// commandLine is `autoscaler` with a kubeconfig that has the token of a ServiceAccount, and nothing else to find the server by.
+// commandLine is `autoscaler` with a kubeconfig that has the token of a ServiceAccount, and nothing else to find the
+// server by.
 type commandLine struct {
 	*testing.T
 	environment []string

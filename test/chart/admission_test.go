@@ -132,7 +132,8 @@ func TestARealAPIServerTakesThePlainManifests(t *testing.T) {
 	}
 }
 
-// KubeRay 1.6.2 is the newest whose resource definitions can be had. What 1.7 adds they must refuse by name, and nothing else.
+// KubeRay 1.6.2 is the newest whose resource definitions can be had. What 1.7 adds they must refuse by name, and
+// nothing else.
 func TestKubeRayTakesTheExamples(t *testing.T) {
 	d := newDryRun(t)
 	files, err := filepath.Glob("../../deploy/examples/*.yaml")

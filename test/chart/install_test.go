@@ -185,7 +185,8 @@ func (s *scene) pods(kind string) int {
 	return len(list.Items)
 }
 
-// callersMay asserts what the roles of the chart add to Kubernetes' own: who may view may look, who may edit may request.
+// callersMay asserts what the roles of the chart add to Kubernetes' own: who may view may look, who may edit may
+// request.
 func (s *scene) callersMay(api caller, viewer, editor, stranger string) {
 	s.Helper()
 	const nothing = `{}`

@@ -113,7 +113,8 @@ func TestTheNamespacedKustomizationServesWhereItIsPut(t *testing.T) {
 	}
 }
 
-// renamed are the same objects with another name, and references to it: the chart names Roles by their namespace, a kustomization keeps the name.
+// renamed are the same objects with another name, and references to it: the chart names Roles by their namespace, a
+// kustomization keeps the name.
 func renamed(t *testing.T, all map[string]unstructured.Unstructured, from, to string) map[string]unstructured.Unstructured {
 	t.Helper()
 	var texts []string

@@ -61,7 +61,11 @@ To remove it, delete it, then run ` + "`kubectl annotate nodes --all heliostat.d
 		name: "kustomize/namespaced/heliostat.yaml",
 		header: `autoscaler serve for the RayClusters of its own namespace, with Roles there and no other rights. Helm renders this
 file from deploy/chart. For another namespace, write a kustomization with this folder as a resource and that namespace.`,
-		values:    Values{"singleNamespaceInstall": true, "clusterScopedRbacEnable": false, "aggregatedRoles": Values{"enabled": false}},
+		values: Values{
+			"singleNamespaceInstall":  true,
+			"clusterScopedRbacEnable": false,
+			"aggregatedRoles":         Values{"enabled": false},
+		},
 		templates: whole,
 	},
 }

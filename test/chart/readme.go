@@ -19,8 +19,8 @@ type setting struct {
 	Key, Default, About string
 }
 
-// settings reads the table from the comments of values.yaml, which begin with `# --` as helm-docs has it. A key that has such a comment is a row with all
-// that is below it; one that has none must be a map. So no value can be left out.
+// settings reads the table from the comments of values.yaml, which begin with `# --` as helm-docs has it. A key that
+// has such a comment is a row with all that is below it; one that has none must be a map. So no value can be left out.
 func settings(text []byte) ([]setting, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -34,7 +34,8 @@ func settings(text []byte) ([]setting, error) {
 
 func settingsBelow(values *yaml.Node, prefix string) ([]setting, error) {
 	if values.Kind != yaml.MappingNode || len(values.Content) == 0 {
-		return nil, fmt.Errorf("values.yaml: %s has no comment that begins with `# --`", strings.TrimSuffix(prefix, "."))
+		return nil, fmt.Errorf("values.yaml: %s has no comment that begins with `# --`",
+			strings.TrimSuffix(prefix, "."))
 	}
 	var rows []setting
 	for i := 0; i < len(values.Content); i += 2 {

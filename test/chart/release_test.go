@@ -16,8 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// onThePodsAddress lets several Heliostats and other programs share this machine, whose ports all pods have in common: what Helm has rendered
-// listens at the pod's address alone.
+// onThePodsAddress lets several Heliostats and other programs share this machine, whose ports all pods have in common:
+// what Helm has rendered listens at the pod's address alone.
 type onThePodsAddress struct{}
 
 // Run is what Helm calls of a post-renderer.

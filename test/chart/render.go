@@ -54,7 +54,13 @@ func Render(c *helm.Chart, release Release, values Values) (manifests []Manifest
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *version
-	options := chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: !release.Upgrade, IsUpgrade: release.Upgrade}
+	options := chartutil.ReleaseOptions{
+		Name:      release.Name,
+		Namespace: release.Namespace,
+		Revision:  1,
+		IsInstall: !release.Upgrade,
+		IsUpgrade: release.Upgrade,
+	}
 	all, err := chartutil.ToRenderValues(c, values, options, capabilities)
 	if err != nil {
 		return nil, "", fmt.Errorf("checking values: %w", err)

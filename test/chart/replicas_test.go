@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// takeover is how long nobody may decide after the leader was killed: its lease runs out after 6 s, another tries every two,
-// and has to look at each RayCluster. What is beyond is for busy cores.
+// takeover is how long nobody may decide after the leader was killed: its lease runs out after 6 s, another tries every
+// two, and has to look at each RayCluster. What is beyond is for busy cores.
 const takeover = 25 * time.Second
 
-// leader is the pod that is called at the address in the release's Lease; nil while none is. All pods have the host's name here.
+// leader is the pod that is called at the address in the release's Lease; nil while none is. All pods have the host's
+// name here.
 func (r *release) leader() *corev1.Pod {
 	r.Helper()
 	lease, err := lab.Client().CoordinationV1().Leases(r.namespace).Get(r.Context(), r.deployment().Name, metav1.GetOptions{})
@@ -40,7 +41,8 @@ func (r *release) ready() []corev1.Pod {
 	})
 }
 
-// sees reports whether the pod lists the scene's RayCluster. It must list it or say that it cannot: a list without it is a lie.
+// sees reports whether the pod lists the scene's RayCluster. It must list it or say that it cannot: a list without it
+// is a lie.
 func (s *scene) sees(api caller, pod *corev1.Pod, token string) bool {
 	s.Helper()
 	status, list := api.callAt(pod, token, http.MethodGet, "/v1/namespaces/"+s.namespace+"/rayclusters", "")

@@ -18,7 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// caller calls the REST API of an install as somebody with a token would: over TLS, trusting what the chart's Secret says.
+// caller calls the REST API of an install as somebody with a token would: over TLS, trusting what the chart's Secret
+// says.
 type caller struct {
 	*testing.T
 	release *release
@@ -90,7 +91,8 @@ func (c caller) want(status int, token, method, path, body string) string {
 	return ""
 }
 
-// user makes a ServiceAccount with one of Kubernetes' own roles in its namespace, and returns a token of it. A role of "" is none.
+// user makes a ServiceAccount with one of Kubernetes' own roles in its namespace, and returns a token of it. A role of
+// "" is none.
 func user(t *testing.T, namespace, name, role string) string {
 	t.Helper()
 	client := lab.Client()

@@ -115,7 +115,8 @@ type excuse struct {
 	mayBeUsed bool
 }
 
-// exactly asserts that a ServiceAccount has the rights that it used, and no other but the spared ones, each with its reason.
+// exactly asserts that a ServiceAccount has the rights that it used, and no other but the spared ones, each with its
+// reason.
 func exactly(t *testing.T, namespace, account string, spared map[right]excuse) {
 	t.Helper()
 	has := granted(t, namespace, account)

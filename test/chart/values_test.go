@@ -175,7 +175,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// What the chart sets by a value can be set in no other way too, which would win and leave ports, volumes and rights as they were.
+// What the chart sets by a value can be set in no other way too, which would win and leave ports, volumes and rights as
+// they were.
 func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	for name, text := range installs {
 		for _, flag := range flagsOf(t, text) {
@@ -304,7 +305,8 @@ func TestTheTableOfValuesLeavesOutNothing(t *testing.T) {
 	}
 }
 
-// The files in the repository are those that the chart makes; make verify says so of all generated files, this says which.
+// The files in the repository are those that the chart makes; make verify says so of all generated files, this says
+// which.
 func TestWhatIsMadeFromTheChartIsUpToDate(t *testing.T) {
 	c := loaded(t)
 	for _, file := range plain {

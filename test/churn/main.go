@@ -78,7 +78,8 @@ func run(ctx context.Context) (err error) {
 func (w *work) followed(ctx context.Context, journal *rig.Journal, duration time.Duration) (time.Duration, error) {
 	begun := time.Now()
 	following, stop := context.WithCancel(ctx)
-	shown := newReporter(os.Stderr).follow(following, func() progress { return w.progressOf(journal.Facts(), time.Since(begun), duration) })
+	state := func() progress { return w.progressOf(journal.Facts(), time.Since(begun), duration) }
+	shown := newReporter(os.Stderr).follow(following, state)
 	defer func() { stop(); shown.Wait() }()
 	if err := w.churn(ctx, duration); err != nil {
 		return 0, err
@@ -116,7 +117,8 @@ func cluster() rig.Cluster {
 func waitGone(ctx context.Context, journal *rig.Journal, ended time.Time) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	err := journal.Wait(ctx, "the end of all workers", func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
+	err := journal.Wait(ctx, "the end of all workers",
+		func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
 	return time.Since(ended), err
 }
 
@@ -127,7 +129,8 @@ func report(w *work, facts []rig.Fact, gone time.Duration) error {
 	for _, launch := range l.launches {
 		if n := l.beyond(launch); n > 0 {
 			beyond += n
-			fmt.Printf("  beyond demand: %d of group %s at %s, %d → %d\n", n, launch.group, launch.at.Format(time.TimeOnly), launch.from, launch.to)
+			fmt.Printf("  beyond demand: %d of group %s at %s, %d → %d\n", n, launch.group,
+				launch.at.Format(time.TimeOnly), launch.from, launch.to)
 		}
 	}
 	for _, e := range lost {
@@ -139,7 +142,8 @@ func report(w *work, facts []rig.Fact, gone time.Duration) error {
 		what  string
 		value any
 	}{
-		{"tasks", w.count["task"]}, {"actors", w.count["actor"]}, {"placement groups", w.count["group"]}, {"REST requests", w.count["request"]},
+		{"tasks", w.count["task"]}, {"actors", w.count["actor"]}, {"placement groups", w.count["group"]},
+		{"REST requests", w.count["request"]},
 		{"patches that scale up", len(l.launches)}, {"workers created", len(l.workers)},
 		{"tasks or actors lost", len(lost)}, {"workers beyond demand", beyond},
 		{"last worker gone after", fmt.Sprintf("%.1fs (at most %s)", gone.Seconds(), limit)},

@@ -33,7 +33,8 @@ func (p progress) String() string {
 	if p.elapsed > p.total {
 		at = fmt.Sprintf("%s, the last work ends", clock(p.elapsed))
 	}
-	return fmt.Sprintf("%s: %d pieces of work done, %d in flight; %d patches, %d workers", at, p.done, p.inFlight, p.patches, p.workers)
+	return fmt.Sprintf("%s: %d pieces of work done, %d in flight; %d patches, %d workers", at, p.done, p.inFlight,
+		p.patches, p.workers)
 }
 
 // clock writes minutes and seconds, 4:07.

@@ -50,7 +50,13 @@ type ask struct {
 }
 
 func newWork(driver *rig.Driver, heliostat *rig.Heliostat, seed uint64) *work {
-	return &work{driver: driver, heliostat: heliostat, random: rand.New(rand.NewPCG(seed, 0)), count: map[string]int{}, asked: map[string]ask{}}
+	return &work{
+		driver:    driver,
+		heliostat: heliostat,
+		random:    rand.New(rand.NewPCG(seed, 0)),
+		count:     map[string]int{},
+		asked:     map[string]ask{},
+	}
 }
 
 // churn asks and releases at random for a time, then releases everything. Quiet spells let workers fall idle.

@@ -62,16 +62,21 @@ var chapters = []chapter{
 		workers: map[string]int{"gpu": 1},
 	},
 	{
-		title:   "An actor that wants a MIG slice",
-		code:    `Actor.options(num_gpus=1, label_selector={"gpu-slice": "mig-1g.10gb"}).remote()`,
-		ask:     []rig.Command{{Do: "actor", ID: "actor", GPUs: 1, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}}},
+		title: "An actor that wants a MIG slice",
+		code:  `Actor.options(num_gpus=1, label_selector={"gpu-slice": "mig-1g.10gb"}).remote()`,
+		ask: []rig.Command{
+			{Do: "actor", ID: "actor", GPUs: 1, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}},
+		},
 		workers: map[string]int{"mig": 1},
 	},
 	{
-		title:   "A placement group of three bundles: all or nothing",
-		code:    `placement_group([{"GPU": 1}, {"GPU": 1}, {"CPU": 2}])`,
-		note:    "GPU workers are busy: new ones for the group wait 1.5 s, until Ray would have told of one that has become free",
-		ask:     []rig.Command{{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"GPU": 1}, {"CPU": 2}}}},
+		title: "A placement group of three bundles: all or nothing",
+		code:  `placement_group([{"GPU": 1}, {"GPU": 1}, {"CPU": 2}])`,
+		note: "GPU workers are busy: new ones for the group wait 1.5 s, " +
+			"in which Ray would report one that became free",
+		ask: []rig.Command{
+			{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"GPU": 1}, {"CPU": 2}}},
+		},
 		workers: map[string]int{"gpu": 2, "cpu": 1},
 	},
 	{
@@ -188,7 +193,12 @@ func (c chapter) total() int {
 func (d *demo) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d.tell.chapter(chapter{title: "The work ends, the REST request is cleared", code: "DELETE " + rig.RequestPath(namespace, name)})
+	d.tell.chapter(
+		chapter{
+			title: "The work ends, the REST request is cleared",
+			code:  "DELETE " + rig.RequestPath(namespace, name),
+		},
+	)
 	for _, c := range chapters {
 		for _, command := range c.ask {
 			if err := d.driver.Do(rig.Command{Do: "release", ID: command.ID}); err != nil {
@@ -207,7 +217,8 @@ func (d *demo) end(ctx context.Context) error {
 		return fmt.Errorf("clearing the REST request: status %d: %s", status, body)
 	}
 	d.tell.released(time.Now())
-	return d.journal.Wait(ctx, "the end of all workers", func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
+	return d.journal.Wait(ctx, "the end of all workers",
+		func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
 }
 
 // describe writes what a command asks for.

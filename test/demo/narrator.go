@@ -29,9 +29,17 @@ type narrator struct {
 
 func newNarrator(out *os.File) *narrator {
 	info, err := out.Stat()
-	colour := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	colour := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb"
 	now := time.Now()
-	return &narrator{out: out, colour: colour, begin: now, previous: now, clock: newClock(), took: map[rig.Stage][]time.Duration{}}
+	return &narrator{
+		out:      out,
+		colour:   colour,
+		begin:    now,
+		previous: now,
+		clock:    newClock(),
+		took:     map[rig.Stage][]time.Duration{},
+	}
 }
 
 // The three weights of the story: what happens, what carries it, what to look at.
@@ -67,7 +75,8 @@ func (n *narrator) ready(what, detail string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	n.line(n.paint(good, what, 12), n.paint(plain, fmt.Sprintf("ready in %.1f s", now.Sub(n.previous).Seconds()), 16), n.paint(faint, detail, 0))
+	n.line(n.paint(good, what, 12), n.paint(plain, fmt.Sprintf("ready in %.1f s", now.Sub(n.previous).Seconds()), 16),
+		n.paint(faint, detail, 0))
 	n.previous = now
 }
 
@@ -111,8 +120,9 @@ func (n *narrator) released(at time.Time) {
 	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers may be idle for 10 s")
 }
 
-// fact tells what the journal has noted, in the order in which it happened. The observer reads Ray every 50 ms, and Heliostat may have read a demand
-// before it: a patch waits for the demand that it serves, which was there when the patch was made.
+// fact tells what the journal has noted, in the order in which it happened. The observer reads Ray every 50 ms, and
+// Heliostat may have read a demand before it: a patch waits for the demand that it serves, which was there when the
+// patch was made.
 func (n *narrator) fact(f rig.Fact) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -168,15 +178,18 @@ func (n *narrator) table() {
 		n.line(fmt.Sprintf("%-15s  %5d  %7.2fs  %7.2fs", r.stage, r.count, r.p50.Seconds(), r.max.Seconds()))
 	}
 	fmt.Fprintln(n.out)
-	n.line(n.paint(faint, "demand seen: Ray tells of a waiting task after 0.6 s or so, of a placement group at once.", 0))
+	n.line(
+		n.paint(faint, "demand seen: Ray tells of a waiting task after 0.6 s or so, of a placement group at once.", 0))
 	n.line(n.paint(faint, "idle → drained: the idle time-out of 10 s is part of it. Every step above was checked.", 0))
 }
 
-// further says how to look around: by commands that run as they are printed, in the root of the repository, while this program runs.
+// further prints commands for a closer look. They run as printed, in the root of the repository, while this program
+// runs.
 func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 	fmt.Fprintln(n.out)
 	if ends {
-		n.line(n.paint(bold, "Look further", 0) + ": `make demo` without DEMO_EXIT keeps all this until Ctrl-C, and says here by which commands.")
+		more := ": `make demo` without DEMO_EXIT keeps all this until Ctrl-C, and prints the commands here."
+		n.line(n.paint(bold, "Look further", 0) + more)
 		return
 	}
 	n.line(n.paint(bold, "Look further while this runs", 0) + ": the page is " + url + "/, and in another terminal")
@@ -192,7 +205,8 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 		{"autoscaler requests", "who requests how much"},
 		{"curl -s " + url + "/metrics", ""},
 		{"export KUBECONFIG=" + kubeconfig, ""},
-		{"(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " get pods -n " + namespace + ")", ""},
+		{"(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() +
+			" get pods -n " + namespace + ")", ""},
 	} {
 		command := hint[0]
 		if hint[1] != "" {

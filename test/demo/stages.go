@@ -107,7 +107,8 @@ func stages(took map[rig.Stage][]time.Duration) []row {
 		if len(times) == 0 {
 			continue
 		}
-		rows = append(rows, row{stage: stage, count: len(times), p50: times[(len(times)-1)/2], max: times[len(times)-1]})
+		rows = append(rows,
+			row{stage: stage, count: len(times), p50: times[(len(times)-1)/2], max: times[len(times)-1]})
 	}
 	return rows
 }
@@ -137,7 +138,8 @@ func verify(facts []rig.Fact, lost []rig.Event) error {
 // request has none.
 func verifyPod(facts []rig.Fact, pod string) error {
 	var before time.Time
-	for _, stage := range []rig.Stage{rig.PodCreated, rig.Scheduled, rig.NodeAlive, rig.Drained, rig.PodStopping, rig.PodGone} {
+	stages := []rig.Stage{rig.PodCreated, rig.Scheduled, rig.NodeAlive, rig.Drained, rig.PodStopping, rig.PodGone}
+	for _, stage := range stages {
 		at, ok := rig.OfPod(facts, pod, stage)
 		if !ok {
 			return fmt.Errorf("worker %s was never seen as: %s", pod, stage)

@@ -73,7 +73,8 @@ func manifestOf(page, kind string) string {
 	return ""
 }
 
-// TestCommandsOfThePagesCanBeTyped does what the pages say of a RayCluster ml/llm, on a real one that can serve what they request.
+// TestCommandsOfThePagesCanBeTyped does what the pages say of a RayCluster ml/llm, on a real one that can serve what
+// they request.
 func TestCommandsOfThePagesCanBeTyped(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()

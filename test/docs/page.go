@@ -17,7 +17,8 @@ type step struct {
 // secondTerminal is the first line of a block for a second terminal.
 const secondTerminal = "# second terminal\n"
 
-// block is a fenced block with its kind, "" where it has none. What stands in indented blocks of other kinds is not typed.
+// block is a fenced block with its kind, "" where it has none. What stands in indented blocks of other kinds is not
+// typed.
 var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // steps are the blocks of a page that are of kind sh, each with the block without a kind that follows it.
@@ -35,7 +36,8 @@ func steps(page string) []step {
 	return found
 }
 
-// varying is what differs between two runs: where the machine keeps things, the ends of pods' names, numbers, and how a table is filled up.
+// varying is what differs between two runs: where the machine keeps things, the ends of pods' names, numbers, and how a
+// table is filled up.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string

@@ -14,15 +14,15 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// Where the page lets Heliostat listen, and how its dev cluster is called. The test takes a free port and another name, since the machine may
-// have both already.
+// Where the page lets Heliostat listen, and how its dev cluster is called. The test takes a free port and another name,
+// since the machine may have both already.
 const (
 	address = "127.0.0.1:8090"
 	name    = "default"
 )
 
-// TestTheQuickStartCanBeTyped does what docs/quickstart.md says. Of the machine it takes the caches: of Go, and of what the dev cluster is made
-// of, so that nothing is compiled twice.
+// TestTheQuickStartCanBeTyped does what docs/quickstart.md says. Of the machine it takes the caches: of Go, and of what
+// the dev cluster is made of, so that nothing is compiled twice.
 func TestTheQuickStartCanBeTyped(t *testing.T) {
 	cache, err := devcluster.CacheDir()
 	if err != nil {

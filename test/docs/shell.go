@@ -21,7 +21,10 @@ type shell struct {
 
 // open starts a shell without any profile. It ends at the first command that fails, as a reader would stop there.
 func open(dir string, env []string) (*shell, error) {
-	s := &shell{cmd: exec.Command("bash", "--noprofile", "--norc", "-euo", "pipefail", "-s"), lines: make(chan string, 1<<16)}
+	s := &shell{
+		cmd:   exec.Command("bash", "--noprofile", "--norc", "-euo", "pipefail", "-s"),
+		lines: make(chan string, 1<<16),
+	}
 	s.cmd.Dir, s.cmd.Env = dir, env
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error

@@ -89,8 +89,8 @@ func restartFleet(ctx context.Context) error {
 	return err
 }
 
-// TestAnUndecodableNeighbourBlindsNobody stores a RayCluster that typed clients cannot decode. The operator then sees no
-// RayCluster at all; Heliostat must go on deciding for the good one, whose pods come when the bad one is gone.
+// TestAnUndecodableNeighbourBlindsNobody stores a RayCluster that typed clients cannot decode. The operator then sees
+// no RayCluster at all; Heliostat must go on deciding for the good one, whose pods come when the bad one is gone.
 func TestAnUndecodableNeighbourBlindsNobody(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "good", IdleSeconds: 5, Groups: []rig.Group{gpu}})
 	bad := rig.Cluster{Namespace: s.namespace, Name: "bad", Groups: []rig.Group{gpu}}.Manifest()
@@ -111,7 +111,8 @@ func TestAnUndecodableNeighbourBlindsNobody(t *testing.T) {
 	})
 
 	s.must(lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.ctx, "bad", metav1.DeleteOptions{}))
-	// The operator's cache recovers when its list is tried again, which may take it a minute; a new process does it now.
+	// The operator's cache recovers when its list is tried again, which may take it a minute; a new process does it
+	// now.
 	ctx, cancel := s.patient()
 	defer cancel()
 	s.must(lab.Cluster.RestartPart(ctx, devcluster.Operator))
@@ -145,7 +146,8 @@ func TestARayHeadMayDie(t *testing.T) {
 	s.workers("gpu", 1)
 	s.living("cpu", 1)
 	s.created("gpu", 1)
-	// The lost worker's container comes back in its pod, or after a while a new pod takes its place: never both at once.
+	// The lost worker's container comes back in its pod, or after a while a new pod takes its place: never both at
+	// once.
 	if pods := rig.Pods(s.journal.Facts(), "cpu"); len(pods) > 2 {
 		s.Errorf("group cpu had %d workers in all, want the lost one and at most one in its place: %v", len(pods), pods)
 	}

@@ -15,7 +15,8 @@ import (
 type gpuCase struct {
 	name    string
 	devices map[string]int64
-	// pool is the value of the node label gpus that the group selects, where the resource's name does not tell nodes apart.
+	// pool is the value of the node label gpus that the group selects, where the resource's name does not tell nodes
+	// apart.
 	pool string
 	// derived is what the operator passes by itself, -1 for no flag; gpus is what a pod gets, and in the end announces.
 	derived, gpus float64
@@ -32,9 +33,10 @@ var gpuCases = []gpuCase{
 	{name: "memory-cores", devices: map[string]int64{"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-core.percentage": 20}, derived: -1, gpus: 1},
 }
 
-// TestEveryWayToHandOutGPUsIsCountedRight has one group of each way in one RayCluster. First nothing is written, and the columns show
-// where the operator counts wrong. Then what the device plugin reports is written while the groups are empty, and a task that needs
-// all GPUs of a pod runs in each. A plugin that then takes devices away changes no number that is true of running pods.
+// TestEveryWayToHandOutGPUsIsCountedRight has one group of each way in one RayCluster. First nothing is written, and
+// the columns show where the operator counts wrong. Then what the device plugin reports is written while the groups are
+// empty, and a task that needs all GPUs of a pod runs in each. A plugin that then takes devices away changes no number
+// that is true of running pods.
 func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "counts", IdleSeconds: 600}
@@ -65,7 +67,8 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 		})
 	})
 
-	// A device of the card is lost, then all: what a further pod would get is as before, then not known. The running one stays true.
+	// A device of the card is lost, then all: what a further pod would get is as before, then not known. The running
+	// one stays true.
 	s.announce("gpus-single", "6")
 	s.told("no node for seven", func(st status) bool {
 		g := st.group("single")

@@ -15,8 +15,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestRequestsOfTwoOwnersAddUpAndEachEndsByItself lets one owner ask by kubectl and another over REST, installs the kind of their requests only
-// then, and starts Heliostat anew between. When the lease of one is over its workers go, and the other's stays however long it is idle.
+// TestRequestsOfTwoOwnersAddUpAndEachEndsByItself lets one owner ask by kubectl and another over REST, installs the
+// kind of their requests only then, and starts Heliostat anew between. When the lease of one is over its workers go,
+// and the other's stays however long it is idle.
 func TestRequestsOfTwoOwnersAddUpAndEachEndsByItself(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "owned", IdleSeconds: 5, Groups: []rig.Group{gpu}})
 	if code := s.keeps("bob", `{"holdUntilDeleted": true, "bundles": [{"resources": {"GPU": 1}}]}`); code != http.StatusNotImplemented {

@@ -42,8 +42,9 @@ type comparison struct {
 // leadTold is how the table tells by how much one side was before the other.
 var leadTold = regexp.MustCompile(`[0-9](ms|s) earlier`)
 
-// TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python autoscaler, which
-// scales one task up and down. Both decide; the comparison tells both, and nothing on the RayCluster is Heliostat's.
+// TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python
+// autoscaler, which scales one task up and down. Both decide; the comparison tells both, and nothing on the RayCluster
+// is Heliostat's.
 func TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "theirs")
@@ -106,8 +107,8 @@ func (s *scene) compared(looker *rig.Heliostat, what string, want func(compariso
 	}
 }
 
-// writers gathers the field managers of every version of the RayCluster from now on. The last one would not do: the list
-// of worker groups belongs to whoever wrote it last.
+// writers gathers the field managers of every version of the RayCluster from now on. The last one would not do: the
+// list of worker groups belongs to whoever wrote it last.
 func (s *scene) writers() func() []string {
 	var mu sync.Mutex
 	seen := map[string]bool{}

@@ -11,8 +11,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestALeaderMayLoseAnAPIServerThatIsSilent stops the API server where it is. The leader cannot renew its lease: it tells who waits for an answer, and
-// ends. The process that is started then waits, and goes on from what it finds: what is busy or asked for stands, and new work is served.
+// TestALeaderMayLoseAnAPIServerThatIsSilent stops the API server where it is. The leader cannot renew its lease: it
+// tells who waits for an answer, and ends. The process that is started then waits, and goes on from what it finds: what
+// is busy or asked for stands, and new work is served.
 func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "silent", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
 	s.must(rig.InstallCRDs(s.ctx, lab.Dynamic))
@@ -26,8 +27,10 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 
 	letGo, err := lab.Cluster.HoldPart(devcluster.APIServer)
 	s.must(err)
-	t.Cleanup(func() { _ = letGo() })                                                                          // a second time, where all went well
-	status, answer, err := fleet.Call(s.ctx, http.MethodPut, rig.RequestPath(s.namespace, s.name)+"/ann", ask) // it may still happen, and changes nothing
+	// a second time, where all went well
+	t.Cleanup(func() { _ = letGo() })
+	// it may still happen, and changes nothing
+	status, answer, err := fleet.Call(s.ctx, http.MethodPut, rig.RequestPath(s.namespace, s.name)+"/ann", ask)
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "the server is shutting down") {
 		t.Fatalf("a call under way when the lease is lost: %d, %v: %s", status, err, answer)
 	}

@@ -12,8 +12,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that bring the same to Ray. The pods of the one that is taken
-// first ask for a device that no node has, and a node autoscaler that has spoken of another pod says nothing of them.
+// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that bring the same to Ray. The pods of the one that is
+// taken first ask for a device that no node has, and a node autoscaler that has spoken of another pod says nothing of
+// them.
 func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	t.Parallel()
 	scarce := rig.Group{Name: "a-scarce", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}}

@@ -68,8 +68,8 @@ func TestBesideKarpenter(t *testing.T) {
 			scenario(&karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log})
 		})
 	}
-	// Pods and nodes that come make Karpenter look at all pending pods at once. How Heliostat bears with its usual 10 s is seen only while
-	// nothing else happens: while the slow nodes are awaited.
+	// Pods and nodes that come make Karpenter look at all pending pods at once. How Heliostat bears with its usual 10 s
+	// is seen only while nothing else happens: while the slow nodes are awaited.
 	var lively sync.WaitGroup
 	for name, scenario := range map[string]func(*karpenterLab){
 		"a limit": limitReached, "a static pool": staticPool, "a deleted NodePool": deletedNodePool, "a dead node": deadNode,
@@ -436,8 +436,8 @@ func bothPoolsOut(k *karpenterLab) {
 	}, nil)
 	r.note("closed: %s", groupOf(r.status(), "dry").Closed)
 	first, second := r.failures("dry1", 1), r.failures("dry2", 1)
-	// Karpenter looks at the pod every 10 s. On busy cores its second launch may fail seconds after the first one. Events
-	// have whole seconds.
+	// Karpenter looks at the pod every 10 s. On busy cores its second launch may fail seconds after the first one.
+	// Events have whole seconds.
 	if took := closed.Sub(first[0]); took < 5*time.Second {
 		r.Errorf("closed %v after the first failure, want after Karpenter's next round", took)
 	}

@@ -60,8 +60,9 @@ func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Un
 var gpu = rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 
 // TestNoQueuedRayClusterIsPatched keeps work waiting in three RayClusters of real Ray: one that Kueue queues, one with
-// the annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child of a queued RayJob.
-// All are annotated to be managed. In the end a patch by hand shows what one of Heliostat's patches would have done.
+// the annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child of a queued
+// RayJob. All are annotated to be managed. In the end a patch by hand shows what one of Heliostat's patches would have
+// done.
 func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	t.Parallel()
 	b := besideKueue(t, rig.Options{KueueFeatureGates: []string{"ElasticJobsViaWorkloadSlices=false"}})

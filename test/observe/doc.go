@@ -1,6 +1,6 @@
-// Package observe proves what people watch Heliostat by: alerts and dashboards on a real Prometheus, metrics and traces at a
-// real OTLP receiver. Its tests start both beside a dev cluster with a real Ray, let scale-ups and a crash happen, and ask for
-// every expression and every span.
+// Package observe proves what people watch Heliostat by: alerts and dashboards on a real Prometheus, metrics and traces
+// at a real OTLP receiver. Its tests start both beside a dev cluster with a real Ray, let scale-ups and a crash happen,
+// and ask for every expression and every span.
 package observe
 
 import (

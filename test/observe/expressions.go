@@ -77,13 +77,15 @@ func expressions(namespace, cluster string) ([]expression, error) {
 			}
 			asked := labelValues.FindStringSubmatch(v.Definition)
 			if asked == nil {
-				return nil, fmt.Errorf("%s: variable %s: %q is no label_values(SELECTOR, LABEL)", file, v.Name, v.Definition)
+				return nil, fmt.Errorf("%s: variable %s: %q is no label_values(SELECTOR, LABEL)", file, v.Name,
+					v.Definition)
 			}
 			all = append(all, expression{fmt.Sprintf("%s: variable %s", file, v.Name), fill.Replace(asked[1])})
 		}
 		for _, panel := range board.Panels {
 			for _, target := range panel.Targets {
-				all = append(all, expression{fmt.Sprintf("%s: %s, %s", file, panel.Title, target.RefID), fill.Replace(target.Expr)})
+				all = append(all,
+					expression{fmt.Sprintf("%s: %s, %s", file, panel.Title, target.RefID), fill.Replace(target.Expr)})
 			}
 		}
 	}

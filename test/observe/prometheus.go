@@ -37,7 +37,11 @@ func startPrometheus(ctx context.Context, dir, address string) (*prometheus, err
 	if err != nil {
 		return nil, fmt.Errorf("starting Prometheus: %w", err)
 	}
-	p := &prometheus{url: "http://" + address, targets: filepath.Join(dir, "targets.json"), log: filepath.Join(dir, "prometheus.log")}
+	p := &prometheus{
+		url:     "http://" + address,
+		targets: filepath.Join(dir, "targets.json"),
+		log:     filepath.Join(dir, "prometheus.log"),
+	}
 	config := filepath.Join(dir, "prometheus.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, p.targets), 0o644); err != nil {
 		return nil, fmt.Errorf("starting Prometheus: %w", err)
@@ -47,7 +51,8 @@ func startPrometheus(ctx context.Context, dir, address string) (*prometheus, err
 		return nil, fmt.Errorf("starting Prometheus: %w", err)
 	}
 	defer log.Close()
-	p.cmd = exec.Command(path, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address)
+	p.cmd = exec.Command(path, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"),
+		"--web.listen-address", address)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

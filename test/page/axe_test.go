@@ -16,7 +16,8 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// axe looks for what makes a page hard to use by keyboard and screen reader: names, roles, landmarks, headings, contrast, sizes.
+// axe looks for what makes a page hard to use by keyboard and screen reader: names, roles, landmarks, headings,
+// contrast, sizes.
 var axe = kit.Tool{Name: "axe-playwright-python", Version: "0.1.8", Lock: "axe.lock", MinPython: 10, MaxPython: 14}
 
 // axeRun is asked after the script was loaded. Rules of other tags are experiments or matters of taste.

@@ -83,7 +83,13 @@ func busy(now time.Time) clusterview.View {
 		Name: llm.String(), TakenAt: now, IdleTimeoutSeconds: &timeout,
 		Groups: []planner.Group{
 			{Name: "a100", Resources: whole(8, 96), Max: 6, NumOfHosts: 1},
-			{Name: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)}, Min: 1, Max: 2147483647, NumOfHosts: 1},
+			{
+				Name:       "cpu",
+				Resources:  raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)},
+				Min:        1,
+				Max:        2147483647,
+				NumOfHosts: 1,
+			},
 			{Name: "mig-1g", Resources: whole(1, 4), Max: 14, NumOfHosts: 1},
 			{Name: "spot", Resources: whole(4, 48), Max: 10, NumOfHosts: 1, Closed: "suspended by its RayCluster"},
 		},
@@ -91,32 +97,75 @@ func busy(now time.Time) clusterview.View {
 			node("llm-a100-x1", "a100", planner.Running, whole(8, 96), whole(0, 40)),
 			node("llm-a100-x2", "a100", planner.Running, whole(8, 96), whole(1, 90)),
 			node("llm-a100-x3", "a100", planner.Pending, whole(8, 96), whole(8, 96)),
-			node("llm-cpu-k1", "cpu", planner.Running, raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)}, raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}),
+			node("llm-cpu-k1", "cpu", planner.Running, raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)},
+				raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}),
 			node("llm-mig-m1", "mig-1g", planner.Running, whole(1, 4), whole(0, 3)),
 			node("llm-mig-m3", "mig-1g", planner.Idle, whole(1, 4), whole(1, 4)),
 			node("llm-mig-m2", "mig-1g", planner.Leaving, whole(1, 4), whole(1, 4)),
 		},
 		Demand: raydemand.Demand{
 			Requests: []raydemand.Request{
-				{Bundle: whole(1, 1), Count: 9}, {Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}, Count: 12},
+				{
+					Bundle: whole(1, 1),
+					Count:  9,
+				},
+				{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}, Count: 12},
 				{Bundle: whole(16, 1), Count: 1},
 			},
-			Gangs: []raydemand.Gang{{ID: "3f2a9c", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{whole(8, 8), whole(8, 8), whole(8, 8)}}},
+			Gangs: []raydemand.Gang{
+				{
+					ID:       "3f2a9c",
+					Strategy: raydemand.StrictSpread,
+					Bundles:  []raydemand.Bundle{whole(8, 8), whole(8, 8), whole(8, 8)},
+				},
+			},
 		},
 		KeptResources: []raydemand.Request{{Bundle: whole(1, 1), Count: 4}},
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return clusterview.View{
-		Key: llm, Mode: nodepool.Managed, ModeReason: "managed by annotation heliostat.dev/mode",
-		CycleAt: now, CycleTook: 3200 * time.Microsecond, StateAt: now, Snapshot: snapshot, Plan: plan, Requested: snapshot.KeptResources,
-		Findings: []raydemand.Finding{{Code: "surplus-deleted-at-random", Severity: raydemand.Warning, Object: "RayCluster ml/llm",
-			Field: "spec.enableInTreeAutoscaling", Seen: "false", Why: "whenever there are more pods than replicas, the operator deletes any of them",
-			Fix: "set it to true"}},
+		Key:        llm,
+		Mode:       nodepool.Managed,
+		ModeReason: "managed by annotation heliostat.dev/mode",
+		CycleAt:    now,
+		CycleTook:  3200 * time.Microsecond,
+		StateAt:    now,
+		Snapshot:   snapshot,
+		Plan:       plan,
+		Requested:  snapshot.KeptResources,
+		Findings: []raydemand.Finding{
+			{
+				Code:     "surplus-deleted-at-random",
+				Severity: raydemand.Warning,
+				Object:   "RayCluster ml/llm",
+				Field:    "spec.enableInTreeAutoscaling",
+				Seen:     "false",
+				Why:      "whenever there are more pods than replicas, the operator deletes any of them",
+				Fix:      "set it to true",
+			},
+		},
 		Changes: []apiv1.Decision{
-			{At: now.Add(-4 * time.Second), Action: "scale-up", Group: "a100", From: 2, To: 3, Pods: []string{},
-				Reason: planner.Reason{Code: "patch-ok", Message: "group a100: replicas 2 → 3: launching 1 pod for 8 × {CPU 1, GPU 1}"}},
-			{At: now.Add(-65 * time.Second), Action: "drain", Group: "mig-1g", From: 2, To: 2, Pods: []string{"llm-mig-m2"},
-				Reason: planner.Reason{Code: "drain-ok", Message: "idle for 61s, Ray agreed"}},
+			{
+				At:     now.Add(-4 * time.Second),
+				Action: "scale-up",
+				Group:  "a100",
+				From:   2,
+				To:     3,
+				Pods:   []string{},
+				Reason: planner.Reason{
+					Code:    "patch-ok",
+					Message: "group a100: replicas 2 → 3: launching 1 pod for 8 × {CPU 1, GPU 1}",
+				},
+			},
+			{
+				At:     now.Add(-65 * time.Second),
+				Action: "drain",
+				Group:  "mig-1g",
+				From:   2,
+				To:     2,
+				Pods:   []string{"llm-mig-m2"},
+				Reason: planner.Reason{Code: "drain-ok", Message: "idle for 61s, Ray agreed"},
+			},
 		},
 	}
 }
@@ -128,8 +177,11 @@ func lines(now time.Time) *series.Fleet {
 	for minute := range int64(60) {
 		wave := minute % 20
 		line.Add(llm, series.Point{
-			At: now.Add(time.Duration(minute-60) * time.Minute), Capacity: of(8+8*(wave/10), 200), Used: of(min(wave, 15), 100),
-			Waiting: of(max(0, wave-8), wave*4), Desired: of(8+8*(wave/8), 220),
+			At:       now.Add(time.Duration(minute-60) * time.Minute),
+			Capacity: of(8+8*(wave/10), 200),
+			Used:     of(min(wave, 15), 100),
+			Waiting:  of(max(0, wave-8), wave*4),
+			Desired:  of(8+8*(wave/8), 220),
 		})
 	}
 	return line
@@ -141,14 +193,32 @@ type past struct{}
 // Entries returns it.
 func (past) Entries(nodepool.ClusterKey) []apiv1.HistoryEntry {
 	at := time.UnixMilli(1772366398000)
-	return []apiv1.HistoryEntry{{ID: "1772366398000", At: at, Mode: nodepool.Managed, Groups: []apiv1.HistoryGroup{}, Decisions: []apiv1.Decision{
-		{At: at, Action: "scale-up", Group: "a100", From: 0, To: 2, Pods: []string{}, Reason: planner.Reason{Code: "patch-ok", Message: "remembered for long"}},
-	}}}
+	return []apiv1.HistoryEntry{
+		{
+			ID:     "1772366398000",
+			At:     at,
+			Mode:   nodepool.Managed,
+			Groups: []apiv1.HistoryGroup{},
+			Decisions: []apiv1.Decision{
+				{
+					At:     at,
+					Action: "scale-up",
+					Group:  "a100",
+					From:   0,
+					To:     2,
+					Pods:   []string{},
+					Reason: planner.Reason{Code: "patch-ok", Message: "remembered for long"},
+				},
+			},
+		},
+	}
 }
 
 // Past returns what it was made from.
 func (past) Past(nodepool.ClusterKey, string) (snapshot, plan json.RawMessage, known bool, err error) {
-	return json.RawMessage(`{"groups":[{"name":"a100"}],"nodes":[],"pendingRequests":[],"pendingGangRequests":[],"requestResources":[]}`), json.RawMessage(`{}`), true, nil
+	return json.RawMessage(
+		`{"groups":[{"name":"a100"}],"nodes":[],"pendingRequests":[],"pendingGangRequests":[],"requestResources":[]}`,
+	), json.RawMessage(`{}`), true, nil
 }
 
 // cards are two pools: one of cards cut in slices, one of which a card is broken.
@@ -158,18 +228,36 @@ type cards struct{}
 func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` +
 		`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
-	mig := nodegpu.Reader{PoolLabel: "pool"}.Read(nodegpu.NodeObject{Name: "mig-node",
-		Labels:      map[string]string{"pool": "slices", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed"},
-		Annotations: map[string]string{nodegpu.AgentAnnotation: agent}, Allocatable: map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
+	mig := nodegpu.Reader{PoolLabel: "pool"}.Read(nodegpu.NodeObject{
+		Name: "mig-node",
+		Labels: map[string]string{
+			"pool":                    "slices",
+			"nvidia.com/gpu.product":  "NVIDIA-A100-SXM4-40GB",
+			"nvidia.com/mig.strategy": "mixed",
+		},
+		Annotations: map[string]string{
+			nodegpu.AgentAnnotation: agent,
+		},
+		Allocatable: map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
 	})
 	for i, taken := range []bool{true, true, false} {
 		free := !taken
 		mig.PerCard[0].Instances[i].Free = &free
 	}
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
-	whole := nodegpu.GPUs{Name: broken, Kind: "whole", Units: map[string]int64{"nvidia.com/gpu": 1}, Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
-		PerCard: []nodegpu.Card{{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"}}}
-	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{mig, whole}, Pools: []pools.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
+	whole := nodegpu.GPUs{
+		Name:     broken,
+		Kind:     "whole",
+		Units:    map[string]int64{"nvidia.com/gpu": 1},
+		Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
+		PerCard: []nodegpu.Card{
+			{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"},
+		},
+	}
+	return apiv1.NodepoolsReport{
+		Nodes: []nodegpu.GPUs{mig, whole},
+		Pools: []pools.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}},
+	}, nil
 }
 
 // owned keeps one request that a limit holds back.
@@ -178,11 +266,27 @@ type owned struct{ httpapi.OwnedRequests }
 // List returns it.
 func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	request := nodepool.OwnedRequest{
-		Owned: raydemand.Owned{ID: "train-7", Owner: "system:serviceaccount:ml:trainer", Priority: 10, Requests: []raydemand.Request{
-			{Bundle: whole(1, 8), Count: 4, Slice: &raydemand.SliceRequirement{Memory: 40 << 30, Isolation: "hardware"}},
-		}},
-		Cluster: key, LeaseSeconds: 120, RenewedAt: time.Now(),
-		Status: nodepool.OwnedStatus{State: raydemand.RequestCapped, Since: time.Now(), Code: planner.Capped, Message: "group a100 is at its maximum of 6"},
+		Owned: raydemand.Owned{
+			ID:       "train-7",
+			Owner:    "system:serviceaccount:ml:trainer",
+			Priority: 10,
+			Requests: []raydemand.Request{
+				{
+					Bundle: whole(1, 8),
+					Count:  4,
+					Slice:  &raydemand.SliceRequirement{Memory: 40 << 30, Isolation: "hardware"},
+				},
+			},
+		},
+		Cluster:      key,
+		LeaseSeconds: 120,
+		RenewedAt:    time.Now(),
+		Status: nodepool.OwnedStatus{
+			State:   raydemand.RequestCapped,
+			Since:   time.Now(),
+			Code:    planner.Capped,
+			Message: "group a100 is at its maximum of 6",
+		},
 	}
 	request.Status.ObservedRequest = request.Fingerprint()
 	return []nodepool.OwnedRequest{request}, nil
@@ -196,10 +300,28 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	at, until, agreement, lead := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 8.1
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	return apiv1.ShadowComparison{
-		Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement, OursFirst: 1, MedianLeadSeconds: &lead,
-		Groups: []apiv1.ShadowGroup{{Name: "a100", Ours: 4, Theirs: 4, Reason: reason}, {Name: "cpu", Ours: 1, Theirs: 2, Reason: reason}},
+		Writer:            "python-requests",
+		Since:             &at,
+		ComparedSeconds:   3600,
+		Agreement:         &agreement,
+		OursFirst:         1,
+		MedianLeadSeconds: &lead,
+		Groups: []apiv1.ShadowGroup{
+			{Name: "a100", Ours: 4, Theirs: 4, Reason: reason},
+			{Name: "cpu", Ours: 1, Theirs: 2, Reason: reason},
+		},
 		Differences: []apiv1.ShadowDifference{
-			{At: at, Until: &until, Group: "a100", Ours: 4, Theirs: 2, Outcome: "ours_first", LeadSeconds: &lead, Writer: "python-requests", Reason: reason},
+			{
+				At:          at,
+				Until:       &until,
+				Group:       "a100",
+				Ours:        4,
+				Theirs:      2,
+				Outcome:     "ours_first",
+				LeadSeconds: &lead,
+				Writer:      "python-requests",
+				Reason:      reason,
+			},
 			{At: at, Group: "cpu", Ours: 1, Theirs: 2, Outcome: "differs", Writer: "python-requests", Reason: reason},
 		},
 	}
@@ -208,8 +330,16 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 // quiet is one of many clusters at rest.
 func quiet(number int) clusterview.View {
 	return clusterview.View{
-		Key:  nodepool.ClusterKey{Namespace: fmt.Sprintf("team-%02d", number%40), Name: fmt.Sprintf("cluster-%04d", number)},
-		Mode: nodepool.Managed, ModeReason: "the default", CycleAt: time.Now(), StateAt: time.Now(),
-		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}}},
+		Key: nodepool.ClusterKey{
+			Namespace: fmt.Sprintf("team-%02d", number%40),
+			Name:      fmt.Sprintf("cluster-%04d", number),
+		},
+		Mode:       nodepool.Managed,
+		ModeReason: "the default",
+		CycleAt:    time.Now(),
+		StateAt:    time.Now(),
+		Plan: planner.Plan{
+			Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}},
+		},
 	}
 }

@@ -2,8 +2,8 @@
 // on a real Ray head, at random moments, for a task and for a placement group. It also measures what Heliostat uses at
 // rest. With SIDECAR=1 it does the same with Ray's own autoscaler on the same machine.
 //
-// Heliostat's workers are real pods of the real operator whose command does nothing: a worker that joined Ray would take the
-// demand away before the next trial, and a slow machine would be measured instead of the loop.
+// Heliostat's workers are real pods of the real operator whose command does nothing: a worker that joined Ray would
+// take the demand away before the next trial, and a slow machine would be measured instead of the loop.
 package main
 
 import (
@@ -23,8 +23,8 @@ const (
 	settle  = 10 * time.Second
 )
 
-// sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits. It
-// ends when told to, which the first process of a PID namespace does only on purpose.
+// sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits.
+// It ends when told to, which the first process of a PID namespace does only on purpose.
 const sleeper = `#!/bin/sh
 case "$1" in
 start)
@@ -92,7 +92,8 @@ func measureHeliostat(ctx context.Context, r *rig.Rig, trials int) error {
 		return err
 	}
 	defer heliostat.Kill()
-	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups(sleeperImage)})
+	b, err := newBench(ctx, r,
+		rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups(sleeperImage)})
 	if err != nil {
 		return err
 	}
@@ -104,10 +105,12 @@ func measureHeliostat(ctx context.Context, r *rig.Rig, trials int) error {
 	return rest(ctx, "heliostat serve", heliostat.PID())
 }
 
-// measureSidecar runs the trials with Ray's own autoscaler in the head pod. It gets real workers, since it loses its way
-// when somebody else takes workers away: the patch comes before they matter, and the pauses between trials are longer.
+// measureSidecar runs the trials with Ray's own autoscaler in the head pod. It gets real workers, since it loses its
+// way when somebody else takes workers away: the patch comes before they matter, and the pauses between trials are
+// longer.
 func measureSidecar(ctx context.Context, r *rig.Rig, trials int) error {
-	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "sidecar", IdleSeconds: 1, InTree: true, Groups: groups("")})
+	b, err := newBench(ctx, r,
+		rig.Cluster{Namespace: "bench", Name: "sidecar", IdleSeconds: 1, InTree: true, Groups: groups("")})
 	if err != nil {
 		return err
 	}
@@ -145,7 +148,8 @@ func rest(ctx context.Context, name string, pid int) error {
 		return err
 	}
 	busy := 100 * (after.CPU - before.CPU).Seconds() / restFor.Seconds()
-	fmt.Printf("\nat rest for %s: %s uses %.1f %% of a core, %d MiB resident (peak %d MiB)\n", restFor, name, busy, after.Resident>>20, after.Peak>>20)
+	fmt.Printf("\nat rest for %s: %s uses %.1f %% of a core, %d MiB resident (peak %d MiB)\n", restFor, name, busy,
+		after.Resident>>20, after.Peak>>20)
 	return nil
 }
 

@@ -171,7 +171,8 @@ func (b *bench) reset(ctx context.Context, id string) error {
 		}
 	}
 	if b.cluster.InTree {
-		return b.allGone(ctx) // its own autoscaler does that, and launches nothing for a long time after somebody else did
+		// its own autoscaler does that, and launches nothing for a long time after somebody else did
+		return b.allGone(ctx)
 	}
 	return b.removeWorkers(ctx)
 }
@@ -179,23 +180,29 @@ func (b *bench) reset(ctx context.Context, id string) error {
 // removeWorkers does by hand what Heliostat would do after the idle time-out: one patch with the names.
 func (b *bench) removeWorkers(ctx context.Context) error {
 	// The operator may still be about to create the last pod.
-	object, err := b.rig.Dynamic.Resource(rig.RayClusters).Namespace(b.cluster.Namespace).Get(ctx, b.cluster.Name, metav1.GetOptions{})
+	clusters := b.rig.Dynamic.Resource(rig.RayClusters).Namespace(b.cluster.Namespace)
+	object, err := clusters.Get(ctx, b.cluster.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the RayCluster: %w", err)
 	}
 	want := int(rig.Replicas(object)["gpu"])
-	if err := b.journal.Wait(ctx, "the workers", func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) >= want }); err != nil {
+	there := func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) >= want }
+	if err := b.journal.Wait(ctx, "the workers", there); err != nil {
 		return err
 	}
 	names := rig.Living(b.journal.Facts(), "")
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 0},
-		{"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": map[string]any{"workersToDelete": names}},
+		{
+			"op":    "add",
+			"path":  "/spec/workerGroupSpecs/0/scaleStrategy",
+			"value": map[string]any{"workersToDelete": names},
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("removing workers: %w", err)
 	}
-	_, err = b.rig.Dynamic.Resource(rig.RayClusters).Namespace(b.cluster.Namespace).Patch(ctx, b.cluster.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
+	_, err = clusters.Patch(ctx, b.cluster.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("removing workers: %w", err)
 	}
@@ -203,7 +210,8 @@ func (b *bench) removeWorkers(ctx context.Context) error {
 }
 
 func (b *bench) allGone(ctx context.Context) error {
-	return b.journal.Wait(ctx, "the workers to go", func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
+	return b.journal.Wait(ctx, "the workers to go",
+		func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
 }
 
 // row prints one part of all trials.
@@ -213,8 +221,8 @@ func row(name, part string, samples []sample, of func(sample) time.Duration) {
 		times[i] = of(s)
 	}
 	slices.Sort(times)
-	fmt.Printf("  %-16s  %-22s  %7.3fs  %7.3fs  %7.3fs  %7.3fs\n", name, part,
-		percentile(times, 50).Seconds(), percentile(times, 99).Seconds(), times[len(times)-1].Seconds(), times[0].Seconds())
+	fmt.Printf("  %-16s  %-22s  %7.3fs  %7.3fs  %7.3fs  %7.3fs\n", name, part, percentile(times, 50).Seconds(),
+		percentile(times, 99).Seconds(), times[len(times)-1].Seconds(), times[0].Seconds())
 }
 
 // percentile returns the smallest time that p percent of the sorted times do not exceed.

@@ -68,7 +68,8 @@ func (s *scene) measure(ctx context.Context) error {
 	if err := s.flood(ctx, objects, bytes); err != nil {
 		return err
 	}
-	fmt.Printf("%d objects of %d bytes in %d namespaces, made in %.0f s\n", objects, bytes, len(s.hostile), time.Since(begun).Seconds())
+	fmt.Printf("%d objects of %d bytes in %d namespaces, made in %.0f s\n", objects, bytes, len(s.hostile),
+		time.Since(begun).Seconds())
 	peaks := []int64{s.part(ctx, "while they come", during)}
 	s.restart(ctx)
 	if err := s.serve(ctx); err != nil {
@@ -98,7 +99,11 @@ func (s *scene) part(ctx context.Context, name string, samples *samples) int64 {
 	}
 	settled := time.Since(begun)
 	samples.end()
-	peak := s.row(name, fmt.Sprintf("; a new small request is served after %.2f s; all statuses are written after %.0f s:", planned.Seconds(), settled.Seconds()))
+	peak := s.row(
+		name,
+		fmt.Sprintf("; a new small request is served after %.2f s; all statuses are written after %.0f s:",
+			planned.Seconds(), settled.Seconds()),
+	)
 	for _, line := range told {
 		fmt.Println("  " + line)
 	}

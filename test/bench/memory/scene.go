@@ -86,9 +86,20 @@ func (s *scene) cluster(ctx context.Context, namespace string, i int) error {
 		return fmt.Errorf("starting the head of %s/llm: %w", namespace, err)
 	}
 	s.heads = append(s.heads, head)
-	head.AddNode(simray.Node{Instance: "llm-worker", Group: "cpu", IP: "10.0.0.1", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(room)}})
-	manifest := rig.Cluster{Namespace: namespace, Name: "llm", Annotations: map[string]string{"heliostat.dev/mode": "managed"},
-		Groups: []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}}}.Manifest()
+	head.AddNode(
+		simray.Node{
+			Instance:  "llm-worker",
+			Group:     "cpu",
+			IP:        "10.0.0.1",
+			Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(room)},
+		},
+	)
+	manifest := rig.Cluster{
+		Namespace:   namespace,
+		Name:        "llm",
+		Annotations: map[string]string{"heliostat.dev/mode": "managed"},
+		Groups:      []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}},
+	}.Manifest()
 	made, err := s.objects.Resource(rig.RayClusters).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s/llm: %w", namespace, err)
@@ -184,7 +195,8 @@ func (s *scene) create(ctx context.Context, namespace, name, owner string, bundl
 		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"rayCluster": "llm", "owner": owner, "holdUntilDeleted": true, "bundles": bundles},
 	}}
-	if _, err := s.objects.Resource(rig.ResourceRequests).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{}); err != nil {
+	client := s.objects.Resource(rig.ResourceRequests).Namespace(namespace)
+	if _, err := client.Create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making ResourceRequest %s/%s: %w", namespace, name, err)
 	}
 	return nil
@@ -194,7 +206,8 @@ func (s *scene) create(ctx context.Context, namespace, name, owner string, bundl
 // for it.
 func (s *scene) honest(ctx context.Context, name string) error {
 	s.asked++
-	if err := s.create(ctx, honestNamespace, name, "ann", []any{map[string]any{"count": int64(1), "resources": map[string]any{"CPU": int64(s.asked)}}}); err != nil {
+	if err := s.create(ctx, honestNamespace, name, "ann",
+		[]any{map[string]any{"count": int64(1), "resources": map[string]any{"CPU": int64(s.asked)}}}); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(patience)
@@ -249,7 +262,8 @@ func (s *scene) sample(ctx context.Context) *samples {
 			case <-time.After(10 * time.Second):
 			}
 			if u, err := rig.UsageOf(s.heliostat.PID()); err == nil {
-				fmt.Printf("  %3.0f s: resident %d MiB, peak %d MiB, %.0f s of a core\n", time.Since(begun).Seconds(), u.Resident>>20, u.Peak>>20, u.CPU.Seconds())
+				fmt.Printf("  %3.0f s: resident %d MiB, peak %d MiB, %.0f s of a core\n", time.Since(begun).Seconds(),
+					u.Resident>>20, u.Peak>>20, u.CPU.Seconds())
 			}
 		}
 	})
@@ -265,6 +279,7 @@ func (s *scene) row(what, more string) int64 {
 		s.wrong(err)
 		return 0
 	}
-	fmt.Printf("%s: resident %d MiB, peak %d MiB, %.1f s of a core%s\n", what, u.Resident>>20, u.Peak>>20, u.CPU.Seconds(), more)
+	fmt.Printf("%s: resident %d MiB, peak %d MiB, %.1f s of a core%s\n", what, u.Resident>>20, u.Peak>>20,
+		u.CPU.Seconds(), more)
 	return u.Peak
 }

@@ -26,7 +26,8 @@ func (f *fleet) patchRequest(ctx context.Context, key nodepool.ClusterKey, slot,
 	if err != nil {
 		return err
 	}
-	_, err = client.Patch(ctx, requestName(key, slot), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bare"})
+	_, err = client.Patch(ctx, requestName(key, slot), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: "bare"})
 	if !apierrors.IsNotFound(err) {
 		return served(err)
 	}
@@ -52,13 +53,15 @@ func (f *fleet) patchAnnotation(ctx context.Context, key nodepool.ClusterKey, _,
 	if err != nil {
 		return err
 	}
-	_, err = f.objects.Resource(rig.RayClusters).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bare"})
+	clusters := f.objects.Resource(rig.RayClusters).Namespace(key.Namespace)
+	_, err = clusters.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bare"})
 	return served(err)
 }
 
 // served turns an error of an API server that does not keep up into errTooMuch.
 func served(err error) error {
-	if apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || errors.Is(err, context.DeadlineExceeded) {
+	if apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errTooMuch, err)
 	}
 	return err
@@ -71,11 +74,13 @@ func (f *fleet) removeRequests(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.objects.Resource(v1alpha1.Resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	requests := f.objects.Resource(v1alpha1.Resource).Namespace(namespace)
+	return requests.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
 func (f *fleet) patchNothing(ctx context.Context, key nodepool.ClusterKey) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, rayobject.ResourceRequestsAnnotation)
-	_, err := f.objects.Resource(rig.RayClusters).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	clusters := f.objects.Resource(rig.RayClusters).Namespace(key.Namespace)
+	_, err := clusters.Patch(ctx, key.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }

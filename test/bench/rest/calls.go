@@ -46,11 +46,13 @@ func (f *fleet) seen(ctx context.Context) error {
 			}
 		}
 		if ready == len(f.keys) {
-			fmt.Printf("\n%d RayClusters decided about %.1f s after Heliostat was ready\n", ready, time.Since(begun).Seconds())
+			fmt.Printf("\n%d RayClusters decided about %.1f s after Heliostat was ready\n", ready,
+				time.Since(begun).Seconds())
 			return nil
 		}
 		if time.Since(begun) > patience {
-			return fmt.Errorf("only %d of %d RayClusters are seen with their worker; the log ends with:\n%s", ready, len(f.keys), f.heliostat.LastLines(5))
+			return fmt.Errorf("only %d of %d RayClusters are seen with their worker; the log ends with:\n%s", ready,
+				len(f.keys), f.heliostat.LastLines(5))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -66,7 +68,8 @@ func (f *fleet) served(ctx context.Context) error {
 	}
 }
 
-// ask makes or replaces a request of an owner. Its bundle is one nobody else asks for, by which it is known again in a plan.
+// ask makes or replaces a request of an owner. Its bundle is one nobody else asks for, by which it is known again in a
+// plan.
 func (f *fleet) ask(ctx context.Context, key nodepool.ClusterKey, id string, amount int) error {
 	body := fmt.Sprintf(`{"bundles":[{"resources":{"CPU":%d},"count":1}],"holdUntilDeleted":true}`, amount)
 	return f.call(ctx, http.MethodPut, rig.RequestPath(key.Namespace, key.Name)+"/"+id, body)

@@ -29,8 +29,8 @@ const namespace = "bench"
 // room is how many CPUs each RayCluster's worker has: more than all that is asked of it at once.
 const room = 100_000_000
 
-// fleet is Heliostat at work on many RayClusters, each with a simulated head and one worker that has room for everything:
-// nothing is launched, so that the API and the loop are measured and not the API server under patches.
+// fleet is Heliostat at work on many RayClusters, each with a simulated head and one worker that has room for
+// everything: nothing is launched, so that the API and the loop are measured and not the API server under patches.
 type fleet struct {
 	*rig.Rig
 	heliostat *rig.Heliostat
@@ -59,8 +59,8 @@ func newFleet(ctx context.Context, r *rig.Rig, clusters int) (*fleet, error) {
 	return f, group.Wait()
 }
 
-// serve starts Heliostat, with its own limits but that on callers, since here all calls are of one, and waits until it has decided about
-// every RayCluster.
+// serve starts Heliostat, with its own limits but that on callers, since here all calls are of one, and waits until it
+// has decided about every RayCluster.
 func (f *fleet) serve(ctx context.Context) (err error) {
 	if f.heliostat, err = f.Serve(ctx, "--requests-per-second", "0", "--log-level", "error"); err != nil {
 		return err
@@ -98,7 +98,11 @@ func (f *fleet) prepare(ctx context.Context) error {
 	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
 		return fmt.Errorf("reading the definition of ResourceRequests: %w", err)
 	}
-	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	resource := schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 	_, err = f.Dynamic.Resource(resource).Create(ctx, definition, metav1.CreateOptions{})
 	return err
 }
@@ -107,14 +111,26 @@ func (f *fleet) prepare(ctx context.Context) error {
 func (f *fleet) add(ctx context.Context, kube kubernetes.Interface, i int) error {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: fmt.Sprintf("cluster-%04d", i)}
 	ip := fmt.Sprintf("127.77.%d.%d", i/250, 1+i%250)
-	head, err := simray.Start(simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: key.Name + "-head", IP: ip}})
+	head, err := simray.Start(
+		simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: key.Name + "-head", IP: ip}})
 	if err != nil {
 		return fmt.Errorf("starting the head of %s: %w", key, err)
 	}
 	f.keys[i], f.heads[i] = key, head
 	worker := key.Name + "-worker"
-	head.AddNode(simray.Node{Instance: worker, Group: "cpu", IP: "10.0.0.1", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(room)}})
-	manifest := rig.Cluster{Namespace: namespace, Name: key.Name, Groups: []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}}}.Manifest()
+	head.AddNode(
+		simray.Node{
+			Instance:  worker,
+			Group:     "cpu",
+			IP:        "10.0.0.1",
+			Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(room)},
+		},
+	)
+	manifest := rig.Cluster{
+		Namespace: namespace,
+		Name:      key.Name,
+		Groups:    []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}},
+	}.Manifest()
 	made, err := f.objects.Resource(rig.RayClusters).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", key, err)

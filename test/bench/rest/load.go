@@ -23,7 +23,10 @@ type face struct {
 
 // bare are the same writes without Heliostat: what the API server itself takes.
 func (f *fleet) bare() []face {
-	return []face{{"resourcerequests patched, without Heliostat", requestsEach, f.patchRequest}, {"rayclusters patched, without Heliostat", 1, f.patchAnnotation}}
+	return []face{
+		{"resourcerequests patched, without Heliostat", requestsEach, f.patchRequest},
+		{"rayclusters patched, without Heliostat", 1, f.patchAnnotation},
+	}
 }
 
 // faces are both of Heliostat's.
@@ -47,13 +50,15 @@ func requestName(key nodepool.ClusterKey, slot int) string {
 // afterwards is how long everything has to come to rest after a measurement.
 const afterwards = 3 * time.Second
 
-// markEvery is how many requests there are to one that is looked for in plans: to look costs the machine more than to ask. It shares no
-// factor with the number of slots, so that all of them are looked for.
+// markEvery is how many requests there are to one that is looked for in plans: to look costs the machine more than to
+// ask. It shares no factor with the number of slots, so that all of them are looked for.
 const markEvery = 19
 
-// load asks rate times a second for as long as told, whether earlier answers have come or not, and returns how long each answer took, and
-// how many were not served, for there are too many. Amounts begin at first.
-func (f *fleet) load(ctx context.Context, by face, first, rate int, long time.Duration, m *marks) (acks []time.Duration, refused int, err error) {
+// load asks rate times a second for as long as told, whether earlier answers have come or not, and returns how long
+// each answer took, and how many were not served, for there are too many. Amounts begin at first.
+func (f *fleet) load(
+	ctx context.Context, by face, first, rate int, long time.Duration, m *marks,
+) (acks []time.Duration, refused int, err error) {
 	all := make([]time.Duration, rate*int(long.Seconds())) // 0 is refused
 	group, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -101,10 +106,11 @@ func (f *fleet) warm(ctx context.Context, by face, first int) error {
 	return group.Wait()
 }
 
-// collect lets the API server collect garbage before it is measured, and not meanwhile.
+// collect makes the API server collect garbage before a measurement, so that it need not during one.
 func (f *fleet) collect(ctx context.Context) error {
-	if err := f.Kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error(); err != nil {
-		return fmt.Errorf("letting the API server collect garbage: %w", err)
+	heap := f.Kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap")
+	if err := heap.Param("gc", "1").Do(ctx).Error(); err != nil {
+		return fmt.Errorf("collecting garbage in the API server: %w", err)
 	}
 	return nil
 }
@@ -123,7 +129,10 @@ func (f *fleet) measureBare(ctx context.Context, rate int, long time.Duration) e
 		if err != nil {
 			return fmt.Errorf("%s: %w", by.name, err)
 		}
-		head(fmt.Sprintf("%d a second for %.0f s, %d RayClusters: %s", rate, time.Since(begun).Seconds(), len(f.keys), by.name))
+		head(
+			fmt.Sprintf("%d a second for %.0f s, %d RayClusters: %s", rate, time.Since(begun).Seconds(), len(f.keys),
+				by.name),
+		)
 		row("asked → acknowledged", acks)
 		tellRefused(refused)
 		f.tellUsage(before, time.Since(begun))

@@ -1,7 +1,7 @@
-// Command rest measures Heliostat's REST API under load, on a real API server, with simulated Ray heads that speak the true
-// wire. First 200 requests for capacity a second for a minute: how long until they are acknowledged, and until the plan has
-// taken them in. Then 10,000 requests of owners over 1,000 RayClusters in one process: memory, processor, and how late
-// decisions are.
+// Command rest measures Heliostat's REST API under load, on a real API server, with simulated Ray heads that speak the
+// true wire. First 200 requests for capacity a second for a minute: how long until they are acknowledged, and until the
+// plan has taken them in. Then 10,000 requests of owners over 1,000 RayClusters in one process: memory, processor, and
+// how late decisions are.
 package main
 
 import (
@@ -50,8 +50,8 @@ func run(ctx context.Context) error {
 	return errors.Join(err, with(ctx, number("MANY_CLUSTERS", 1000), many))
 }
 
-// spareMemory lets the API server collect garbage only once it holds so many GiB. While it does, on a machine that it shares with all else, it answers
-// nobody for tenths of a second; those times would be measured as Heliostat's.
+// spareMemory lets the API server collect garbage only once it holds so many GiB. While it does, on a machine that it
+// shares with all else, it answers nobody for tenths of a second; those times would be measured as Heliostat's.
 func spareMemory() []string {
 	if os.Getenv("API_SERVER_GIB") == "0" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// marks are requests on their way into a plan. A request is known in a plan by its amount, which nobody else asks for; what replaces it
-// asks for stride more, and a plan that has taken that in has seen the request too.
+// marks are requests on their way into a plan. A request is known in a plan by its amount, which nobody else asks for;
+// what replaces it asks for stride more, and a plan that has taken that in has seen the request too.
 type marks struct {
 	stride int
 
@@ -79,8 +79,8 @@ func (m *marks) missing() int {
 // lookEvery is the pause between two looks at a RayCluster: times until a plan are too long by up to that.
 const lookEvery = 20 * time.Millisecond
 
-// follow looks at one RayCluster until ctx ends, as long as something that was asked of it is in no plan yet. Events would not
-// do: the server gathers them.
+// follow looks at one RayCluster until ctx ends, as long as something that was asked of it is in no plan yet. Events
+// would not do: the server gathers them.
 func (f *fleet) follow(ctx context.Context, key nodepool.ClusterKey, m *marks) {
 	client, err := client.New(f.heliostat.URL, f.http)
 	if err != nil {

@@ -48,10 +48,12 @@ func (f *fleet) stand(ctx context.Context, requests int, rest time.Duration) err
 	if err != nil {
 		return err
 	}
-	head(fmt.Sprintf("%d requests of owners over %d RayClusters, made in %.0f s", requests, len(f.keys), made.Seconds()))
+	head(
+		fmt.Sprintf("%d requests of owners over %d RayClusters, made in %.0f s", requests, len(f.keys), made.Seconds()))
 	row("age of a decision, at rest", ages)
 	row("asked → in the plan, one at a time", visible)
-	fmt.Printf("\nautoscaler serve at rest: %.0f %% of a core; resident %d MiB without requests, %d MiB with, peak %d MiB\n",
+	fmt.Printf(
+		"\nautoscaler serve at rest: %.0f %% of a core; resident %d MiB without requests, %d MiB with, peak %d MiB\n",
 		100*(after.CPU-quiet.CPU).Seconds()/rest.Seconds(), before.Resident>>20, after.Resident>>20, after.Peak>>20)
 	return nil
 }

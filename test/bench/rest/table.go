@@ -17,7 +17,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 func row(what string, times []time.Duration) {
 	slices.Sort(times)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	fmt.Printf("%-42s %8d %9.1f %9.1f %9.1f %9.1f\n", what, len(times), ms(quantile(times, 0.5)), ms(quantile(times, 0.9)), ms(quantile(times, 0.99)), ms(quantile(times, 1)))
+	fmt.Printf("%-42s %8d %9.1f %9.1f %9.1f %9.1f\n", what, len(times), ms(quantile(times, 0.5)),
+		ms(quantile(times, 0.9)), ms(quantile(times, 0.99)), ms(quantile(times, 1)))
 }
 
 func head(title string) {

@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// usage is what the parts of the run have used so far, by program: they share the machine, and what one takes the others lack.
+// usage is what the parts of the run have used so far, by program: they share the machine, and what one takes the
+// others lack.
 func (f *fleet) usage() map[string]rig.Usage {
 	pids := map[string]int{"the callers and the simulated heads": os.Getpid()}
 	if f.heliostat != nil {

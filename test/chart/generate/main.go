@@ -1,5 +1,5 @@
-// Command generate makes what is made from the chart anew: the plain manifests beside it, its README, and the dashboards and
-// alerts that it carries. Its argument is the directory deploy.
+// Command generate makes what is made from the chart anew: the plain manifests beside it, its README, and the
+// dashboards and alerts that it carries. Its argument is the directory deploy.
 package main
 
 import (

@@ -154,7 +154,8 @@ func (b *builder) build(ctx context.Context, p plan) error {
 
 // compile builds the part's program into dir.
 func (b *builder) compile(ctx context.Context, p plan, dir string) error {
-	cmd := b.goCommand(ctx, p, "build", "-trimpath", "-ldflags", p.ldflags(p.version), "-o", filepath.Join(dir, string(p.part)), p.pkg)
+	cmd := b.goCommand(ctx, p, "build", "-trimpath", "-ldflags", p.ldflags(p.version), "-o",
+		filepath.Join(dir, string(p.part)), p.pkg)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
@@ -206,11 +207,13 @@ func copyTree(to, from string) error {
 }
 
 // goCommand prepares a go command in the module that pins a part. Its settings are part of the result, so those of the
-// caller's environment that would change it are overruled. With more room for its garbage the compiler works a tenth less.
+// caller's environment that would change it are overruled. With more room for its garbage the compiler works a tenth
+// less.
 func (b *builder) goCommand(ctx context.Context, p plan, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(b.source, p.moduleDir)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOGC=400", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOGC=400",
+		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	return cmd
 }
 

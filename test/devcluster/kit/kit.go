@@ -119,7 +119,8 @@ func (b *builder) buildAll(ctx context.Context, parts []plan, rays []rayEnv, pro
 			}
 		}
 		for _, program := range programs {
-			if err := makeStep(p, program.Title, program.estimate(), func() error { return program.build(ctx) }); err != nil {
+			if err := makeStep(p, program.Title, program.estimate(),
+				func() error { return program.build(ctx) }); err != nil {
 				cancel(err)
 				return
 			}

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// What a machine must have free. A first build leaves 1.7 GiB of module sources, 2.9 GiB of compiled packages, 0.5 GiB of
-// programs and 0.4 GiB for each Ray; a control plane with a Ray head and three workers takes 2.5 GiB of memory.
+// What a machine must have free. A first build leaves 1.7 GiB of module sources, 2.9 GiB of compiled packages, 0.5 GiB
+// of programs and 0.4 GiB for each Ray; a control plane with a Ray head and three workers takes 2.5 GiB of memory.
 const (
 	needDisk   = 8 << 30
 	needMemory = 4 << 30
@@ -101,7 +101,8 @@ func checkPlatform(goos, goarch string) error {
 func checkLoopback() error {
 	listener, err := net.Listen("tcp", "127.65.255.1:0")
 	if err != nil {
-		return fmt.Errorf("the loopback address 127.65.255.1 cannot be used (%w): pods need addresses of their own", err)
+		return fmt.Errorf("the loopback address 127.65.255.1 cannot be used (%w): pods need addresses of their own",
+			err)
 	}
 	return listener.Close()
 }
@@ -113,7 +114,8 @@ func checkPython() error {
 		return err
 	}
 	if err := exec.Command(python, "-c", "import venv, ensurepip").Run(); err != nil {
-		return fmt.Errorf("%s cannot make virtual environments: install its venv package (Debian: python3-venv)", python)
+		return fmt.Errorf("%s cannot make virtual environments: install its venv package (Debian: python3-venv)",
+			python)
 	}
 	return nil
 }
@@ -148,7 +150,8 @@ func checkMemory() error {
 		free = min(free, limit) // what the group uses now says little: the page cache counts
 	}
 	if free < needMemory {
-		return fmt.Errorf("%s of memory is free, a control plane with a few Ray workers needs %s", gib(free), gib(needMemory))
+		return fmt.Errorf("%s of memory is free, a control plane with a few Ray workers needs %s", gib(free),
+			gib(needMemory))
 	}
 	return nil
 }

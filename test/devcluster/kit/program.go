@@ -14,7 +14,8 @@ import (
 type Program struct {
 	// Title names it to a person.
 	Title string
-	// Dir is a directory of its module, Package its package as seen from there, Output the path of the finished program.
+	// Dir is a directory of its module, Package its package as seen from there, Output the path of the finished
+	// program.
 	Dir, Package, Output string
 }
 

@@ -40,7 +40,14 @@ type step struct {
 
 // newProgress returns a progress over total steps. The caller closes it.
 func newProgress(out io.Writer, total int) *progress {
-	p := &progress{out: out, terminal: isTerminal(out), total: total, now: time.Now, stop: make(chan struct{}), done: make(chan struct{})}
+	p := &progress{
+		out:      out,
+		terminal: isTerminal(out),
+		total:    total,
+		now:      time.Now,
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
+	}
 	go p.run()
 	return p
 }

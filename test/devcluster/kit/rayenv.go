@@ -9,8 +9,8 @@ import (
 // DefaultRay is the version of Ray that pods run unless their image says otherwise.
 const DefaultRay = "2.60.0"
 
-// rayReleases lists the Ray versions that the dev cluster can run, as published on the package index. Their packages are pinned
-// by ray/ray-<version>.lock. The first is the default.
+// rayReleases lists the Ray versions that the dev cluster can run, as published on the package index. Their packages
+// are pinned by ray/ray-<version>.lock. The first is the default.
 var rayReleases = []release{
 	{name: "Ray", version: DefaultRay, minPython: 10, maxPython: 14},
 	{name: "Ray", version: "2.52.0", minPython: 10, maxPython: 13},

@@ -51,8 +51,8 @@ func EnsureTool(ctx context.Context, tool Tool) (bin string, err error) {
 	return filepath.Join(env.dir, "bin"), nil
 }
 
-// planVenv works out where the environment of a version belongs. The directory's name covers the pinned packages and the
-// interpreter.
+// planVenv works out where the environment of a version belongs. The directory's name covers the pinned packages and
+// the interpreter.
 func planVenv(below, lock string, known release) (venv, error) {
 	pins, err := os.ReadFile(lock)
 	if err != nil {
@@ -63,7 +63,11 @@ func planVenv(below, lock string, known release) (venv, error) {
 		return venv{}, err
 	}
 	hash := sha256.Sum256(fmt.Appendf(pins, "\n%s 3.%d", python, minor))
-	return venv{python: python, lock: lock, dir: filepath.Join(below, known.version+"-"+hex.EncodeToString(hash[:])[:12])}, nil
+	return venv{
+		python: python,
+		lock:   lock,
+		dir:    filepath.Join(below, known.version+"-"+hex.EncodeToString(hash[:])[:12]),
+	}, nil
 }
 
 // complete is the file that a finished environment has. A virtual environment holds its own path and cannot be made
@@ -93,8 +97,19 @@ func (e venv) build(ctx context.Context) error {
 		return fmt.Errorf("creating a virtual environment: %w", err)
 	}
 	// The pins are complete, so nothing is resolved; wheels only, because a machine may lack a C compiler.
-	pip := []string{"-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--no-deps",
-		"--only-binary=:all:", "--requirement", e.lock}
+	pip := []string{
+		"-m",
+		"pip",
+		"install",
+		"--quiet",
+		"--no-cache-dir",
+		"--disable-pip-version-check",
+		"--no-input",
+		"--no-deps",
+		"--only-binary=:all:",
+		"--requirement",
+		e.lock,
+	}
 	if err := runQuietly(ctx, filepath.Join(e.dir, "bin", "python"), pip...); err != nil {
 		return fmt.Errorf("installing the pinned packages: %w", err)
 	}
@@ -110,7 +125,8 @@ func runQuietly(ctx context.Context, program string, args ...string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{filepath.Base(program)}, args[:2]...), " "), err, lastLines(output.String(), 10))
+		return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{filepath.Base(program)}, args[:2]...), " "), err,
+			lastLines(output.String(), 10))
 	}
 	return nil
 }
@@ -133,7 +149,8 @@ func findPython(known release) (path string, minor int, err error) {
 		}
 		seen = fmt.Sprintf("3.%d", minor)
 	}
-	return "", 0, fmt.Errorf("%s %s needs Python 3.%d to 3.%d on PATH, found %s", known.name, known.version, known.minPython, known.maxPython, seen)
+	return "", 0, fmt.Errorf("%s %s needs Python 3.%d to 3.%d on PATH, found %s", known.name, known.version,
+		known.minPython, known.maxPython, seen)
 }
 
 // inspectPython asks an interpreter for its own path, which may hide behind a shim, and its minor version.

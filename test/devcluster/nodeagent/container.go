@@ -201,7 +201,10 @@ func (c *container) commandLine(ctx context.Context) ([]string, environment, err
 	a := c.pod.agent()
 	programs, ok := a.imageDirectory(c.spec.Image)
 	if !ok {
-		return nil, nil, &waitingError{"ErrImagePull", fmt.Errorf("no programs are known for image %q: add it to the table of images", c.spec.Image)}
+		return nil, nil, &waitingError{
+			"ErrImagePull",
+			fmt.Errorf("no programs are known for image %q: add it to the table of images", c.spec.Image),
+		}
 	}
 	env, err := resolveEnv(ctx, a.baseEnvironment(c.pod, programs), c.pod.snapshot(), &c.spec, a)
 	if err != nil {
@@ -212,7 +215,10 @@ func (c *container) commandLine(ctx context.Context) ([]string, environment, err
 		words = append(words, expand(word, env))
 	}
 	if len(words) == 0 {
-		return nil, nil, &waitingError{"CreateContainerError", errors.New("no command: an image is only a directory of programs here and names none")}
+		return nil, nil, &waitingError{
+			"CreateContainerError",
+			errors.New("no command: an image is only a directory of programs here and names none"),
+		}
 	}
 	ray := c.pod.ray()
 	if words, err = ray.rewriteArgs(ctx, words); err == nil {

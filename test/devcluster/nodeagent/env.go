@@ -36,7 +36,9 @@ func (e environment) list() []string {
 // resolveEnv computes what the container's env and envFrom say, with the kubelet's rules: first all of envFrom, then
 // env in its order, where $(NAME) means what has been defined before it; the last definition of a name wins. base is
 // what is defined before everything.
-func resolveEnv(ctx context.Context, base environment, pod *corev1.Pod, c *corev1.Container, from keyValues) (environment, error) {
+func resolveEnv(
+	ctx context.Context, base environment, pod *corev1.Pod, c *corev1.Container, from keyValues,
+) (environment, error) {
 	env := environment{}
 	for name, value := range base {
 		env[name] = value
@@ -86,7 +88,9 @@ func addAll(ctx context.Context, env environment, namespace string, source corev
 }
 
 // valueFrom resolves a reference. found is false for an optional reference to something that is not there.
-func valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ref *corev1.EnvVarSource, from keyValues) (value string, found bool, err error) {
+func valueFrom(
+	ctx context.Context, pod *corev1.Pod, c *corev1.Container, ref *corev1.EnvVarSource, from keyValues,
+) (value string, found bool, err error) {
 	switch {
 	case ref.FieldRef != nil:
 		value, err = fieldValue(pod, ref.FieldRef.FieldPath)
@@ -96,7 +100,8 @@ func valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ref *c
 		return value, err == nil, err
 	case ref.ConfigMapKeyRef != nil:
 		values, err := from.ConfigMap(ctx, pod.Namespace, ref.ConfigMapKeyRef.Name)
-		return keyOf(values, err, "ConfigMap", ref.ConfigMapKeyRef.Name, ref.ConfigMapKeyRef.Key, ref.ConfigMapKeyRef.Optional)
+		return keyOf(values, err, "ConfigMap", ref.ConfigMapKeyRef.Name, ref.ConfigMapKeyRef.Key,
+			ref.ConfigMapKeyRef.Optional)
 	case ref.SecretKeyRef != nil:
 		values, err := from.Secret(ctx, pod.Namespace, ref.SecretKeyRef.Name)
 		return keyOf(values, err, "Secret", ref.SecretKeyRef.Name, ref.SecretKeyRef.Key, ref.SecretKeyRef.Optional)

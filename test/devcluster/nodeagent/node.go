@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// podWorkers is how many pods of one node are synchronised at once. Creating and deleting return at once, so few do.
+	// podWorkers is how many pods of one node are synchronised at once. Creating and deleting return at once, so few
+	// do.
 	podWorkers = 8
 	// informerResync repeats status updates that were lost.
 	informerResync = time.Minute
@@ -116,7 +117,8 @@ func (n *node) announce(ctx context.Context, spec NodeSpec) error {
 	return n.waitAnnounced(ctx, object)
 }
 
-// reconcileSpec sets the taints, which a status update does not carry, and the metadata of a node that was there before.
+// reconcileSpec sets the taints, which a status update does not carry, and the metadata of a node that was there
+// before.
 func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
 	nodes := n.agent.client.CoreV1().Nodes()
 	for {
@@ -134,14 +136,21 @@ func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
 
 // waitAnnounced returns when the API shows what was announced: the controller writes it in its own time.
 func (n *node) waitAnnounced(ctx context.Context, want *corev1.Node) error {
-	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		got, err := n.agent.client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, nil //nolint:nilerr // the API server may be away for a moment
-		}
-		return equalResources(got.Status.Capacity, want.Status.Capacity) &&
-			equalResources(got.Status.Allocatable, want.Status.Allocatable) && maps.Equal(got.Labels, want.Labels), nil
-	})
+	return wait.PollUntilContextTimeout(
+		ctx,
+		20*time.Millisecond,
+		30*time.Second,
+		true,
+		func(ctx context.Context) (bool, error) {
+			got, err := n.agent.client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, nil //nolint:nilerr // the API server may be away for a moment
+			}
+			return equalResources(got.Status.Capacity, want.Status.Capacity) &&
+				equalResources(got.Status.Allocatable,
+					want.Status.Allocatable) && maps.Equal(got.Labels, want.Labels), nil
+		},
+	)
 }
 
 func equalResources(a, b corev1.ResourceList) bool {

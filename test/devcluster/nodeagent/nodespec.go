@@ -128,7 +128,8 @@ func (n NodeSpec) validateResources() error {
 		name := corev1.ResourceName(key)
 		most, announced := capacity[name]
 		if amount := allocatable[name]; !announced || amount.Cmp(most) > 0 {
-			return fmt.Errorf("allocatable: %s: value %q is more than the capacity %q", key, n.Allocatable[key], n.Capacity[key])
+			return fmt.Errorf("allocatable: %s: value %q is more than the capacity %q", key, n.Allocatable[key],
+				n.Capacity[key])
 		}
 	}
 	return nil

@@ -30,7 +30,9 @@ func (c statusOnlyCore) Pods(namespace string) typedcore.PodInterface {
 type statusOnlyPods struct{ typedcore.PodInterface }
 
 // UpdateStatus replaces the status of this very pod, and not of one that came after it under the same name.
-func (p statusOnlyPods) UpdateStatus(ctx context.Context, pod *corev1.Pod, _ metav1.UpdateOptions) (*corev1.Pod, error) {
+func (p statusOnlyPods) UpdateStatus(
+	ctx context.Context, pod *corev1.Pod, _ metav1.UpdateOptions,
+) (*corev1.Pod, error) {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": pod.UID},
 		{"op": "replace", "path": "/status", "value": pod.Status},

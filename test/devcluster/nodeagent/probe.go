@@ -135,7 +135,10 @@ func (c *container) check(ctx context.Context, h corev1.ProbeHandler) error {
 
 var (
 	wgetHealth   = regexp.MustCompile(`^wget --tries 1 -T \d+ -q -O- http://localhost:(\d+/\S+) \| grep success$`)
-	pythonHealth = regexp.MustCompile(`^python -c "import urllib.request; r=urllib.request.urlopen\('http://localhost:(\d+/[^']+)', timeout=\d+\); exit\(0 if b'success' in r.read\(\) else 1\)"$`)
+	pythonHealth = regexp.MustCompile(
+		`^python -c "import urllib.request; r=urllib.request.urlopen\('http://localhost:(\d+/[^']+)', timeout=\d+\); ` +
+			`exit\(0 if b'success' in r.read\(\) else 1\)"$`,
+	)
 )
 
 // healthGets recognises the commands that KubeRay uses as probes for Ray before 2.53 and returns the port/path of

@@ -153,7 +153,8 @@ func (p *provider) remove(pod *pod) {
 	pods := p.node.agent.client.CoreV1().Pods(at.Namespace)
 	if object := p.current(pod); object != nil {
 		object.ResourceVersion = ""
-		if _, err := pods.UpdateStatus(p.ctx, object, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := pods.UpdateStatus(p.ctx, object, metav1.UpdateOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			pod.log.Warn("writing the last status failed", "err", err)
 		}
 	}
@@ -250,7 +251,9 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 }
 
 // GetContainerLogs implements nodeutil.Provider.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+func (p *provider) GetContainerLogs(
+	ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts,
+) (io.ReadCloser, error) {
 	c, err := p.findContainer(namespace, pod, container)
 	if err != nil {
 		return nil, err
@@ -259,7 +262,9 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, contain
 }
 
 // RunInContainer implements nodeutil.Provider.
-func (p *provider) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) error {
+func (p *provider) RunInContainer(
+	ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO,
+) error {
 	c, err := p.findContainer(namespace, pod, container)
 	if err != nil {
 		return err
@@ -273,7 +278,9 @@ func (p *provider) AttachToContainer(context.Context, string, string, string, ap
 }
 
 // PortForward implements nodeutil.Provider.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
+func (p *provider) PortForward(
+	ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser,
+) error {
 	pod, err := p.find(namespace, name)
 	if err != nil {
 		return err

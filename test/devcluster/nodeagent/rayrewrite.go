@@ -23,8 +23,9 @@ import (
 //	RAY_ADDRESS=127.0.0.1:6379, on a head      the pod's address: Ray replaces 127.0.0.1 by the machine's own
 //	ray kuberay-autoscaler …                   --gcs-address=<pod IP>:6379: it would look at the machine's address
 //
-// Ports of the node's agents that KubeRay does not fix are left to them. A raylet (Ray 2.60) gives each port file that it needs 15 s, one after the other,
-// and always needs the one of the agent's HTTP port, whatever flag names it: the fewer it waits for, the less time a slow start of the agent has.
+// Ports of the node's agents that KubeRay does not fix are left to them. A raylet (Ray 2.60) gives each port file that
+// it needs 15 s, one after the other, and always needs the one of the agent's HTTP port, whatever flag names it: the
+// fewer it waits for, the less time a slow start of the agent has.
 //
 // RAY_OVERRIDE_NODE_ID_FOR_TESTING is never set, and removed when empty: a node id that is not 28 bytes kills a GCS.
 

@@ -12,7 +12,8 @@ import (
 
 // serviceName finds <service>.<namespace>.svc, with or without the cluster's domain. There is no cluster DNS and no
 // service proxy on this machine, so names of Services are replaced by a pod's address before a container starts.
-var serviceName = regexp.MustCompile(`\b([a-z](?:[-a-z0-9]*[a-z0-9])?)\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)\.svc(?:\.cluster\.local)?\b`)
+var serviceName = regexp.MustCompile(
+	`\b([a-z](?:[-a-z0-9]*[a-z0-9])?)\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)\.svc(?:\.cluster\.local)?\b`)
 
 // lookup finds the address behind a Service.
 type lookup func(ctx context.Context, namespace, service string) (string, error)

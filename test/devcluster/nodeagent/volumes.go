@@ -137,7 +137,8 @@ func projectionsOf(v corev1.Volume) ([]corev1.VolumeProjection, error) {
 	case v.DownwardAPI != nil:
 		return []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}}}, nil
 	}
-	return nil, errors.New("this kind of volume is not supported: want emptyDir, hostPath, secret, configMap, downwardAPI or projected")
+	return nil, errors.New(
+		"this kind of volume is not supported: want emptyDir, hostPath, secret, configMap, downwardAPI or projected")
 }
 
 // project returns a projection's files by their path in the volume.
@@ -259,7 +260,9 @@ func (a *Agent) token(ctx context.Context, pod *corev1.Pod, audience string) (st
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
-	reply, err := a.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	reply, err := a.client.CoreV1().
+		ServiceAccounts(pod.Namespace).
+		CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("asking for a token of service account %s/%s: %w", pod.Namespace, account, err)
 	}

@@ -135,7 +135,8 @@ func deployedAgent(t *testing.T) (s *scene, token string) {
 	return s, token
 }
 
-// Two RBAC rules and a policy are all that stands between a taken agent and every node: a real API server has to enforce them.
+// Two RBAC rules and a policy are all that stands between a taken agent and every node: a real API server has to
+// enforce them.
 func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 	s, token := deployedAgent(t)
 	node, err := kube.NewAgentNode(s.config(token), "gpu-1")

@@ -61,8 +61,8 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	}
 }
 
-// The single form with a long poll reads once, so what it knows is stale as soon as somebody writes: the guards of the patch
-// are all that protects the RayCluster then.
+// The single form with a long poll reads once, so what it knows is stale as soon as somebody writes: the guards of the
+// patch are all that protects the RayCluster then.
 func TestAStaleChangeWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "stale")

@@ -63,7 +63,8 @@ func (s *scene) allow(user, name string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// A status as the Cluster Autoscaler writes it bounds a pool, for whoever may read it. Karpenter is not installed, which is no fault.
+// A status as the Cluster Autoscaler writes it bounds a pool, for whoever may read it. Karpenter is not installed,
+// which is no fault.
 func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "ceilings")

@@ -1,5 +1,6 @@
-// Package kube tests the adapter pkg/nodepool/kube against a real API server and the real KubeRay operator. There are no
-// nodes: pods stay pending, and deleted ones are gone at once, which is all that the rules of replicas and names need.
+// Package kube tests the adapter pkg/nodepool/kube against a real API server and the real KubeRay operator. There are
+// no nodes: pods stay pending, and deleted ones are gone at once, which is all that the rules of replicas and names
+// need.
 package kube
 
 import (

@@ -33,8 +33,8 @@ func syncOf(cluster nodepool.Cluster, gpus int64, groups ...string) nodepool.Num
 	return change
 }
 
-// Under every strategy but Recreate the operator leaves running pods alone, and passes the number to pods that it makes later. Both
-// places for it are used: rayStartParams, and the field resources where a group has that.
+// Under every strategy but Recreate the operator leaves running pods alone, and passes the number to pods that it makes
+// later. Both places for it are used: rayStartParams, and the field resources where a group has that.
 func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "sync")
@@ -231,8 +231,8 @@ func TestASyncOfWhatARayJobOrRayServiceOwnsIsRefused(t *testing.T) {
 	}
 }
 
-// A program that applies the manifest keeps owning parts of the spec when a patch of replicas takes the list of groups from it, and
-// that list is one value to the API server (docs/reference/facts.md#owner-of-the-worker-groups).
+// A program that applies the manifest keeps owning parts of the spec when a patch of replicas takes the list of groups
+// from it, and that list is one value to the API server (docs/reference/facts.md#owner-of-the-worker-groups).
 func TestASyncAgainstWhoAppliesTheGroupsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "applied")

@@ -50,7 +50,8 @@ func gpus(id, owner string, key nodepool.ClusterKey, count int64) nodepool.Owned
 	}
 }
 
-// TestRequestsWithOwnersOnARealAPIServer goes from an API server without their kind to one that has it, and back: it is the only test that needs it.
+// TestRequestsWithOwnersOnARealAPIServer goes from an API server without their kind to one that has it, and back: it is
+// the only test that needs it.
 func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 	s := stage(t, "owned-requests")
 	s.create("llm", rig.Group{Name: "gpu", Max: 4})

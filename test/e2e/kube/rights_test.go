@@ -127,7 +127,8 @@ func (s *scene) sidecarOf(cluster string) *rest.Config {
 	return config
 }
 
-// The Role that KubeRay makes for a sidecar: pods get, list, watch, patch; rayclusters get, patch. Nothing else is needed.
+// The Role that KubeRay makes for a sidecar: pods get, list, watch, patch; rayclusters get, patch. Nothing else is
+// needed.
 func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "sidecar")
@@ -222,7 +223,8 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	}
 }
 
-// readCeilings asks for what pools' autoscalers tell. Neither is installed here, which is another answer than that it may not be read.
+// readCeilings asks for what pools' autoscalers tell. Neither is installed here, which is another answer than that it
+// may not be read.
 func (s *scene) readCeilings(config *rest.Config) {
 	s.Helper()
 	typed, err := kubernetes.NewForConfig(config)

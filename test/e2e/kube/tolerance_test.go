@@ -19,8 +19,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// The API server stores replicas 2147483648, and typed clients, the operator's own included, then read no RayCluster at all. It
-// blinds the operator for every namespace, so this test does not run beside others.
+// The API server stores replicas 2147483648, and typed clients, the operator's own included, then read no RayCluster at
+// all. It blinds the operator for every namespace, so this test does not run beside others.
 func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
 	s := stage(t, "undecodable")
 	s.create("good", rig.Group{Name: "gpu", Max: 9})

@@ -19,7 +19,9 @@ func buildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [PART|ray-VERSION]...",
 		Short: "Build parts and print their paths; by default those of a cluster",
-		Long: fmt.Sprintf("Build parts and print a line with name and path for each; progress goes to standard error.\nParts: %v, ray-VERSION with a VERSION of %v.\nWithout arguments: what a cluster with default options needs.",
+		Long: fmt.Sprintf("Build parts and print a line with name and path for each; progress goes to stderr.\n"+
+			"Parts: %v, ray-VERSION with a VERSION of %v.\n"+
+			"Without arguments: what a cluster with default options needs.",
 			kit.Parts(), kit.RayVersions()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			needs, err := parseNeeds(args)
@@ -55,7 +57,9 @@ func parseNeeds(names []string) (devcluster.Needs, error) {
 		case slices.Contains(kit.Parts(), devcluster.Part(name)):
 			needs.Parts = append(needs.Parts, devcluster.Part(name))
 		default:
-			return devcluster.Needs{}, fmt.Errorf("part %q is unknown; known are %v and ray-VERSION with a VERSION of %v", name, kit.Parts(), kit.RayVersions())
+			return devcluster.Needs{}, fmt.Errorf(
+				"part %q is unknown; known are %v and ray-VERSION with a VERSION of %v", name, kit.Parts(),
+				kit.RayVersions())
 		}
 	}
 	return needs, nil
@@ -75,7 +79,8 @@ func kubectlCommand() *cobra.Command {
 			if devcluster.Owner(dir) == 0 {
 				return fmt.Errorf("cluster %q does not run", name)
 			}
-			built, err := kit.Ensure(cmd.Context(), devcluster.Needs{Parts: []devcluster.Part{kit.Kubectl}}, cmd.ErrOrStderr())
+			built, err := kit.Ensure(cmd.Context(), devcluster.Needs{Parts: []devcluster.Part{kit.Kubectl}},
+				cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -89,7 +89,8 @@ func statusCommand() *cobra.Command {
 			for _, kubeconfig := range kubeconfigs {
 				dir := filepath.Dir(kubeconfig)
 				if pid := devcluster.Owner(dir); pid != 0 {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s\tprocess %d\t%s\t%s\n", filepath.Base(dir), pid, health(cmd.Context(), kubeconfig), kubeconfig)
+					fmt.Fprintf(cmd.OutOrStdout(), "%s\tprocess %d\t%s\t%s\n", filepath.Base(dir), pid,
+						health(cmd.Context(), kubeconfig), kubeconfig)
 				}
 			}
 			return nil

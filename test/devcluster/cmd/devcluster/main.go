@@ -1,5 +1,5 @@
-// Command devcluster starts, shows and stops dev clusters: a real Kubernetes control plane, the KubeRay operator and nodes
-// whose pods are real processes, all on this machine.
+// Command devcluster starts, shows and stops dev clusters: a real Kubernetes control plane, the KubeRay operator and
+// nodes whose pods are real processes, all on this machine.
 package main
 
 import (
@@ -35,7 +35,8 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(upCommand(), runCommand(), downCommand(), statusCommand(), buildCommand(), kubectlCommand(), preflightCommand())
+	cmd.AddCommand(upCommand(), runCommand(), downCommand(), statusCommand(), buildCommand(), kubectlCommand(),
+		preflightCommand())
 	return cmd
 }
 

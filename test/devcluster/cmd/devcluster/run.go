@@ -34,7 +34,9 @@ type clusterFlags struct {
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	nameFlag(cmd, &f.name)
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", "file with the nodes (default: those of nodes.yaml)")
-	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)", kit.RayVersions(), devcluster.DefaultRay))
+	cmd.Flags().
+		StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)",
+			kit.RayVersions(), devcluster.DefaultRay))
 	cmd.Flags().StringToStringVar(&f.images, "image", nil, "further images: NAME=DIRECTORY with the image's programs")
 	cmd.Flags().BoolVar(&f.kwok, "kwok", false, "add kwok, which plays nodes annotated kwok.x-k8s.io/node=fake")
 	cmd.Flags().BoolVar(&f.noOperator, "no-operator", false, "leave the KubeRay operator out")
@@ -144,13 +146,23 @@ func describe(out io.Writer, name, kubeconfig string, took time.Duration) {
 		fmt.Fprintf(out, " after %.1f s", took.Seconds())
 	}
 	fmt.Fprintf(out, ". From the root of the repository:\n  export KUBECONFIG=%s\n", kubeconfig)
-	fmt.Fprintf(out, "  kubectl get nodes,rayclusters -A    # without kubectl: (cd test/devcluster && go run ./cmd/devcluster kubectl --name=%s get nodes)\n", name)
+	fmt.Fprintf(
+		out,
+		"  kubectl get nodes,rayclusters -A    # without kubectl: "+
+			"(cd test/devcluster && go run ./cmd/devcluster kubectl --name=%s get nodes)\n",
+		name,
+	)
 	fmt.Fprintf(out, "  kubectl apply --server-side -f deploy/chart/crds    # requests of owners\n")
 	fmt.Fprintf(out, "  kubectl create namespace ray\n")
 	fmt.Fprintf(out, "  kubectl apply -f test/demo/raycluster.yaml    # a RayCluster\n")
 	fmt.Fprintf(out, "  export CGO_ENABLED=0 GOFLAGS=-trimpath    # as make builds, so nothing is compiled twice\n")
-	fmt.Fprintf(out, "  go run ./cmd/autoscaler serve --insecure-no-auth    # Heliostat for it; the page is at http://127.0.0.1:8090/\n")
+	fmt.Fprintf(
+		out,
+		"  go run ./cmd/autoscaler serve --insecure-no-auth    "+
+			"# Heliostat for it; the page is at http://127.0.0.1:8090/\n",
+	)
 	fmt.Fprintf(out, "  go run ./cmd/autoscaler status --server http://127.0.0.1:8090    # in a second terminal\n")
-	fmt.Fprintf(out, "  go run ./cmd/autoscaler manage ray/demo --server http://127.0.0.1:8090    # lets it scale that RayCluster\n")
+	fmt.Fprintf(out,
+		"  go run ./cmd/autoscaler manage ray/demo --server http://127.0.0.1:8090    # lets it scale that RayCluster\n")
 	fmt.Fprintf(out, "  (cd test/devcluster && go run ./cmd/devcluster down --name=%s)\n", name)
 }

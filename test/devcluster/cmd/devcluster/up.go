@@ -118,7 +118,8 @@ func startInBackground(ctx context.Context, out io.Writer, dir string, flags *cl
 	return nil
 }
 
-// repeatWaits repeats on out what the background process says that it waits for, until the function that it returns is called.
+// repeatWaits repeats on out what the background process says that it waits for, until the function that it returns is
+// called.
 func repeatWaits(out io.Writer, path string) (done func()) {
 	ended := make(chan struct{})
 	var repeating sync.WaitGroup
