@@ -275,7 +275,7 @@ func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
 	defer server.Close()
 	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	if code != cli.ExitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is not known: no\n") {
+	if code != cli.ExitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is unknown: no\n") {
 		t.Errorf("exit %d, %s\n%s", code, errOut, out)
 	}
 }

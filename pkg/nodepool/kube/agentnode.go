@@ -17,13 +17,13 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// AgentNode is the one Node of which an agent tells. It needs get and patch on nodes and nothing else.
+// AgentNode is the Node that an agent annotates. It needs get and patch on nodes and nothing else.
 type AgentNode struct {
 	name  string
 	nodes corev1client.NodeInterface
 }
 
-// NewAgentNode prepares to read and annotate the node of that name; it asks nothing yet.
+// NewAgentNode prepares to read and annotate the node of that name. It does not call the API server.
 func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 	client, err := corev1client.NewForConfig(config)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 	return &AgentNode{name: name, nodes: client.Nodes()}, nil
 }
 
-// Object asks for the node.
+// Object reads the node.
 func (a *AgentNode) Object(ctx context.Context) (nodegpu.NodeObject, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
@@ -41,9 +41,9 @@ func (a *AgentNode) Object(ctx context.Context) (nodegpu.NodeObject, error) {
 	return nodeobject.ForGPUs(node), nil
 }
 
-// Publish makes the annotation heliostat.dev/gpus have this value, by one patch, and reports whether one was needed. The patch holds only for the node
-// that was read and over the value that was read: on a node made anew under the name, or where somebody else wrote, nothing is written
-// and the error says so.
+// Publish sets the annotation heliostat.dev/gpus with one patch, and reports whether a patch was needed. The patch
+// succeeds only for the node and the value that were read. If the node was recreated, or another program wrote the
+// annotation, Publish writes nothing and returns an error.
 func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
@@ -56,7 +56,13 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}
-	_, err = a.nodes.Patch(ctx, a.name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "heliostat-agent"})
+	_, err = a.nodes.Patch(
+		ctx,
+		a.name,
+		types.JSONPatchType,
+		patch,
+		metav1.PatchOptions{FieldManager: "heliostat-agent"},
+	)
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
 		return false, fmt.Errorf("annotating node %s: it changed since it was read: %w", a.name, err)
@@ -70,7 +76,7 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 //
 //	test /metadata/uid
 //	test /metadata/annotations/KEY        its value, or null for absence
-//	add  /metadata/annotations/KEY        or /metadata/annotations where there is none at all
+//	add  /metadata/annotations/KEY        or /metadata/annotations if there is none at all
 func annotating(node *corev1.Node, key, value string) []operation {
 	patch := []operation{{"test", "/metadata/uid", string(node.UID)}}
 	if len(node.Annotations) == 0 {

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ResourceRequests returns what is kept in the annotation resource-requests, and since when; zero where that is not known.
+// ResourceRequests returns the requests in the annotation resource-requests, and since when; zero if that is unknown.
 // nodepool.ErrGone: no such RayCluster.
 func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	object, err := m.newest(key)
@@ -28,12 +28,17 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 	return cluster.RequestResources, cluster.RequestedSince, nil
 }
 
-// SetResourceRequests replaces the annotation resource-requests and notes since when it is asked for; nothing removes
-// both. It is what a user asks for, so any process may write it, leading or not, whatever the mode. A frozen RayCluster is
-// not written to, not even one whose freeze no watch has told of yet: it is written only as it was read, and read from the
-// API server where what was known of it is not the newest. Of callers who meet the last one's requests are written, once for
-// all. nodepool.ErrTooLarge names the limit.
-func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+// SetResourceRequests replaces the annotation resource-requests and sets since when; without requests it removes both.
+// Users ask for it, so any process may write it, leading or not, whatever the mode. It does not write to a frozen
+// RayCluster, even if no watch has reported the freeze yet: the write succeeds only for the version that was read, and
+// after a conflict the RayCluster is read from the API server. If several callers meet, one write stores the requests
+// of the last one. nodepool.ErrTooLarge names the limit.
+func (m *Manager) SetResourceRequests(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	requests []raydemand.Request,
+	since time.Time,
+) error {
 	for i, request := range requests {
 		if err := rayobject.CheckRequest(request); err != nil {
 			return fmt.Errorf("requesting resources of %s: entry %d: %w", key, i, err)
@@ -49,7 +54,7 @@ func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterK
 	})
 }
 
-// writeRequests writes annotations to a RayCluster as it is known, or where that is old as it is.
+// writeRequests writes annotations to the known RayCluster, or if that is out of date, to a fresh one.
 func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
 	known, err := m.newest(key)
 	if err == nil {
@@ -58,12 +63,12 @@ func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, an
 	if !isGone(err) && !isConflict(err) && !errors.Is(err, nodepool.ErrReadOnly) {
 		return err
 	}
-	// The operator writes the status of a cluster that moves several times a second.
+	// While pods of a cluster start or stop, the operator writes its status several times a second.
 	patience := wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
 	return retry.OnError(patience, isConflict, func() error { return m.annotateFresh(ctx, key, annotations) })
 }
 
-// annotateFresh writes annotations to the RayCluster as the API server has it now.
+// annotateFresh reads the RayCluster from the API server and writes annotations to it.
 func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
 	object, err := m.getRayCluster(ctx, m.userClusters, key)
 	if err != nil {
@@ -73,7 +78,7 @@ func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, an
 	return m.annotate(ctx, object, annotations)
 }
 
-// annotate writes annotations to a RayCluster, unless it is no longer as it was read, and asks for its cycle; nil removes one.
+// annotate writes annotations to a RayCluster, unless it has changed, and requests its cycle; nil removes one.
 func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
 	key, cluster := keyOf(object), m.decodes.decode(object).Cluster
 	if cluster.Freeze || cluster.Deleting {
@@ -96,15 +101,20 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 	return nil
 }
 
-// Requests gives the annotation resource-requests of all RayClusters the shape of a store.
+// Requests is a store of the annotation resource-requests of all RayClusters.
 type Requests struct{ Manager *Manager }
 
-// Get returns what is kept, and since when; zero where that is not known.
+// Get returns the requests, and since when; zero if that is unknown.
 func (r Requests) Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return r.Manager.ResourceRequests(ctx, key)
 }
 
-// Set replaces what is kept; nothing clears it.
-func (r Requests) Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+// Set replaces the requests; an empty list removes them.
+func (r Requests) Set(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	requests []raydemand.Request,
+	since time.Time,
+) error {
 	return r.Manager.SetResourceRequests(ctx, key, requests, since)
 }

@@ -15,11 +15,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// awaitPause is between two tries to reach the API server.
+// awaitPause is the pause between two attempts to reach the API server.
 const awaitPause = 2 * time.Second
 
-// Await returns nil when the API server answers, whatever it says: a process that ended because it cannot be reached would be started later and later by
-// its kubelet, and be away when it is back. The error is that of ctx, or says that whoever answers is not the API server of config.
+// Await returns nil when the API server responds, whatever it says. If a process exited because the API server is
+// unreachable, its kubelet would restart it later and later, and it would be missing when the API server is back. The
+// error is that of ctx, or says that the server is not the API server of config.
 func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(config))
 	if err != nil {
@@ -36,7 +37,7 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		log.Warn("the API server does not answer; it is tried again", "host", config.Host, "err", err)
+		log.Warn("the API server does not respond; retrying", "host", config.Host, "err", err)
 		if !timing.Sleep(ctx, timing.Jittered(awaitPause)) {
 			return context.Cause(ctx)
 		}
@@ -49,7 +50,7 @@ func ask(ctx context.Context, client discovery.DiscoveryInterface) error {
 	return client.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 }
 
-// silent reports whether an error means that there was no answer, or none of a server that can give one now.
+// silent reports whether an error means that there was no response, or only one of a server that cannot serve now.
 func silent(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

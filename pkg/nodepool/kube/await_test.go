@@ -54,7 +54,7 @@ func TestAStartWaitsForAnAPIServerThatDoesNotAnswer(t *testing.T) {
 				if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 					t.Errorf("%v, want %q", err, c.says)
 				}
-				if told := strings.Count(log.String(), "does not answer"); c.server.calls != c.calls || told != c.calls-1 {
+				if told := strings.Count(log.String(), "does not respond"); c.server.calls != c.calls || told != c.calls-1 {
 					t.Errorf("%d calls and %d warnings, want %d and one less", c.server.calls, told, c.calls)
 				}
 			})

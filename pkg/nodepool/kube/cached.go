@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// clusterIndex finds the pods of one RayCluster in the cache without looking at all pods.
+// clusterIndex finds the pods of one RayCluster in the cache without visiting all pods.
 const clusterIndex = "ray-cluster"
 
 // cached reads from watches of all RayClusters and all Ray pods.
@@ -34,7 +34,8 @@ func newRayCluster() *unstructured.Unstructured {
 	return object
 }
 
-// cacheOptions keeps Ray pods only, stripped. Objects are handed out uncopied: nobody here changes them.
+// cacheOptions keeps Ray pods only, stripped. The cache returns objects without copying them: this package does not
+// change them.
 func cacheOptions(o Options) cache.Options {
 	selector := labels.NewSelector()
 	if o.Single != nil {
@@ -49,7 +50,10 @@ func cacheOptions(o Options) cache.Options {
 	if o.Single != nil {
 		namespaces = []string{o.Single.Namespace}
 	} else {
-		options.ByObject[newRayCluster()] = cache.ByObject{Transform: rayobject.StripRayCluster, UnsafeDisableDeepCopy: new(true)}
+		options.ByObject[newRayCluster()] = cache.ByObject{
+			Transform:             rayobject.StripRayCluster,
+			UnsafeDisableDeepCopy: new(true),
+		}
 	}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -94,21 +98,23 @@ func newCached(m *Manager) (*cached, error) {
 	return c, nil
 }
 
-// clusterUpdated asks for a cycle of a RayCluster that has changed, unless who wrote it has asked for one. What is asked for in its annotation is
-// planned in steps, whoever wrote it.
+// clusterUpdated requests a cycle of a RayCluster that has changed, unless the writer has requested one. Changes of its
+// annotation resource-requests are planned in steps, whoever wrote them.
 func (m *Manager) clusterUpdated(before, now any) {
 	old, isObject := before.(*unstructured.Unstructured)
 	written, areObjects := now.(*unstructured.Unstructured)
 	switch {
 	case areObjects && m.newestSeen.cycleRequested(written):
-	case isObject && areObjects && old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] != written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
+	case isObject && areObjects &&
+		old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] !=
+			written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
 		m.pool.enqueueForRequest(keyOf(written))
 	default:
 		m.Enqueue(keyOfAny(now))
 	}
 }
 
-// watchPods asks for a cycle of the RayCluster of every pod that changes.
+// watchPods requests a cycle of the RayCluster of every pod that changes.
 func watchPods(m *Manager) error {
 	ctx := context.Background()
 	pods := m.manager.GetCache()

@@ -22,8 +22,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone when there is none. The RayCluster is never
-// older than what this process last wrote to it or read afresh.
+// Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone if there is none. The RayCluster is never
+// older than what this process last wrote to it or read from the API server.
 func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	object, err := m.newest(key)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	return m.describe(object, pods), nil
 }
 
-// Fresh reads the same from the API server itself, as of now; the namespace too, where that sets the mode.
+// Fresh reads the same from the API server, with the namespace if that sets the mode.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -44,7 +44,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	list, err := m.core.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
+	list, err := m.core.Pods(key.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
@@ -55,8 +56,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	return m.describe(object, pointers(list.Items)), nil
 }
 
-// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known,
-// empty where it is. The single form knows none.
+// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
+// empty if it is known. The single form knows none.
 func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
 	if m.optional == nil {
 		return "", ""
@@ -67,9 +68,9 @@ func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown s
 }
 
 // Apply writes one guarded JSON patch, all targets or none, and returns the RayCluster's new generation.
-// nodepool.ErrConflict: it was not as it had been read. nodepool.ErrReadOnly: it must be left alone, for the reason in the
-// error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such RayCluster. Any other
-// error: the change was refused or the API server did not answer.
+// nodepool.ErrConflict: the RayCluster has changed since it was read. nodepool.ErrReadOnly: it must not be changed, for
+// the reason in the error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such
+// RayCluster. Any other error: the change was rejected or the API server did not respond.
 func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, error) {
 	object, err := m.newest(change.Cluster)
 	if err != nil {
@@ -86,7 +87,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if err != nil {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, err)
 	}
-	// Asked last, as close to the write as can be.
+	// Check this last, as close to the write as possible.
 	if !m.Leading() {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrNotLeading)
 	}
@@ -106,12 +107,13 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	return written.GetGeneration(), nil
 }
 
-// writable returns nil, or why the RayCluster must be left alone. Of owners it asks the API server each time: nothing
-// in the patch can test their labels, and one that Kueue admits forbids it.
+// writable returns nil, or why the RayCluster must not be changed. It reads owners from the API server each time: the
+// patch cannot test their labels, and an owner that Kueue admits forbids the change.
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
 	from := m.decodes.decode(object)
 	cluster := from.Cluster
-	if err := cluster.Writable(); err != nil || m.parents == nil || from.Ownership.Controller == (rayobject.Controller{}) {
+	if err := cluster.Writable(); err != nil || m.parents == nil ||
+		from.Ownership.Controller == (rayobject.Controller{}) {
 		return err
 	}
 	queue, err := m.parents.read(ctx, cluster.Key, from.Ownership)
@@ -122,9 +124,9 @@ func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructure
 	return cluster.Writable()
 }
 
-// conflictOrRefusal tells a failed test of a patch from a change that an admission policy or the schema refuses, which both
-// come back as 422. When the object as it is now would be sent the very same patch, all its tests hold: it was refused,
-// and looking again does not help.
+// conflictOrRefusal distinguishes a failed test of a patch from a change that an admission policy or the schema
+// rejects: both are a 422. If the current object gives the very same patch, all its tests hold, so the change was
+// rejected, and a retry does not help.
 func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -141,14 +143,21 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 	return fmt.Errorf("patching %s: refused by the API server: %w", change.Cluster, answer)
 }
 
-// patch sends a patch and remembers the answer as the newest object.
-func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
+// patch sends a patch and remembers the response as the newest object.
+func (m *Manager) patch(
+	ctx context.Context,
+	client dynamic.NamespaceableResourceInterface,
+	key nodepool.ClusterKey,
+	kind types.PatchType,
+	patch []byte,
+) (*unstructured.Unstructured, error) {
 	if err := m.options.writable(); err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
-	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+	written, err := client.Namespace(key.Namespace).
+		Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}
@@ -156,8 +165,8 @@ func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourc
 	return written, nil
 }
 
-// classified turns the API server's answer into the error that callers branch on. A failed test of a JSON patch comes
-// back as 422 Invalid, not as 409, and nothing tells which test it was (docs/reference/facts.md#failed-patch-test).
+// classified converts the API server's error into one that callers check for. A failed test of a JSON patch is a 422
+// Invalid, not a 409, and the response does not say which test failed (docs/reference/facts.md#failed-patch-test).
 func classified(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -174,8 +183,12 @@ func isGone(err error) bool { return errors.Is(err, nodepool.ErrGone) }
 
 func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
 
-// getRayCluster reads from the API server, by a client for what callers wait for or for what nobody does.
-func (m *Manager) getRayCluster(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+// getRayCluster reads from the API server, with the client for users' calls or the one for background work.
+func (m *Manager) getRayCluster(
+	ctx context.Context,
+	client dynamic.NamespaceableResourceInterface,
+	key nodepool.ClusterKey,
+) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -185,7 +198,7 @@ func (m *Manager) getRayCluster(ctx context.Context, client dynamic.Namespaceabl
 	return object, nil
 }
 
-// newest is the newest object known, from the source or from an answer to this process.
+// newest returns the newest known object, from the source or from a response to this process.
 func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
 	object, err := m.source.rayCluster(key)
 	if err != nil {
@@ -215,8 +228,8 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	return cluster
 }
 
-// withoutNodes is all that the single form can tell of where a cluster can run: KubeRay's Role grants it nothing beyond the namespace. That is told
-// where it matters, to clusters with GPUs.
+// withoutNodes adds what the single form knows about where a cluster can run: KubeRay's Role grants it nothing beyond
+// the namespace. It reports that for clusters with GPUs, where it matters.
 func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	gpus := false
 	for i := range cluster.Groups {
@@ -228,7 +241,14 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 		return
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(raydemand.Info, watch.NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
-		"serve the RayCluster by `autoscaler serve`, if that is wanted")
+	report.Add(
+		raydemand.Info,
+		watch.NodesForbidden,
+		"",
+		"",
+		"a sidecar may not read nodes, so it plans groups by the resources that their pods report: it knows their "+
+			"GPUs from the template alone, and treats pools of nodes as unlimited",
+		"serve the RayCluster with `autoscaler serve` if you need that",
+	)
 	cluster.Findings = append(cluster.Findings, report.All...)
 }

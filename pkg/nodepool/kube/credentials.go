@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Credentials is what a GCS wants from its callers. Empty fields are not wanted.
+// Credentials are what a GCS requires from its callers. It does not require empty fields.
 type Credentials struct {
 	// Token is sent as a bearer token.
 	Token string
@@ -24,8 +24,8 @@ type Credentials struct {
 	ServerName    string
 }
 
-// Credentials reads the Secrets that a cluster's Auth names, from the API server each time: they are not cached, so this
-// needs no right to list Secrets, and a rotated one is seen by the next call.
+// Credentials reads the Secrets that a cluster's Auth names, from the API server each time. They are not cached, so
+// this needs no right to list Secrets, and the next call uses a rotated one.
 func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -38,11 +38,19 @@ func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Cr
 	if cluster.Auth.TLSSecret == "" {
 		return credentials, nil
 	}
-	secret, err := m.secret(ctx, cluster.Key.Namespace, cluster.Auth.TLSSecret, corev1.ServiceAccountRootCAKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	secret, err := m.secret(
+		ctx,
+		cluster.Key.Namespace,
+		cluster.Auth.TLSSecret,
+		corev1.ServiceAccountRootCAKey,
+		corev1.TLSCertKey,
+		corev1.TLSPrivateKeyKey,
+	)
 	if err != nil {
 		return credentials, fmt.Errorf("reading the certificate for %s: %w", cluster.Key, err)
 	}
-	credentials.CA, credentials.Cert, credentials.Key = secret[corev1.ServiceAccountRootCAKey], secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]
+	credentials.CA = secret[corev1.ServiceAccountRootCAKey]
+	credentials.Cert, credentials.Key = secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]
 	credentials.ServerName = cluster.Head.ServiceFQDN
 	return credentials, nil
 }
@@ -56,32 +64,37 @@ func (m *Manager) token(ctx context.Context, cluster nodepool.Cluster) (string, 
 		secret, err := m.secret(ctx, cluster.Key.Namespace, auth.TokenSecret, auth.TokenKey)
 		return strings.TrimSpace(string(secret[auth.TokenKey])), err
 	case auth.Token == "" && auth.Required:
-		return "", fmt.Errorf("the GCS wants one and nothing names it")
+		return "", fmt.Errorf("the GCS requires one, and nothing names it")
 	}
 	return auth.Token, nil
 }
 
-// kubernetesToken is the token for heads that ask the API server about their callers. Whoever runs such a head reads it,
-// so it is never this process's own. Projected tokens rotate, so the file is read each time.
+// kubernetesToken returns the token for heads that ask the API server about their callers. Whoever runs such a head can
+// read it, so it is never this process's own. Projected tokens rotate, so the file is read each time.
 func (m *Manager) kubernetesToken() (string, error) {
 	if m.options.KubernetesTokenFile == "" {
-		return "", fmt.Errorf("the GCS wants a ServiceAccount token, and this process gives none away")
+		return "", fmt.Errorf("the GCS requires a ServiceAccount token, and this process has none to share")
 	}
 	token, err := os.ReadFile(m.options.KubernetesTokenFile)
 	return strings.TrimSpace(string(token)), err
 }
 
-// reportToken adds the finding that a head is not called for want of a token to give away.
+// reportToken adds the finding that Heliostat does not call a head because it has no token for it.
 func (m *Manager) reportToken(cluster *nodepool.Cluster) {
 	// The single form has the token that KubeRay put beside it.
 	if !cluster.Auth.KubernetesToken || m.options.KubernetesTokenFile != "" || m.options.Single != nil {
 		return
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code: rayobject.KubernetesTokenUnset, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-		Field: "spec.authOptions.enableK8sTokenAuth", Seen: "true",
-		Why: "the GCS wants a ServiceAccount token, which whoever runs the head could then use; none is set aside for that, so the head is not called",
-		Fix: "start Heliostat with --gcs-kubernetes-token-file: the token of a ServiceAccount that may do ray:write on RayClusters and nothing else",
+		Code:     rayobject.KubernetesTokenUnset,
+		Severity: raydemand.Error,
+		Object:   "RayCluster " + cluster.Key.String(),
+		Field:    "spec.authOptions.enableK8sTokenAuth",
+		Seen:     "true",
+		Why: "the GCS requires a ServiceAccount token, which whoever runs the head could then use; no token is " +
+			"configured for that, so Heliostat does not call the head",
+		Fix: "start Heliostat with --gcs-kubernetes-token-file: a token of a ServiceAccount that may do " +
+			"ray:write on RayClusters and nothing else",
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// decodeCache keeps the decoded form of each RayCluster while the object stays the same: a cycle runs ten times a second, and the
-// object changes a few times a minute.
+// decodeCache keeps the decoded form of each RayCluster while the object stays the same: a cycle runs up to ten times a
+// second, and the object changes a few times a minute.
 type decodeCache struct {
 	reader nodegpu.Reader
 
@@ -27,7 +27,8 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) rayobject.Decode
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d, known := m.byKey[key]; known && version != "" && d.Cluster.UID == uid && d.Cluster.ResourceVersion == version {
+	if d, known := m.byKey[key]; known && version != "" && d.Cluster.UID == uid &&
+		d.Cluster.ResourceVersion == version {
 		return d
 	}
 	d := rayobject.Decode(m.reader, object)

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Event records a Kubernetes Event on the RayCluster; client-go's recorder joins repeated ones and bounds their rate. In
-// the single form, which has no right to create Events, it is a line in the log.
+// Event emits a Kubernetes Event on the RayCluster; client-go's recorder aggregates repeated ones and limits their
+// rate. The single form has no right to create Events, and logs it instead.
 func (m *Manager) Event(cluster nodepool.Cluster, warning bool, reason, message string) {
 	if m.recorder == nil {
 		level := slog.LevelInfo

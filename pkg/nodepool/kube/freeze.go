@@ -11,9 +11,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-// SetFreeze writes the annotation freeze, or removes it. It is what a user asks for, so any process may write it, leading or
-// not, whatever the mode, and whatever else changes the RayCluster at the same time: a freeze must not lose a race.
-// nodepool.ErrGone: no RayCluster that this process looks after.
+// SetFreeze writes or removes the annotation freeze. Users ask for it, so any process may write it, leading or not,
+// whatever the mode, and whatever else changes the RayCluster at the same time: a freeze must not lose a race.
+// nodepool.ErrGone: this process does not serve such a RayCluster.
 func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error {
 	doing, value := "unfreezing", any(nil)
 	if frozen {
@@ -22,18 +22,25 @@ func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen
 	return m.setAnnotation(ctx, key, doing, rayobject.FreezeAnnotation, value)
 }
 
-// SetMode writes the annotation mode, in the same way and for the same reasons as a freeze is written.
+// SetMode writes the annotation mode, in the same way and for the same reasons as SetFreeze.
 func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
 	return m.setAnnotation(ctx, key, "setting the mode of", rayobject.ModeAnnotation, string(mode))
 }
 
-// setAnnotation writes one annotation by a merge patch, which works whether or not there are others; a value of nil
-// removes it. Without a resourceVersion the patch conflicts with nothing.
-func (m *Manager) setAnnotation(ctx context.Context, key nodepool.ClusterKey, doing, annotation string, value any) error {
+// setAnnotation writes one annotation with a merge patch, which works with and without other annotations; nil removes
+// it. Without a resourceVersion the patch conflicts with nothing.
+func (m *Manager) setAnnotation(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	doing, annotation string,
+	value any,
+) error {
 	if _, err := m.newest(key); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: value}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: value}}},
+	)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}

@@ -24,21 +24,22 @@ const (
 	retryPeriod   = 800 * time.Millisecond
 )
 
-// lease wraps the lock of the leader election to know, at the very moment of a write, whether this process still leads.
-// client-go's elector goes on leading until renewDeadline even when it has read another holder's name, and a process that was
-// stopped for a while (SIGSTOP, a frozen machine) wakes up as leader. Both are noticed here.
+// lease wraps the lock of the leader election, to know at the moment of a write whether this process still leads.
+// client-go's elector keeps leading until renewDeadline even after it reads another holder's name, and a process that
+// was stopped for a while (SIGSTOP, a frozen machine) wakes up as leader. lease notices both.
 type lease struct {
 	resourcelock.Interface
 	now func() time.Time
 
 	mu sync.Mutex
-	// Guarded by mu. renewed is zero while another holds the lease; last is what was read, and changed when that was new.
+	// Guarded by mu. renewed is zero while another process holds the lease; last is the last record that was read, and
+	// changed is when it changed.
 	renewed time.Time
 	last    resourcelock.LeaderElectionRecord
 	changed time.Time
 }
 
-// newLease prepares the lease; others read in it at which address this process is called, "" for nowhere.
+// newLease prepares the lease. Other processes read in it the address of this process; "" means none.
 func newLease(config *rest.Config, namespace, name, address string, now func() time.Time) (*lease, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -62,10 +63,11 @@ func newLease(config *rest.Config, namespace, name, address string, now func() t
 	return &lease{Interface: lock, now: now}, nil
 }
 
-// held reports whether this process renewed the lease within renewDeadline and has not read another holder's name since.
+// held reports whether this process renewed the lease within renewDeadline and has not read another holder's name
+// since.
 func (l *lease) held() bool { return l.left() > 0 }
 
-// left is for how long it is held without another renewal: a write that takes longer may land under the next holder.
+// left returns for how long it is held without another renewal. A longer write may arrive under the next holder.
 func (l *lease) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +77,7 @@ func (l *lease) left() time.Duration {
 	return max(0, renewDeadline-l.now().Sub(l.renewed))
 }
 
-// identity names a process by its host, a number that no other start has, and the address where it is called.
+// identity names a process by its host, a number unique to each start, and its address.
 func identity(host, address string) string {
 	name := host + "_" + string(uuid.NewUUID())
 	if address != "" {
@@ -84,8 +86,8 @@ func identity(host, address string) string {
 	return name
 }
 
-// addressIn is the address in an identity; "" where there is none. Only a literal address counts: nobody shall be looked up
-// because of what a lease says.
+// addressIn returns the address in an identity, or "". Only a literal address counts: a lease must not cause DNS
+// lookups.
 func addressIn(identity string) string {
 	last := identity[strings.LastIndexByte(identity, '_')+1:]
 	if _, err := netip.ParseAddrPort(last); err != nil {
@@ -103,7 +105,8 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return record, raw, err
 }
 
-// read remembers the newest record and since when it is as it is: by this process' own clock, as another's may be wrong.
+// read remembers the newest record and since when it has not changed, by this process's own clock, because others may
+// be wrong.
 func (l *lease) read(record *resourcelock.LeaderElectionRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +118,8 @@ func (l *lease) read(record *resourcelock.LeaderElectionRecord) {
 	}
 }
 
-// leader returns the address of the process that holds the lease, "" for one that cannot be called; false where nobody is
-// known to hold it, because it was given back, ran out, or cannot be read.
+// leader returns the address of the process that holds the lease, "" if it has none; false if no holder is known,
+// because the lease was released, expired, or cannot be read.
 func (l *lease) leader() (address string, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +139,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.record(record, func() error { return l.Interface.Update(ctx, record) })
 }
 
-// record counts a renewal from before the request was sent: that is when the others' clocks may have started.
+// record counts a renewal from before the request was sent, when the others' clocks may have started.
 func (l *lease) record(record resourcelock.LeaderElectionRecord, write func() error) error {
 	asked := l.now()
 	if record.HolderIdentity != l.Identity() {

@@ -34,9 +34,9 @@ import (
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
 
-// objects is where RayClusters and pods are read: the caches, or the poll of a single RayCluster.
+// objects reads RayClusters and pods: from the caches, or by polling a single RayCluster.
 type objects interface {
-	// rayCluster returns the newest object seen, or nil when there is none. The caller does not change it.
+	// rayCluster returns the newest object, or nil if there is none. The caller must not change it.
 	rayCluster(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
 	pods(ctx context.Context, key nodepool.ClusterKey) ([]*corev1.Pod, error)
 	keys() ([]nodepool.ClusterKey, error)
@@ -49,7 +49,7 @@ type Manager struct {
 	manager     manager.Manager
 	source      objects
 	rayClusters dynamic.NamespaceableResourceInterface
-	// userClusters are RayClusters too, for what callers have written to them.
+	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
 	writes       *writeQueue
 	core         corev1client.CoreV1Interface
@@ -60,7 +60,7 @@ type Manager struct {
 	dynamic      dynamic.Interface
 	optional     *watch.Optional // nil in the single form
 	parents      *parents
-	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
+	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	userRequests   dynamic.NamespaceableResourceInterface
 	requestPages   requests.PageReader
@@ -74,26 +74,34 @@ type Manager struct {
 	running        atomic.Bool // the workers run
 }
 
-// DefaultQPS and DefaultBurst bound what one client asks of the API server, a second and at once. What callers of the REST API have written is
-// bounded apart, by askedShare times as much: they wait for it, and must not stand behind what nobody waits for.
+// DefaultQPS and DefaultBurst limit what one client sends to the API server, per second and at once. Writes of users'
+// REST calls have their own limit, userShare times as high: users wait for them, so background work must not delay
+// them.
 const (
 	DefaultQPS   = 100
 	DefaultBurst = 200
 	userShare    = 4
 )
 
-// NewManager prepares everything. It asks the API server which resources there are, so it fails when RayClusters or the server
-// itself are not there.
+// NewManager prepares everything. It asks the API server which resources exist, so it fails if RayClusters or the
+// server itself are missing.
 func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
-		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
+		// client-go's default of 5 a second would delay a fleet; the API server has its own fairness.
 		config.QPS, config.Burst = DefaultQPS, DefaultBurst
 	}
-	m := &Manager{options: options, config: config, newestSeen: newNewestObjects(), decodes: newDecodeCache(options.GPUs), panics: newPanics(options.Logger), writes: newWriteQueue()}
+	m := &Manager{
+		options:    options,
+		config:     config,
+		newestSeen: newNewestObjects(),
+		decodes:    newDecodeCache(options.GPUs),
+		panics:     newPanics(options.Logger),
+		writes:     newWriteQueue(),
+	}
 	m.pool = newPool(m.needsWorker, m.panics.record)
 	if err := m.connect(); err != nil {
 		return nil, err
@@ -107,7 +115,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		m.watchError.Store(&err)
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
-	// controller-runtime logs through a global of its own and complains, with a stack, while nobody sets it.
+	// controller-runtime logs through its own global logger, and complains with a stack trace until it is set.
 	ctrllog.SetLogger(managerOptions.Logger)
 	if options.LeaderElection {
 		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, options.Address, time.Now)
@@ -117,7 +125,13 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		m.lease = lease
 		managerOptions.LeaderElection, managerOptions.LeaderElectionResourceLockInterface = true, lease
 		managerOptions.LeaderElectionReleaseOnCancel = true
-		managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(leaseDuration), new(renewDeadline), new(retryPeriod)
+		managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(
+			leaseDuration,
+		), new(
+			renewDeadline,
+		), new(
+			retryPeriod,
+		)
 	}
 	var err error
 	if m.manager, err = manager.New(config, managerOptions); err != nil {
@@ -139,8 +153,9 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
-	// A client of its own: discovery changes the configuration that it is given.
-	if m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client); err != nil {
+	// Use a copy: discovery changes the configuration that it gets.
+	m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client)
+	if err != nil {
 		return fmt.Errorf("connecting for discovery: %w", err)
 	}
 	owners, err := metadata.NewForConfigAndClient(m.config, client)
@@ -154,7 +169,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	config.QPS, config.Burst = userShare*config.QPS, userShare*config.Burst
 	asked, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("connecting for what callers ask: %w", err)
+		return fmt.Errorf("connecting for users' calls: %w", err)
 	}
 	if m.requestPages, err = requests.NewPageReader(config, client); err != nil {
 		return err
@@ -165,7 +180,8 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 
 func (m *Manager) connectCore(client *http.Client) error {
 	config := rest.CopyConfig(m.config)
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	core, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
 		return fmt.Errorf("connecting for pods and nodes: %w", err)
@@ -174,7 +190,7 @@ func (m *Manager) connectCore(client *http.Client) error {
 	return nil
 }
 
-// wire gives the manager its source of objects. The single form has no rights for events and nodes.
+// wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
 	if err := errors.Join(m.manager.Add(newStorageGuard(m.core, m.options)), m.manager.Add(m.parents)); err != nil {
 		return err
@@ -191,27 +207,35 @@ func (m *Manager) wire() error {
 	}
 	m.source = source
 	m.optional = watch.New(watch.Config{
-		Core: m.core, Dynamic: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
-		NodeAutoscalers: m.options.NodeAutoscalers, StatusNamespace: cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem),
-		GPUs: m.options.GPUs, Pools: m.options.Pools, Changed: m.enqueueNamespace, Logger: m.options.Logger,
+		Core:            m.core,
+		Dynamic:         m.dynamic,
+		Discovery:       m.discovery,
+		Namespaces:      m.options.Namespaces,
+		NodeAutoscalers: m.options.NodeAutoscalers,
+		StatusNamespace: cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem),
+		GPUs:            m.options.GPUs,
+		Pools:           m.options.Pools,
+		Changed:         m.enqueueNamespace,
+		Logger:          m.options.Logger,
 	})
 	m.wireRequests()
 	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
-// Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
-// the lease is lost. A lost lease is an error: the process shall end, and start anew as a candidate.
+// Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends
+// or the lease is lost. A lost lease is an error: the process should exit, and restart as a candidate.
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	workers := manager.RunnableFunc(func(ctx context.Context) error {
 		if m.optional != nil {
-			m.optional.AwaitNamespaces(ctx) // the first cycles then know the modes that namespaces set
+			m.optional.AwaitNamespaces(ctx) // so that the first cycles know the modes that namespaces set
 		}
 		m.running.Store(true)
 		defer m.running.Store(false)
 		m.pool.run(ctx, reconcile)
 		return nil
 	})
-	if err := errors.Join(m.manager.Add(workers), m.manager.Add(onceReady(func() { m.ready.Store(true) }))); err != nil {
+	ready := onceReady(func() { m.ready.Store(true) })
+	if err := errors.Join(m.manager.Add(workers), m.manager.Add(ready)); err != nil {
 		return fmt.Errorf("adding the workers: %w", err)
 	}
 	ended := make(chan error, 1)
@@ -228,8 +252,8 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	return nil
 }
 
-// finish waits for the end of a manager that was told to end. While its caches fill it does not listen, and nothing has
-// been written yet that would need to be finished.
+// finish waits until a manager stops. While its caches fill it does not react, and has written nothing that would need
+// to be finished.
 func (m *Manager) finish(ended <-chan error) error {
 	if m.Ready() {
 		return <-ended
@@ -242,7 +266,7 @@ func (m *Manager) finish(ended <-chan error) error {
 	}
 }
 
-// WatchError returns the last error of a watch, nil when there was none: while the caches are not full it says why.
+// WatchError returns the last error of a watch, or nil. It explains why the caches are not full.
 func (m *Manager) WatchError() error {
 	if err := m.watchError.Load(); err != nil {
 		return *err
@@ -255,8 +279,8 @@ func (m *Manager) Leading() bool {
 	return m.running.Load() && (m.lease == nil || m.lease.held())
 }
 
-// Leader returns the address where the process that holds the lease is called, "" when it cannot be; false where nobody is
-// known to hold it. What it returns may be a second or two old, and is of use only while this process does not lead.
+// Leader returns the address of the process that holds the lease, "" if it has none; false if no holder is known. The
+// result may be a second or two old, and is useful only while this process does not lead.
 func (m *Manager) Leader() (address string, known bool) {
 	if m.lease == nil {
 		return "", false
@@ -264,17 +288,21 @@ func (m *Manager) Leader() (address string, known bool) {
 	return m.lease.leader()
 }
 
-// Ready reports whether every RayCluster and pod has been seen once; a candidate for leadership is ready too.
+// Ready reports whether every RayCluster and pod has been seen once. A candidate for leadership is ready too.
 func (m *Manager) Ready() bool { return m.ready.Load() }
 
-// Enqueue asks for a cycle of one RayCluster soon.
+// Enqueue requests a cycle of one RayCluster soon.
 func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
 
-// enqueueNamespace asks for a cycle of each RayCluster in a namespace, or of all where it is empty.
+// enqueueNamespace requests a cycle of each RayCluster in a namespace, or of all RayClusters if it is empty.
 func (m *Manager) enqueueNamespace(namespace string) {
 	keys, err := m.Keys()
 	if err != nil {
-		m.options.Logger.Error("a change of nodes or namespaces waits for the next cycles", "error", err)
+		m.options.Logger.Error(
+			"cannot list RayClusters after a change of nodes or namespaces; their next cycles will see it",
+			"error",
+			err,
+		)
 	}
 	for _, key := range keys {
 		if namespace == "" || key.Namespace == namespace {
@@ -283,7 +311,7 @@ func (m *Manager) enqueueNamespace(namespace string) {
 	}
 }
 
-// Keys lists the RayClusters that are seen, in no order.
+// Keys lists the known RayClusters, in no order.
 func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.source.keys() }
 
 func (m *Manager) exists(key nodepool.ClusterKey) bool {
@@ -291,7 +319,8 @@ func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	return err != nil || object != nil
 }
 
-// needsWorker reports whether a RayCluster needs a worker: it is there, or somebody asks for capacity of it and is told that it is not.
+// needsWorker reports whether a RayCluster needs a worker: it exists, or a request for it needs a status that says it
+// does not.
 func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
 	return m.exists(key) || m.requests != nil && m.requests.Any(key)
 }

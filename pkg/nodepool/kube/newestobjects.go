@@ -9,13 +9,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// newestObjects remembers the newest RayCluster that this process has seen as the answer to a write or a fresh read, so that
-// what it decides from is never older than what it did. Caches lag; without this a launch would be asked for twice.
+// newestObjects remembers the newest RayCluster that this process has seen in a response to a write or a fresh read, so
+// that no decision is based on an older state than the last action. Caches lag; without this, a launch would be
+// requested twice.
 type newestObjects struct {
 	mu     sync.Mutex
 	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
-	// requested are those for which a cycle was asked when they were written, until the watch tells of them; told are those of which it told last. Guarded
-	// by mu.
+	// requested are objects whose write requested a cycle, until the watch reports them; watched are those that the
+	// watch reported last. Guarded by mu.
 	requested, watched map[nodepool.ClusterKey]*unstructured.Unstructured
 }
 
@@ -40,7 +41,7 @@ func (f *newestObjects) remember(object *unstructured.Unstructured) {
 	}
 }
 
-// newer returns the newer of the cached object and the remembered one, which is forgotten once the cache has caught up. A
+// newer returns the newer of the cached object and the remembered one, which it forgets once the cache has caught up. A
 // cached nil means that the RayCluster is gone.
 func (f *newestObjects) newer(key nodepool.ClusterKey, cached *unstructured.Unstructured) *unstructured.Unstructured {
 	f.mu.Lock()
@@ -64,20 +65,22 @@ func (f *newestObjects) drop(key nodepool.ClusterKey) {
 	delete(f.watched, key)
 }
 
-// needsCycle reports whether a cycle is to be asked for of an object that was written, and notes that, so that the watch need not ask for one more. None is
-// where the watch was quicker than the answer to the write.
+// needsCycle reports whether a write must request a cycle, and notes that, so that the watch does not request another.
+// It is false if the watch was faster than the response to the write.
 func (f *newestObjects) needsCycle(written *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(written)
-	if told := f.watched[key]; told != nil && (told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
+	if told := f.watched[key]; told != nil &&
+		(told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
 		return false
 	}
 	f.requested[key] = written
 	return true
 }
 
-// cycleRequested reports whether a cycle was asked for of an object of which the watch tells, or of one after it.
+// cycleRequested reports whether a write has requested a cycle for the object that the watch reports, or for a newer
+// one.
 func (f *newestObjects) cycleRequested(told *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,8 +94,8 @@ func (f *newestObjects) cycleRequested(told *unstructured.Unstructured) bool {
 	return asked.GetResourceVersion() == told.GetResourceVersion()
 }
 
-// older compares resource versions, which the API server gives to all objects of a kind from one growing counter, those
-// of a deleted and re-created name included. Where they are not numbers nothing is older, and the cache is believed.
+// older compares resource versions. The API server gives them to all objects of a kind from one growing counter,
+// including objects that were deleted and recreated. Versions that are not numbers have no order, and the cache wins.
 func older(a, b *unstructured.Unstructured) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0

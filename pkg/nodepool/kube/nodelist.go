@@ -15,12 +15,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// pageSize keeps answers small on clusters with thousands of nodes and pods.
+// pageSize keeps responses small on clusters with thousands of nodes and pods.
 const pageSize = 500
 
-// ListNodes asks the API server for all nodes, and for what tells of their GPUs beside them: pods, ResourceSlices and ResourceClaims, the Cluster
-// Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are a must: what may not be read, or is not
-// there, is a note, and what it would tell is unknown.
+// ListNodes reads all nodes from the API server, and what describes their GPUs besides: pods, ResourceSlices and
+// ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are required.
+// Other objects that are forbidden are a note, and what they would say is unknown.
 func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -38,16 +38,24 @@ func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, e
 		what, unknown string
 		list          func() error
 	}{
-		{"pods", "what of the GPUs is free", func() error { return listPods(ctx, client, set) }},
-		{"ResourceSlices and ResourceClaims", "GPUs of Dynamic Resource Allocation", func() error { return listDevices(ctx, client, set) }},
-		{"the Cluster Autoscaler's status", "how far its node groups may grow", func() error { return getStatus(ctx, client, set) }},
-		{"Karpenter's NodePools", "how far they may grow", func() error { return listNodePools(ctx, untyped, set) }},
-		{"Karpenter's NodeClaims", "which nodes are on their way", func() error { return listNodeClaims(ctx, untyped, set) }},
+		{"pods", "what of the GPUs is free",
+			func() error { return listPods(ctx, client, set) }},
+		{"ResourceSlices and ResourceClaims", "GPUs of Dynamic Resource Allocation",
+			func() error { return listDevices(ctx, client, set) }},
+		{"the Cluster Autoscaler's status", "how far its node groups may grow",
+			func() error { return getStatus(ctx, client, set) }},
+		{"Karpenter's NodePools", "how far they may grow",
+			func() error { return listNodePools(ctx, untyped, set) }},
+		{"Karpenter's NodeClaims", "which nodes are being added",
+			func() error { return listNodeClaims(ctx, untyped, set) }},
 	} {
 		switch err := source.list(); {
 		case err == nil || apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			set.Notes = append(set.Notes, fmt.Sprintf("%s may not be read, so %s is not known: %v", source.what, source.unknown, err))
+			set.Notes = append(
+				set.Notes,
+				fmt.Sprintf("%s may not be read, so %s is unknown: %v", source.what, source.unknown, err),
+			)
 		default:
 			return nil, fmt.Errorf("reading %s: %w", source.what, err)
 		}
@@ -126,7 +134,9 @@ func listDevices(ctx context.Context, client kubernetes.Interface, set *nodeobje
 }
 
 func getStatus(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
-	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
+	config, err := client.CoreV1().
+		ConfigMaps(metav1.NamespaceSystem).
+		Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
 	if err == nil {
 		set.AddStatus(config)
 	}

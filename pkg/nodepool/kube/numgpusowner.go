@@ -5,7 +5,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-// refuseSync says why the object as it is now forbids the change, or nil.
+// refuseSync returns why the current object forbids the change, or nil.
 func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepool.NumGPUsChange) *nodepool.SyncRefusal {
 	for _, target := range change.Targets {
 		group, there := cluster.Group(target.Group)
@@ -19,7 +19,7 @@ func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepoo
 	metadata := rayobject.FieldsOf(object, nil).Object("metadata")
 	if manager := rayobject.AppliedBy(metadata); manager != "" {
 		return &nodepool.SyncRefusal{Code: nodepool.SyncFieldManaged,
-			Why: "the worker groups are applied by " + manager + ", which would write them back: set the number there"}
+			Why: "the worker groups are applied by " + manager + ", which would overwrite it: set the number there"}
 	}
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-// numGPUsPatch writes numbers of GPUs as one JSON patch on the RayCluster as it was just read. Beside the guards of every patch it
-// tests the very version of the object: what forbids the write stands in the spec, in ownerReferences and in managedFields alike. It
-// is written rarely, so that a conflict with one of the operator's updates of the status costs nothing but another look.
+// numGPUsPatch writes numbers of GPUs as one JSON patch on the RayCluster that was just read. In addition to the guards
+// of every patch it tests the version of the object, because the spec, ownerReferences and managedFields can all forbid
+// the write. It is rare, so a conflict with a status update of the operator costs only a retry.
 //
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
 //	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
 //	test    /metadata/resourceVersion, /metadata/generation
 //	test    /spec/upgradeStrategy
 //	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
-//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace where it was present)
+//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace if it was present)
 func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
 	report := &finding.List{}
 	root := rayobject.FieldsOf(object, report)
@@ -28,7 +28,12 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
 	if stored := metadata.Int64("generation"); stored != change.Generation {
-		return nil, fmt.Errorf("%w: generation is %d, the numbers were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
+		return nil, fmt.Errorf(
+			"%w: generation is %d, the numbers were chosen from %d",
+			nodepool.ErrConflict,
+			stored,
+			change.Generation,
+		)
 	}
 	patch := append(guards(root),
 		operation{"test", "/metadata/resourceVersion", metadata.Get("resourceVersion").Raw()},
@@ -42,7 +47,12 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 		}
 		group, path := groups[target.Index], fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		if field := rayobject.GPUField(group.Texts("resources")); field != target.Field {
-			return nil, fmt.Errorf("%w: the number of group %s belongs into %s now", nodepool.ErrConflict, target.Group, field)
+			return nil, fmt.Errorf(
+				"%w: the number of group %s belongs in %s now",
+				nodepool.ErrConflict,
+				target.Group,
+				field,
+			)
 		}
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
@@ -57,11 +67,15 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 	return text, nil
 }
 
-// numGPUsWrite adds the number, and the map around it where that is absent. All values of both maps are strings.
+// numGPUsWrite adds the number, and the map around it if that is absent. All values of both maps are strings.
 func numGPUsWrite(group rayobject.Fields, path string, target nodepool.NumGPUsTarget) operation {
 	section, key, _ := strings.Cut(target.Field, ".")
 	if !group.Has(section) {
 		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
 	}
-	return operation{addOrReplace(group.Object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
+	return operation{
+		addOrReplace(group.Object(section), key),
+		path + "/" + section + "/" + escape(key),
+		target.GPUs.String(),
+	}
 }

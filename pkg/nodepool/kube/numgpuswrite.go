@@ -13,9 +13,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// SyncNumGPUs writes numbers of GPUs into the spec by one guarded JSON patch, all targets or none, and returns the RayCluster's new
-// generation. It reads the object afresh, since the caches keep no managedFields. A *nodepool.SyncRefusal says why they must not be
-// written; the other errors are those of Apply.
+// SyncNumGPUs writes numbers of GPUs into the spec with one guarded JSON patch, all targets or none, and returns the
+// RayCluster's new generation. It reads the object from the API server, because the caches drop managedFields. A
+// *nodepool.SyncRefusal says why they must not be written; the other errors are those of Apply.
 func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {
 		return 0, refusal
 	}
-	// Asked last, as close to the write as can be.
+	// Check this last, as close to the write as possible.
 	if !m.Leading() {
 		return 0, fmt.Errorf("writing num-gpus to %s: %w", change.Cluster, nodepool.ErrNotLeading)
 	}
@@ -54,8 +54,14 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	return written.GetGeneration(), nil
 }
 
-// numGPUsConflict tells a failed test from what the API server refuses for good, by the version that was tested.
-func (m *Manager) numGPUsConflict(ctx context.Context, change nodepool.NumGPUsChange, version string, invalid error) error {
+// numGPUsConflict distinguishes a failed test from a change that the API server rejects, by the version that was
+// tested.
+func (m *Manager) numGPUsConflict(
+	ctx context.Context,
+	change nodepool.NumGPUsChange,
+	version string,
+	invalid error,
+) error {
 	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil || object.GetResourceVersion() != version {
 		return invalid

@@ -14,38 +14,40 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// Options are the choices of a Manager.
+// Options configure a Manager.
 type Options struct {
-	// Namespaces are those whose RayClusters are served; none means all.
+	// Namespaces are those whose RayClusters are served; empty means all.
 	Namespaces []string
-	// LeaderElection lets several processes run of which one writes. The lease is LeaseNamespace/LeaseName.
+	// LeaderElection allows several processes, of which one writes. The lease is LeaseNamespace/LeaseName.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
-	// Address is where others of the lease call this process while it leads, an IP address and a port; empty for nowhere. It
-	// stands in the lease, as a part of the holder's identity.
+	// Address is where the other processes reach this one while it leads, an IP address and a port; empty means
+	// nowhere. It is part of the holder's identity in the lease.
 	Address string
-	// Single serves one RayCluster with the verbs that KubeRay's own Role grants (pods: get, list, watch; rayclusters: get,
-	// patch): the RayCluster is polled, there is no lease, and events go to the log. It excludes LeaderElection and Namespaces.
+	// Single serves one RayCluster with the verbs that KubeRay's own Role grants (pods: get, list, watch; rayclusters:
+	// get, patch): it polls the RayCluster, there is no lease, and events go to the log. It excludes LeaderElection and
+	// Namespaces.
 	Single *nodepool.ClusterKey
-	// Poll is how often the one RayCluster is read in that form; zero means DefaultPoll.
+	// Poll is how often the single form reads its RayCluster; zero means timing.DefaultPoll.
 	Poll time.Duration
-	// KubernetesTokenFile holds the token for heads with enableK8sTokenAuth, of a ServiceAccount that may do ray:write and
-	// nothing else: each such head sees it. Empty means that those heads are not called.
+	// KubernetesTokenFile holds the token for heads with enableK8sTokenAuth, of a ServiceAccount that may do ray:write
+	// and nothing else: each such head can read it. If it is empty, Heliostat does not call those heads.
 	KubernetesTokenFile string
-	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
+	// Pools configure the pools of nodes; pods can be placed on their declared shapes.
 	Pools pools.Config
-	// NodeAutoscalers are the components that further node autoscalers write Events as, beside those that are known.
+	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
 	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
 	StatusNamespace string
-	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
+	// GPUs says how nodes are read: the meaning of additional resources, and the label that names a node's pool.
 	GPUs nodegpu.Reader
 	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by
 	// nodepool.OwnedRequest.Footprint; zero means nodepool.DefaultRequestMemory.
 	RequestMemory int64
-	// Traces keeps traces beyond the process.
+	// Traces stores traces beyond the process.
 	Traces Traces
-	// ReadOnly refuses every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, those that callers ask for included.
+	// ReadOnly rejects every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, including those of
+	// users' calls.
 	ReadOnly bool
 	// Logger is required.
 	Logger *slog.Logger
@@ -59,7 +61,7 @@ func (o *Options) writable() error {
 	return nil
 }
 
-// Validate names the first choice that does not work.
+// Validate returns an error for the first invalid option.
 func (o Options) Validate() error {
 	switch {
 	case o.Logger == nil:
@@ -73,7 +75,7 @@ func (o Options) Validate() error {
 	case o.Poll < 0:
 		return fmt.Errorf("options: Poll is %v, want more than zero", o.Poll)
 	}
-	// To controller-runtime an empty name means all namespaces, so one from an unset variable would serve everybody.
+	// To controller-runtime an empty name means all namespaces, so an unset variable would serve all of them.
 	for _, namespace := range o.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
 			return fmt.Errorf("options: namespace %q: %s", namespace, wrong[0])
@@ -81,7 +83,11 @@ func (o Options) Validate() error {
 	}
 	for _, name := range o.NodeAutoscalers {
 		if name == "" || name == corev1.DefaultSchedulerName {
-			return fmt.Errorf("options: node autoscaler %q: want the source of a node autoscaler's Events, as kubectl describe shows it under From", name)
+			return fmt.Errorf(
+				"options: node autoscaler %q: want the source of a node autoscaler's Events, as kubectl describe "+
+					"shows it under From",
+				name,
+			)
 		}
 	}
 	if o.StatusNamespace != "" {

@@ -11,10 +11,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// CyclePanicked says that a cycle of this RayCluster ended in a panic and is repeated with growing pauses.
+// CyclePanicked says that a cycle of this RayCluster panicked, and is retried with growing pauses.
 const CyclePanicked = "cycle-panicked"
 
-// panics remembers of which RayCluster the last cycle panicked, so that its findings tell.
+// panics remembers the RayClusters whose last cycle panicked, for their findings.
 type panics struct {
 	log *slog.Logger
 
@@ -26,14 +26,14 @@ func newPanics(log *slog.Logger) *panics {
 	return &panics{log: log, byKey: map[nodepool.ClusterKey]string{}}
 }
 
-// Panic is what a Reconcile panics with to name the context that the cycle ran in, which names its trace. Cause is
-// what the cycle panicked with.
+// Panic is what a Reconcile panics with to pass on the context of the cycle, which names its trace. Cause is the
+// original panic.
 type Panic struct {
 	Context context.Context
 	Cause   any
 }
 
-// record takes what a cycle panicked with, or nil when it did not.
+// record takes what a cycle panicked with, or nil if it did not.
 func (p *panics) record(key nodepool.ClusterKey, cause any) {
 	if cause == nil {
 		p.drop(key)
@@ -43,7 +43,16 @@ func (p *panics) record(key nodepool.ClusterKey, cause any) {
 	if in, named := cause.(Panic); named {
 		ctx, cause = in.Context, in.Cause
 	}
-	p.log.ErrorContext(ctx, "cycle panicked", "cluster", key.String(), "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	p.log.ErrorContext(
+		ctx,
+		"cycle panicked",
+		"cluster",
+		key.String(),
+		"cause",
+		fmt.Sprint(cause),
+		"stack",
+		string(debug.Stack()),
+	)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[key] = fmt.Sprint(cause)
@@ -55,14 +64,14 @@ func (p *panics) drop(key nodepool.ClusterKey) {
 	delete(p.byKey, key)
 }
 
-// addTo appends the finding to a cluster that was just read.
+// addTo adds the finding to a cluster.
 func (p *panics) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if cause, died := p.byKey[cluster.Key]; died {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: CyclePanicked, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(), Seen: cause,
-			Why: "its last cycle ended in a panic; it is repeated with growing pauses, and other RayClusters are not touched by it",
+			Why: "its last cycle panicked; it is retried with growing pauses, and other RayClusters are not affected",
 			Fix: "report it with the stack in the log",
 		})
 	}

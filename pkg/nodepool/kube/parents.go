@@ -22,35 +22,35 @@ import (
 )
 
 const (
-	// maxParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a
-	// RayJob of a RayCronJob of an AppWrapper.
+	// maxParents bounds how many owners are followed. The longest known chain has four: a RayCluster of a RayJob of a
+	// RayCronJob of an AppWrapper.
 	maxParents = 8
-	// parentTTL is how long an answer about owners is believed between patches. Kueue forbids to change the queue of
-	// what runs, and right before each patch owners are read again.
+	// parentTTL is how long owners are cached between patches. Kueue does not allow the queue of a running job to
+	// change, and owners are read again right before each patch.
 	parentTTL = 10 * time.Minute
-	// parentPause is the pause before owners that could not be read are read again for a cycle. Cycles ask several times
-	// a second, and one owner that answers late delays those of other RayClusters.
+	// parentPause is the pause before unreadable owners are read again for a cycle. There are several cycles a second,
+	// and one slow owner delays those of other RayClusters.
 	parentPause = 5 * time.Second
 )
 
 // OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this
-// object names is not known.
+// object names is unknown.
 const OwnerUnread = "owner-unread"
 
-// parents knows which RayClusters Kueue queues by an object that controls them, directly or not. It reads metadata
-// alone, once for each RayCluster and again before each patch; at rest it reads nothing for parentLasts.
+// parents knows which RayClusters Kueue queues through an object that controls them, directly or indirectly. It reads
+// metadata alone, once for each RayCluster and again before each patch.
 type parents struct {
 	client    metadata.Interface
 	discovery discovery.ServerResourcesInterface
 	log       *slog.Logger
 	now       func() time.Time
-	// changed is called after another answer is known.
+	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	// wake tells the reader that asked is not empty.
+	// wake has a token while pending is not empty.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu. asked are the RayClusters whose owners are to be read.
+	// Guarded by mu. pending are the RayClusters whose owners must be read.
 	answers   map[nodepool.ClusterKey]parentAnswer
 	pending   map[nodepool.ClusterKey]rayobject.Ownership
 	resources map[schema.GroupVersionKind]parentResource
@@ -58,22 +58,22 @@ type parents struct {
 	backOffUntil map[nodepool.ClusterKey]time.Time
 }
 
-// parentResource is how a kind of owner is read.
+// parentResource is the resource of an owner's kind.
 type parentResource struct {
 	schema.GroupVersionResource
 	namespaced bool
 }
 
-// parentAnswer is what was read.
+// parentAnswer is what the owners of a RayCluster say.
 type parentAnswer struct {
 	of rayobject.Controller
 	at time.Time
-	// queue is what the owners say; unread is the owner that may not be read, and why.
+	// queue is the queue that the owners name; unreadable is the owner that may not be read, and cause why.
 	queue             nodepool.Queue
 	unreadable, cause string
 }
 
-// holds reports whether the answer is about these owners and not old.
+// holds reports whether the answer is about these owners and still valid.
 func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
 	return a.of == from.Controller && now.Sub(a.at) < parentTTL
 }
@@ -81,14 +81,21 @@ func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
 func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger,
 	changed func(nodepool.ClusterKey)) *parents {
 	return &parents{
-		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
-		answers: map[nodepool.ClusterKey]parentAnswer{}, pending: map[nodepool.ClusterKey]rayobject.Ownership{}, resources: map[schema.GroupVersionKind]parentResource{},
+		client:       client,
+		discovery:    kinds,
+		log:          log,
+		now:          time.Now,
+		changed:      changed,
+		wake:         make(chan struct{}, 1),
+		answers:      map[nodepool.ClusterKey]parentAnswer{},
+		pending:      map[nodepool.ClusterKey]rayobject.Ownership{},
+		resources:    map[schema.GroupVersionKind]parentResource{},
 		backOffUntil: map[nodepool.ClusterKey]time.Time{},
 	}
 }
 
-// addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of
-// the RayCluster's own needs no other proof. Until owners are read once, they may be queued, and nothing is written.
+// addTo adds to a cluster what is known of its owners, and requests a reading if that is unknown or old. A label of the
+// RayCluster's own needs no other proof. Until owners have been read once, a queue is possible, so nothing is written.
 func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	if p == nil || cluster.Queue.Queued() || from.Controller == (rayobject.Controller{}) {
 		return
@@ -104,7 +111,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	}
 	p.mu.Unlock()
 	if answer.of != from.Controller {
-		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is not known whether Kueue "+
+		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is unknown whether Kueue "+
 			"queues it", from.Controller.Kind, from.Controller.Name)
 		return
 	}
@@ -115,14 +122,14 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
 			Field: "metadata.ownerReferences", Seen: answer.unreadable,
 			Why: "this process cannot read the owner (" + answer.cause +
-				"), so a Kueue queue that only the owner names is not known; " +
+				"), so a Kueue queue that only the owner names is unknown; " +
 				"neither labels nor pod templates of the RayCluster show one",
 			Fix: "grant the verb get on its kind by a ClusterRole, if a queue admits it",
 		})
 	}
 }
 
-// Start reads owners that were asked for until ctx ends, one after the other: nobody waits for them.
+// Start reads the requested owners one by one until ctx ends: nothing waits for them.
 func (p *parents) Start(ctx context.Context) error {
 	for {
 		select {
@@ -133,16 +140,16 @@ func (p *parents) Start(ctx context.Context) error {
 		for key, from := range p.due() {
 			if _, err := p.read(ctx, key, from); err != nil && ctx.Err() == nil {
 				p.backOff(key)
-				p.log.Debug("owners are read again", "cluster", key.String(), "reason", err)
+				p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
 			}
 		}
 	}
 }
 
-// NeedLeaderElection says that a candidate for leadership knows owners too.
+// NeedLeaderElection reports false: a candidate for leadership reads owners as well.
 func (p *parents) NeedLeaderElection() bool { return false }
 
-// due takes out what was asked for. Cycles ask until there is an answer, which may have come since.
+// due returns the pending RayClusters and clears the list. It leaves out those that have been answered since.
 func (p *parents) due() map[nodepool.ClusterKey]rayobject.Ownership {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +174,7 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	delete(p.backOffUntil, key)
 }
 
-// backOff lets cycles ask for owners that could not be read after a pause.
+// backOff delays the next reading of owners that could not be read.
 func (p *parents) backOff(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +182,7 @@ func (p *parents) backOff(key nodepool.ClusterKey) {
 	delete(p.pending, key)
 }
 
-// read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is
+// read reads from the API server which queue the owners name, and remembers the answer. After an error nothing is
 // known.
 func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership) (nodepool.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
@@ -207,7 +214,7 @@ func (p *parents) follow(ctx context.Context, namespace string, from rayobject.O
 		case apierrors.IsForbidden(err), unserved(err):
 			return answer.withoutOwner(next, err, from), nil
 		case apierrors.IsNotFound(err), err == nil && string(object.UID) != next.UID:
-			return answer, nil // the garbage collector takes the RayCluster soon
+			return answer, nil // the garbage collector deletes the RayCluster soon
 		case err != nil:
 			return answer, err
 		}
@@ -219,10 +226,10 @@ func (p *parents) follow(ctx context.Context, namespace string, from rayobject.O
 		}
 		next = controllerAbove(object)
 	}
-	return answer.withoutOwner(next, fmt.Errorf("it is the owner number %d", maxParents+1), from), nil
+	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxParents+1), from), nil
 }
 
-// withoutOwner judges by what Kueue has written into the pod templates, where an owner cannot be read.
+// withoutOwner uses what Kueue wrote into the pod templates if an owner cannot be read.
 func (a parentAnswer) withoutOwner(owner rayobject.Controller, cause error, from rayobject.Ownership) parentAnswer {
 	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.Admitted {
@@ -240,11 +247,20 @@ func controllerAbove(object *metav1.PartialObjectMetadata) rayobject.Controller 
 		return rayobject.Controller{}
 	}
 	reference := object.OwnerReferences[at]
-	return rayobject.Controller{APIVersion: reference.APIVersion, Kind: reference.Kind, Name: reference.Name, UID: string(reference.UID)}
+	return rayobject.Controller{
+		APIVersion: reference.APIVersion,
+		Kind:       reference.Kind,
+		Name:       reference.Name,
+		UID:        string(reference.UID),
+	}
 }
 
 // get reads the metadata of an owner, which is in the namespace of what it owns or in none.
-func (p *parents) get(ctx context.Context, namespace string, owner rayobject.Controller) (*metav1.PartialObjectMetadata, error) {
+func (p *parents) get(
+	ctx context.Context,
+	namespace string,
+	owner rayobject.Controller,
+) (*metav1.PartialObjectMetadata, error) {
 	resource, err := p.resource(owner)
 	if err != nil {
 		return nil, err
@@ -256,14 +272,14 @@ func (p *parents) get(ctx context.Context, namespace string, owner rayobject.Con
 	return p.client.Resource(resource.GroupVersionResource).Get(ctx, owner.Name, metav1.GetOptions{})
 }
 
-// unservedError says that the API server serves no such kind.
+// unservedError says that the API server does not serve a kind.
 type unservedError struct{ kind schema.GroupVersionKind }
 
-func (e unservedError) Error() string { return "the API server serves no " + e.kind.String() }
+func (e unservedError) Error() string { return "the API server does not serve " + e.kind.String() }
 
 func unserved(err error) bool { _, is := err.(unservedError); return is }
 
-// resource finds how a kind is read; what the API server once said holds for good.
+// resource returns the resource of a kind. It is cached for good.
 func (p *parents) resource(owner rayobject.Controller) (parentResource, error) {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {

@@ -11,29 +11,30 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-// operation is one step of an RFC 6902 JSON patch. Value is always written: testing for null is how absence is tested.
+// operation is one step of an RFC 6902 JSON patch. Value is always written, because a test for null tests absence.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patchFor writes a change as one JSON patch on the RayCluster as it was read. The tests come first, so that nothing is
-// written to a cluster that was made anew under its name, frozen, given another mode, suspended, queued by Kueue,
-// adopted by an owner or marked for deletion meanwhile, to a group that moved to another index, over another writer's
-// replicas or beyond bounds that were moved. The API server refuses the whole patch with 422 when one test fails.
+// patchFor writes a change as one JSON patch on the RayCluster that was read. The tests come first, so that nothing is
+// written to a cluster that was meanwhile recreated under its name, frozen, given another mode, suspended, queued by
+// Kueue, adopted by an owner or marked for deletion; to a group that moved to another index; over another writer's
+// replicas; or beyond bounds that changed. The API server rejects the whole patch with 422 if one test fails.
 //
-// Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names that
-// somebody else wrote and more. The generation tells, which only an edit of the spec moves; resourceVersion would conflict
-// with each of the operator's status updates, the more often the more pods move. What is annotated is tested by itself.
+// Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names
+// that others wrote, and more. The patch tests the generation, which changes only with the spec; resourceVersion would
+// conflict with each status update of the operator, and those are most frequent while pods come and go. Annotations
+// have their own tests.
 //
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
 //	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
-//	test    /metadata/generation                                  where pods are named
+//	test    /metadata/generation                                  if pods are named
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
-//	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
-//	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
-//	add     the annotation scale-up-trace                         where a trace is kept
+//	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
+//	replace /spec/workerGroupSpecs/i/scaleStrategy                (add if it was absent)
+//	add     the annotation scale-up-trace                         if there is a trace
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 	report := &finding.List{}
 	root := rayobject.FieldsOf(object, report)
@@ -43,7 +44,12 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 	patch := guards(root)
 	if namesPods(change) {
 		if stored := root.Object("metadata").Int64("generation"); stored != change.Generation {
-			return nil, fmt.Errorf("%w: generation is %d, the pods were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
+			return nil, fmt.Errorf(
+				"%w: generation is %d, the pods were chosen from %d",
+				nodepool.ErrConflict,
+				stored,
+				change.Generation,
+			)
 		}
 		patch = append(patch, operation{"test", "/metadata/generation", change.Generation})
 	}
@@ -55,7 +61,13 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		}
 		group := groups[target.Index]
 		if stored := group.Int32("replicas", 0); stored != target.From {
-			return nil, fmt.Errorf("%w: group %s has %d replicas, had %d", nodepool.ErrConflict, target.Group, stored, target.From)
+			return nil, fmt.Errorf(
+				"%w: group %s has %d replicas, had %d",
+				nodepool.ErrConflict,
+				target.Group,
+				stored,
+				target.From,
+			)
 		}
 		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		patch = append(patch,
@@ -83,7 +95,7 @@ func namesPods(change nodepool.Change) bool {
 	return slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return len(t.WorkersToDelete) > 0 })
 }
 
-// guards test that the RayCluster is the one that was read and has not been stopped meanwhile.
+// guards test that the RayCluster is the one that was read and has not been stopped since.
 func guards(root rayobject.Fields) []operation {
 	metadata := root.Object("metadata")
 	tests := []operation{
@@ -94,7 +106,7 @@ func guards(root rayobject.Fields) []operation {
 	tests = append(tests, queueGuards(metadata)...)
 	annotations := metadata.Object("annotations")
 	if !metadata.Has("annotations") {
-		// A path below an absent map cannot be tested.
+		// A patch cannot test a path below an absent map.
 		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
 	for _, key := range []string{rayobject.FreezeAnnotation, rayobject.ModeAnnotation} {
@@ -103,7 +115,8 @@ func guards(root rayobject.Fields) []operation {
 	return tests
 }
 
-// addOrReplace is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).
+// addOrReplace returns add for an absent field and replace for a present one: the API server rejects replace below an
+// absent parent (k5).
 func addOrReplace(f rayobject.Fields, name string) string {
 	if f.Has(name) {
 		return "replace"
@@ -114,11 +127,11 @@ func addOrReplace(f rayobject.Fields, name string) string {
 // escape writes a key as a JSON pointer token.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// queueGuards test that nobody has queued the RayCluster meanwhile, by its own label or by an owner that adopts it.
+// queueGuards test that the RayCluster has not been queued since, by its own label or by an owner that adopts it.
 func queueGuards(metadata rayobject.Fields) []operation {
 	owners := operation{"test", "/metadata/ownerReferences", metadata.Get("ownerReferences").Raw()}
 	if !metadata.Has("labels") {
-		// A path below an absent map cannot be tested.
+		// A patch cannot test a path below an absent map.
 		return []operation{{"test", "/metadata/labels", nil}, owners}
 	}
 	label := metadata.Object("labels").Get(nodepool.QueueLabel).Raw()

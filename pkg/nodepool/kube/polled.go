@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// polled reads one RayCluster again and again: the Role that KubeRay makes for a sidecar grants get and patch on
-// RayClusters, and neither list nor watch. Pods it may watch.
+// polled polls one RayCluster: the Role that KubeRay makes for a sidecar grants get and patch on RayClusters, and
+// neither list nor watch. It may watch pods.
 type polled struct {
 	m      *Manager
 	key    nodepool.ClusterKey
@@ -41,7 +41,7 @@ func (p *polled) run(ctx context.Context) error {
 	}
 }
 
-// poll reads once. What cannot be read stays as it was; only the API server's word that it is gone counts as that.
+// poll reads once. If reading fails, the object stays as it was; only a response that it is gone removes it.
 func (p *polled) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (p *polled) poll(ctx context.Context) {
 			p.m.Enqueue(p.key)
 		}
 	case err != nil:
-		p.m.options.Logger.Warn("RayCluster cannot be read", "cluster", p.key.String(), "error", err)
+		p.m.options.Logger.Warn("cannot read the RayCluster", "cluster", p.key.String(), "error", err)
 	default:
 		before := p.newest.Swap(object)
 		if before == nil || before.GetResourceVersion() != object.GetResourceVersion() {

@@ -9,14 +9,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 )
 
-// OwnedRequests returns the store of ResourceRequests. In the single form it has none, and says so.
+// OwnedRequests returns the calls on ResourceRequests. In the single form they return errors.
 func (m *Manager) OwnedRequests() requests.Calls {
 	return requests.Calls{
 		Store: m.requests, Writer: m.requestWriter, Cluster: m.newest, Writable: m.options.writable, Trace: m.callTrace,
 	}
 }
 
-// RequestMemory returns what ResourceRequests take in memory; zero in the single form, which has none.
+// RequestMemory returns the memory that ResourceRequests use; zero in the single form, which has none.
 func (m *Manager) RequestMemory() requests.Memory {
 	if m.requests == nil {
 		return requests.Memory{}
@@ -24,7 +24,7 @@ func (m *Manager) RequestMemory() requests.Memory {
 	return m.requests.Memory()
 }
 
-// wireRequests prepares the store of ResourceRequests and the writer of what becomes of them.
+// wireRequests prepares the store of ResourceRequests and the writer of their status.
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
 		Client: m.userRequests, Pages: m.requestPages, Discovery: m.discovery, Namespaces: m.options.Namespaces,
@@ -34,7 +34,7 @@ func (m *Manager) wireRequests() {
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
 }
 
-// callTrace is what a ResourceRequest keeps of the call that asks for it.
+// callTrace returns the trace that a ResourceRequest keeps of the call that makes it.
 func (m *Manager) callTrace(ctx context.Context, now time.Time) string {
 	if m.options.Traces.Call == nil {
 		return ""

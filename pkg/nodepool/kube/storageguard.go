@@ -13,19 +13,21 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// storageCheckPause is between two looks at how far the API server's storage is.
+// storageCheckPause is the pause between two checks of the API server's storage.
 const storageCheckPause = 5 * time.Second
 
-// storageGuard ends the process when the API server's storage has gone back, because it was lost or restored from a backup. Watches go on
-// from the version that they know and are told nothing until the storage is there again, so that what is cached stays as it was, and
-// nobody notices (docs/reference/facts.md#watches-after-a-restore). A process that starts reads everything anew.
+// storageGuard ends the process when the API server's storage has gone back, because it was lost or restored from a
+// backup. Watches continue from their known version and receive nothing until the storage reaches it again, so caches
+// would stay out of date unnoticed (docs/reference/facts.md#watches-after-a-restore). After a restart, the process
+// reads everything again.
 type storageGuard struct {
-	// version reads how far the storage is, as of now.
+	// version returns the current version of the storage.
 	version func(context.Context) (string, error)
 	newest  string
 }
 
-// newStorageGuard asks by pods, which every form may list, for one of a name in a namespace: however many there are, none is read.
+// newStorageGuard lists pods of one name in a namespace, which every form may do: however many there are, the list is
+// empty.
 func newStorageGuard(pods corev1client.PodsGetter, o Options) *storageGuard {
 	namespace := metav1.NamespaceDefault
 	switch {
@@ -39,13 +41,13 @@ func newStorageGuard(pods corev1client.PodsGetter, o Options) *storageGuard {
 		defer cancel()
 		list, err := pods.Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=heliostat"})
 		if err != nil {
-			return "", fmt.Errorf("reading how far the API server's storage is: %w", err)
+			return "", fmt.Errorf("reading the version of the API server's storage: %w", err)
 		}
 		return list.ResourceVersion, nil
 	}}
 }
 
-// Start looks again and again until ctx ends or the storage has gone back.
+// Start checks until ctx ends or the storage has gone back.
 func (r *storageGuard) Start(ctx context.Context) error {
 	for {
 		if err := r.check(ctx); err != nil {
@@ -57,10 +59,10 @@ func (r *storageGuard) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that a candidate for leadership looks too: its caches would be as old.
+// NeedLeaderElection reports false: the caches of a candidate for leadership would be out of date too.
 func (r *storageGuard) NeedLeaderElection() bool { return false }
 
-// check returns an error when two answers in a row are older than one before. What cannot be read tells nothing.
+// check returns an error if two responses in a row are older than an earlier one. A failed read proves nothing.
 func (r *storageGuard) check(ctx context.Context) error {
 	var now string
 	for range 2 {
@@ -73,5 +75,10 @@ func (r *storageGuard) check(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the API server's storage went back from version %s to %s: it was lost or restored, and what was read of it is void", r.newest, now)
+	return fmt.Errorf(
+		"the API server's storage went back from version %s to %s: it was lost or restored, and everything read from "+
+			"it is invalid",
+		r.newest,
+		now,
+	)
 }

@@ -11,16 +11,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Traces writes traces down in annotations. Either function may be nil, and keeps nothing by "".
+// Traces stores traces in annotations. Either function may be nil, and stores nothing by returning "".
 type Traces struct {
-	// Call is the traceparent of a call that asks for resources.
+	// Call returns the traceparent of a call that requests resources.
 	Call func(context.Context) string
-	// ScaleUp is what is kept of a patch that makes worker groups larger at that time.
+	// ScaleUp returns what to store about a patch that makes worker groups larger at that time.
 	ScaleUp func(ctx context.Context, at time.Time) string
 }
 
-// Kept returns what the RayCluster and the ResourceRequests for it keep of the last call that asked for resources, when that was, and
-// of the last scale-up; empty where there is nothing.
+// Kept returns the stored trace of the last call that requested resources for a RayCluster, when that was, and the
+// trace of its last scale-up; empty if there is none.
 func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time, scaleUp string) {
 	object, err := m.newest(key)
 	if err != nil {
@@ -28,7 +28,11 @@ func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time
 	}
 	metadata := rayobject.FieldsOf(object.Object, nil).Object("metadata")
 	annotations := metadata.Object("annotations")
-	call, scaleUp = annotations.Text(rayobject.RequestTraceAnnotation), annotations.Text(rayobject.ScaleUpTraceAnnotation)
+	call, scaleUp = annotations.Text(
+		rayobject.RequestTraceAnnotation,
+	), annotations.Text(
+		rayobject.ScaleUpTraceAnnotation,
+	)
 	if call != "" {
 		calledAt, _ = time.Parse(time.RFC3339, annotations.Text(rayobject.RequestedSinceAnnotation))
 	}
@@ -44,7 +48,7 @@ func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time
 	return call, calledAt, scaleUp
 }
 
-// scaleUpOf is what a change shall keep of its trace.
+// scaleUpOf returns the trace that a change stores.
 func (m *Manager) scaleUpOf(ctx context.Context, change nodepool.Change) string {
 	grows := slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	if !grows || m.options.Traces.ScaleUp == nil {
@@ -53,8 +57,13 @@ func (m *Manager) scaleUpOf(ctx context.Context, change nodepool.Change) string 
 	return m.options.Traces.ScaleUp(ctx, time.Now())
 }
 
-// withTrace adds the trace of the call that asks for resources to what is written for it; what is cleared keeps none.
-func (m *Manager) withTrace(ctx context.Context, annotations map[string]any, requests []raydemand.Request) map[string]any {
+// withTrace adds the trace of the call that requests resources to the annotations. Without requests it removes the
+// trace.
+func (m *Manager) withTrace(
+	ctx context.Context,
+	annotations map[string]any,
+	requests []raydemand.Request,
+) map[string]any {
 	annotations[rayobject.RequestTraceAnnotation] = nil
 	if call := m.options.Traces.Call; call != nil && len(requests) > 0 {
 		if trace := call(ctx); trace != "" {
@@ -64,7 +73,7 @@ func (m *Manager) withTrace(ctx context.Context, annotations map[string]any, req
 	return annotations
 }
 
-// scaleUpTraceStep is the step of a patch that keeps the trace of a scale-up.
+// scaleUpTraceStep returns the step of a patch that stores the trace of a scale-up.
 func scaleUpTraceStep(metadata rayobject.Fields, scaleUp string) operation {
 	if !metadata.Has("annotations") {
 		return operation{"add", "/metadata/annotations", map[string]any{rayobject.ScaleUpTraceAnnotation: scaleUp}}

@@ -7,29 +7,30 @@ import (
 )
 
 const (
-	// requestPause separates two cycles of one cluster that changed requests start: a stream of them is planned in steps, each with all that
-	// came since the one before.
+	// requestPause separates two cycles of one cluster that changed requests start, so that a stream of requests is
+	// planned in steps, each with everything that arrived since the last one.
 	requestPause = 100 * time.Millisecond
-	// statusDelay is within what a cycle comes that has nothing to plan, only to show what became of a request.
+	// statusDelay is the longest delay of a cycle that has nothing to plan and only publishes the new status of a
+	// request.
 	statusDelay = time.Second
 )
 
-// trigger starts the cycles of one worker. What is not its channel is guarded by the pool's mu.
+// trigger starts the cycles of one worker. The pool's mu guards all fields but the channel.
 type trigger struct {
-	// fired has a token while a cycle shall run now.
+	// fired has a token while a cycle should run now.
 	fired chan struct{}
-	// requestedAt is for when a changed request last let one run.
+	// requestedAt is when a changed request last started a cycle.
 	requestedAt time.Time
-	// later fires at dueAt, which is zero while it does not.
+	// later fires at dueAt, which is zero while it is stopped.
 	later *time.Timer
 	dueAt time.Time
-	// dueForRequest: it fires for a changed request too, not only to show what became of one.
+	// dueForRequest: it fires for a changed request too, not only for a status.
 	dueForRequest bool
 }
 
 func newTrigger() *trigger { return &trigger{fired: make(chan struct{}, 1)} }
 
-// fire lets a cycle run now, and none later for what that one takes in.
+// fire starts a cycle now, and cancels a later one, which would see nothing more.
 func (t *trigger) fire() {
 	t.disarm()
 	select {
@@ -45,7 +46,8 @@ func (t *trigger) disarm() {
 	t.dueAt, t.dueForRequest = time.Time{}, false
 }
 
-// enqueueForRequest asks for a cycle since a request has changed: now, or askedPause after the last one that such a change has started.
+// enqueueForRequest requests a cycle after a request changed: now, or requestPause after the last cycle that such a
+// change started.
 func (p *pool) enqueueForRequest(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +63,7 @@ func (p *pool) enqueueForRequest(key nodepool.ClusterKey) {
 	}
 }
 
-// enqueueForStatus asks for a cycle within toldPause.
+// enqueueForStatus requests a cycle within statusDelay.
 func (p *pool) enqueueForStatus(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +72,7 @@ func (p *pool) enqueueForStatus(key nodepool.ClusterKey) {
 	}
 }
 
-// fireAt lets a cycle run at a time, unless one comes earlier. The caller holds mu.
+// fireAt starts a cycle at a time, unless one starts earlier. The caller holds mu.
 func (p *pool) fireAt(key nodepool.ClusterKey, t *trigger, at time.Time) {
 	if p.closed || !t.dueAt.IsZero() && !at.Before(t.dueAt) {
 		return
@@ -80,7 +82,7 @@ func (p *pool) fireAt(key nodepool.ClusterKey, t *trigger, at time.Time) {
 	t.later = time.AfterFunc(time.Until(at), func() { p.enqueueDue(key, at) })
 }
 
-// enqueueDue asks for the cycle that was to run at a time, unless another has run instead.
+// enqueueDue starts the cycle that was due at a time, unless another has run instead.
 func (p *pool) enqueueDue(key nodepool.ClusterKey, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

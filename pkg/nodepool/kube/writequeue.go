@@ -8,31 +8,35 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// queuedWriteTimeout ends a write that several callers wait for, of whom none can break it off for the others.
+// queuedWriteTimeout bounds a write that several callers wait for, none of whom can cancel it for the others.
 const queuedWriteTimeout = 10 * time.Second
 
-// writesAtOnce bounds the writes of annotations that are under way. A RayCluster is dear to write, for its definition is large: callers who wait for a
-// place join in one write, where more writes at once would only delay each other. A place is waited for placePatience at most, so that no RayCluster
-// waits for the writes of others that hang.
+// writesAtOnce bounds concurrent writes of annotations. A RayCluster is expensive to write, because its definition is
+// large. While callers wait for a slot their writes merge, whereas more concurrent writes would only delay each other.
+// A write waits at most slotTimeout for a slot, so that no RayCluster waits for hanging writes of others.
 const (
 	writesAtOnce = 8
 	slotTimeout  = 500 * time.Millisecond
 )
 
-// writeQueue lets one write of a RayCluster's annotations be under way at a time, and writesAtOnce of all. Of those that come meanwhile each replaces the one
-// before, as if they had come one after the other, and the last is written for all: callers who ask many times a second take no more writes than the
-// API server can make one after the other.
+// writeQueue allows one write of a RayCluster's annotations at a time, and writesAtOnce of all. A later write replaces
+// the waiting one, as if they had followed each other, and one write serves all callers: callers that write many times
+// a second cause no more writes than the API server can process one by one.
 type writeQueue struct {
 	slots chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu. waiting is the next write of each RayCluster, running has those for which somebody takes one turn after the other.
+	// Guarded by mu. waiting is the next write of each RayCluster; running has those with a goroutine that writes.
 	running map[nodepool.ClusterKey]bool
 	waiting map[nodepool.ClusterKey]*queuedWrite
 }
 
 func newWriteQueue() *writeQueue {
-	return &writeQueue{slots: make(chan struct{}, writesAtOnce), running: map[nodepool.ClusterKey]bool{}, waiting: map[nodepool.ClusterKey]*queuedWrite{}}
+	return &writeQueue{
+		slots:   make(chan struct{}, writesAtOnce),
+		running: map[nodepool.ClusterKey]bool{},
+		waiting: map[nodepool.ClusterKey]*queuedWrite{},
+	}
 }
 
 // queuedWrite is one write.
@@ -43,9 +47,14 @@ type queuedWrite struct {
 	err         error
 }
 
-// write has annotations written to a RayCluster, or those of a caller who came later and replaces them. An error of the write is told to all who
-// wait for it.
-func (t *writeQueue) write(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any, by func(context.Context, map[string]any) error) error {
+// write writes annotations to a RayCluster, or those of a later caller that replace them. All callers that wait get the
+// error of the write.
+func (t *writeQueue) write(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	annotations map[string]any,
+	by func(context.Context, map[string]any) error,
+) error {
 	mine := t.join(ctx, key, annotations, by)
 	select {
 	case <-mine.done:
@@ -55,8 +64,13 @@ func (t *writeQueue) write(ctx context.Context, key nodepool.ClusterKey, annotat
 	}
 }
 
-// join takes the next turn, or a place in it.
-func (t *writeQueue) join(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any, by func(context.Context, map[string]any) error) *queuedWrite {
+// join adds a write, or replaces the waiting one.
+func (t *writeQueue) join(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	annotations map[string]any,
+	by func(context.Context, map[string]any) error,
+) *queuedWrite {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if next := t.waiting[key]; next != nil {
@@ -72,7 +86,7 @@ func (t *writeQueue) join(ctx context.Context, key nodepool.ClusterKey, annotati
 	return mine
 }
 
-// run writes one turn after the other, each once there is a place for it, until nobody waits.
+// run writes until nothing waits, each write once there is a slot.
 func (t *writeQueue) run(key nodepool.ClusterKey, by func(context.Context, map[string]any) error) {
 	for t.runNext(key, by) {
 	}
@@ -95,7 +109,7 @@ func (t *writeQueue) runNext(key nodepool.ClusterKey, by func(context.Context, m
 	return true
 }
 
-// next begins the turn that waits, nil where there is none.
+// next takes the waiting write, nil if there is none.
 func (t *writeQueue) next(key nodepool.ClusterKey) *queuedWrite {
 	t.mu.Lock()
 	defer t.mu.Unlock()

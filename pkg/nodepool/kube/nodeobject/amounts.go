@@ -31,7 +31,10 @@ func withoutUnreadable(object map[string]any) (readable map[string]any, unreadab
 		amounts = maps.Clone(amounts)
 		for _, name := range slices.Sorted(maps.Keys(amounts)) {
 			if value := amounts[name]; !isQuantity(value) {
-				unreadable = append(unreadable, amountText(field, name, fmt.Sprintf("%#v", value), "a Kubernetes quantity"))
+				unreadable = append(
+					unreadable,
+					amountText(field, name, fmt.Sprintf("%#v", value), "a Kubernetes quantity"),
+				)
 				delete(amounts, name)
 			}
 		}
@@ -56,7 +59,9 @@ func isQuantity(value any) bool {
 }
 
 func amountText(field, name, seen, want string) string {
-	return finding.Short(fmt.Sprintf("status.%s[%s] is %s", field, name, seen)) + ": want " + want + "; it counts as not announced"
+	return finding.Short(
+		fmt.Sprintf("status.%s[%s] is %s", field, name, seen),
+	) + ": want " + want + "; it counts as not announced"
 }
 
 // extendedResources returns the resources with a domain, which come in whole units; nil stays nil. It returns amounts
@@ -72,7 +77,10 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 		}
 		n := quantity.Value()
 		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
-			unreadable = append(unreadable, amountText(field, string(name), quantity.String(), "a whole number of units"))
+			unreadable = append(
+				unreadable,
+				amountText(field, string(name), quantity.String(), "a whole number of units"),
+			)
 			continue
 		}
 		found[string(name)] = n

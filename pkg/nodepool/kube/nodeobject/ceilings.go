@@ -47,7 +47,10 @@ func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
 	}
 	var form statusYAML
 	if err := yaml.Unmarshal([]byte(status), &form); err != nil {
-		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is neither YAML nor the text of releases before 1.30: %w", err)
+		return nil, fmt.Errorf(
+			"reading the Cluster Autoscaler's status, which is neither YAML nor the text of releases before 1.30: %w",
+			err,
+		)
 	}
 	var ceilings []pools.Ceiling
 	for _, group := range form.NodeGroups {
@@ -66,7 +69,9 @@ const (
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
 )
 
-var statusWritten = regexp.MustCompile(`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
+var statusWritten = regexp.MustCompile(
+	`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`,
+)
 
 // StatusTime returns when the Cluster Autoscaler wrote its status.
 func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
@@ -146,7 +151,13 @@ func CeilingOf(pool NodePool) (ceiling pools.Ceiling, err error) {
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {
-			return ceiling, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name, pool.Spec.Limits[name], err)
+			return ceiling, fmt.Errorf(
+				"reading NodePool %s: spec.limits.%s %v: %w",
+				pool.Metadata.Name,
+				name,
+				pool.Spec.Limits[name],
+				err,
+			)
 		}
 		if name == "nodes" {
 			most := quantity.Value()

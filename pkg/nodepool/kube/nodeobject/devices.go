@@ -39,7 +39,13 @@ func (d *devices) offer(slice *resourcev1.ResourceSlice) {
 	d.newest[pool.Name] = max(d.newest[pool.Name], pool.Generation)
 	for _, device := range slice.Spec.Devices {
 		d.offered[node] = append(d.offered[node], offeredDevice{
-			id: deviceID{slice.Spec.Driver, pool.Name, device.Name}, generation: pool.Generation, device: draDevice(device),
+			id: deviceID{
+				slice.Spec.Driver,
+				pool.Name,
+				device.Name,
+			},
+			generation: pool.Generation,
+			device:     draDevice(device),
 		})
 	}
 }
@@ -87,7 +93,12 @@ func draDevice(device resourcev1.Device) nodegpu.DRADevice {
 		return ""
 	}
 	read := nodegpu.DRADevice{
-		Name: device.Name, Type: text("type"), UUID: text("uuid"), ParentUUID: text("parentUUID"), Product: text("productName"), Profile: text("profile"),
+		Name:       device.Name,
+		Type:       text("type"),
+		UUID:       text("uuid"),
+		ParentUUID: text("parentUUID"),
+		Product:    text("productName"),
+		Profile:    text("profile"),
 	}
 	for _, key := range []string{"memory", gpuDriver + "/memory"} {
 		if capacity, set := device.Capacity[resourcev1.QualifiedName(key)]; set {
@@ -95,7 +106,8 @@ func draDevice(device resourcev1.Device) nodegpu.DRADevice {
 		}
 	}
 	for _, taint := range device.Taints {
-		if taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute {
+		if taint.Effect == resourcev1.DeviceTaintEffectNoSchedule ||
+			taint.Effect == resourcev1.DeviceTaintEffectNoExecute {
 			read.Taint = taint.Key
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // members are the fields that an object of a configuration file may have, each with where its value goes.
 type members map[string]any
 
-// readMembers reads an object all of whose fields must be known. All that can be read is read, and the error is about the first field
-// that cannot: it names the field, its value and what would be right.
+// readMembers reads an object all of whose fields must be known. All that can be read is read, and the error is about
+// the first field that cannot: it names the field, its value and what would be right.
 func readMembers(object json.RawMessage, known members) error {
 	var found map[string]json.RawMessage
 	if err := json.Unmarshal(object, &found); err != nil {

@@ -54,7 +54,10 @@ func Taints(node *corev1.Node) []nodegpu.Taint {
 	var taints []nodegpu.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(taints, nodegpu.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))})
+			taints = append(
+				taints,
+				nodegpu.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))},
+			)
 		}
 	}
 	return taints

@@ -18,7 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// readNode reads a node as somebody posted it. The excerpts rarely show conditions; without a Ready one it becomes ready.
+// readNode reads a node as somebody posted it. The excerpts rarely show conditions; without a Ready one it becomes
+// ready.
 func readNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata/nodes", name+".yaml"))

@@ -91,9 +91,17 @@ func (s *NodeSet) add(document json.RawMessage) error {
 		s.note(decodeInto(document, "configmap", s.addStatus))
 		return nil
 	case head.Kind == "ResourceSlice" && hasDevices(head.APIVersion):
-		return decodeInto(document, "resourceslice", func(slice *resourcev1.ResourceSlice) error { s.devices.offer(slice); return nil })
+		return decodeInto(
+			document,
+			"resourceslice",
+			func(slice *resourcev1.ResourceSlice) error { s.devices.offer(slice); return nil },
+		)
 	case head.Kind == "ResourceClaim" && hasDevices(head.APIVersion):
-		return decodeInto(document, "resourceclaim", func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil })
+		return decodeInto(
+			document,
+			"resourceclaim",
+			func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil },
+		)
 	case head.Kind == "NodePool" && group == "karpenter.sh":
 		s.note(decodeInto(document, "nodepool", s.addNodePool))
 		return nil
@@ -163,7 +171,9 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 		unreadable = []string{err.Error()}
 	}
 	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
-	s.note(fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(document), strings.Join(unreadable, "; ")))
+	s.note(
+		fmt.Errorf("pod %s: %s; what is free on its node is unknown", nameIn(document), strings.Join(unreadable, "; ")),
+	)
 	if s.unreadable == nil {
 		s.unreadable = map[string]bool{}
 	}
@@ -192,10 +202,18 @@ func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
 		s.pods = map[string][]nodegpu.PodObject{}
 	}
-	if ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; ended || pod.Spec.NodeName == "" {
+	if ended := pod.Status.Phase == corev1.PodSucceeded ||
+		pod.Status.Phase == corev1.PodFailed; ended ||
+		pod.Spec.NodeName == "" {
 		return
 	}
-	object := nodegpu.PodObject{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Annotations: pod.Annotations, Requests: extendedRequests(pod)}
+	object := nodegpu.PodObject{
+		Namespace:   pod.Namespace,
+		Name:        pod.Name,
+		Node:        pod.Spec.NodeName,
+		Annotations: pod.Annotations,
+		Requests:    extendedRequests(pod),
+	}
 	if len(object.Requests) > 0 {
 		s.pods[object.Node] = append(s.pods[object.Node], object)
 	}

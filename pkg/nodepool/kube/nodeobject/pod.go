@@ -46,7 +46,12 @@ func dropUnreadable(object map[string]any) (unreadable []string) {
 					if isQuantity(amounts[name]) {
 						continue
 					}
-					unreadable = append(unreadable, finding.Short(fmt.Sprintf("spec.%s[%d].resources.%s[%s] is %#v", list, i, section, name, amounts[name]))+": want a Kubernetes quantity")
+					unreadable = append(
+						unreadable,
+						finding.Short(
+							fmt.Sprintf("spec.%s[%d].resources.%s[%s] is %#v", list, i, section, name, amounts[name]),
+						)+": want a Kubernetes quantity",
+					)
 					delete(amounts, name)
 				}
 			}

@@ -87,13 +87,22 @@ func readPool(raw json.RawMessage) (poolEntry, error) {
 	var e poolEntry
 	var shape json.RawMessage
 	err := readMembers(raw, members{
-		"name": &e.Name, "minNodes": &e.MinNodes, "maxNodes": &e.MaxNodes, "price": &e.Price, "spot": &e.Spot, "shape": &shape, "tags": &e.Tags,
+		"name":     &e.Name,
+		"minNodes": &e.MinNodes,
+		"maxNodes": &e.MaxNodes,
+		"price":    &e.Price,
+		"spot":     &e.Spot,
+		"shape":    &shape,
+		"tags":     &e.Tags,
 	})
 	if err != nil || shape == nil || string(shape) == "null" {
 		return e, err
 	}
 	e.Shape = &shapeEntry{}
-	err = readMembers(shape, members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints})
+	err = readMembers(
+		shape,
+		members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints},
+	)
 	if err != nil {
 		return e, fmt.Errorf("shape: %w", err)
 	}

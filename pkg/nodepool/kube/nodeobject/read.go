@@ -14,8 +14,13 @@ import (
 // ForGPUs converts a node for package nodegpu, with everything it says about its GPUs.
 func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
 	o := nodegpu.NodeObject{
-		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: Taints(node),
-		Unschedulable: node.Spec.Unschedulable, BootID: node.Status.NodeInfo.BootID, Conditions: make(map[string]string, len(node.Status.Conditions)),
+		Name:          node.Name,
+		Labels:        node.Labels,
+		Annotations:   node.Annotations,
+		Taints:        Taints(node),
+		Unschedulable: node.Spec.Unschedulable,
+		BootID:        node.Status.NodeInfo.BootID,
+		Conditions:    make(map[string]string, len(node.Status.Conditions)),
 	}
 	var ofCapacity []string
 	o.Capacity, ofCapacity = extendedResources("capacity", node.Status.Capacity)

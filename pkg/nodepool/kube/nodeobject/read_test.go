@@ -16,8 +16,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// truth is what holds for a recorded node. Values are any: a number, a map, a text, or "unknown" and "none". What X_from says is text cannot be
-// derived from the object, so unknown is right there too.
+// truth is what holds for a recorded node. Values are any: a number, a map, a text, or "unknown" and "none". What
+// X_from says is text cannot be derived from the object, so unknown is right there too.
 type truth map[string]any
 
 // nodeFixtures are nodes as people posted them, each with what is true of it in a comment at its top.
@@ -161,7 +161,8 @@ func (e truth) checkProblem(t *testing.T, got nodegpu.GPUs) {
 	}
 }
 
-// What is read of each recorded node, in one line: a change of the reading shows here, whatever the test above tolerates.
+// What is read of each recorded node, in one line: a change of the reading shows here, whatever the test above
+// tolerates.
 func TestWhatIsReadOfRecordedNodesStays(t *testing.T) {
 	const golden = "testdata/nodes.txt"
 	want, err := os.ReadFile(golden)

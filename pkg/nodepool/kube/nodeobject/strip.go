@@ -17,7 +17,10 @@ func Strip(object any) (any, error) {
 	stripped := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
+		Status: corev1.NodeStatus{
+			Allocatable: node.Status.Allocatable,
+			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+		},
 	}
 	for name, quantity := range node.Status.Capacity {
 		if units.Extended(string(name)) || node.Labels[karpenterPool] != "" {
@@ -34,7 +37,10 @@ func Strip(object any) (any, error) {
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady || nodegpu.IsGPUCondition(string(c.Type)) {
-			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+			stripped.Status.Conditions = append(
+				stripped.Status.Conditions,
+				corev1.NodeCondition{Type: c.Type, Status: c.Status},
+			)
 		}
 	}
 	return stripped, nil

@@ -33,8 +33,15 @@ const (
 )
 
 var knownAnnotations = []string{
-	FreezeAnnotation, nodepool.IsolationAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, RequestTraceAnnotation, ResourceRequestsAnnotation,
-	RequestedSinceAnnotation, ScaleUpTraceAnnotation,
+	FreezeAnnotation,
+	nodepool.IsolationAnnotation,
+	ModeAnnotation,
+	NumGPUsSyncAnnotation,
+	PriceAnnotation,
+	RequestTraceAnnotation,
+	ResourceRequestsAnnotation,
+	RequestedSinceAnnotation,
+	ScaleUpTraceAnnotation,
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
@@ -46,18 +53,35 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	annotations := metadata.Texts("annotations")
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
-			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key, annotations[key],
-				"Heliostat does not read it", "use one of "+strings.Join(knownAnnotations, ", "))
+			metadata.Report.Add(
+				raydemand.Warning,
+				AnnotationUnknown,
+				metadata.at("annotations")+"."+key,
+				annotations[key],
+				"Heliostat does not read it",
+				"use one of "+strings.Join(knownAnnotations, ", "),
+			)
 		}
 	}
 	unreadable := func(key, why, fix string) {
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key], why, fix)
+		metadata.Report.Add(
+			raydemand.Error,
+			AnnotationUnreadable,
+			metadata.at("annotations")+"."+key,
+			annotations[key],
+			why,
+			fix,
+		)
 	}
 	if mode, set := annotations[ModeAnnotation]; set {
 		cluster.Mode = nodepool.Mode(mode)
 		if !cluster.Mode.Valid() {
 			cluster.Mode = nodepool.Shadow
-			unreadable(ModeAnnotation, "it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing", "write managed, shadow or off")
+			unreadable(
+				ModeAnnotation,
+				"it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing",
+				"write managed, shadow or off",
+			)
 		}
 	}
 	switch freeze := annotations[FreezeAnnotation]; freeze {
@@ -66,12 +90,20 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		cluster.Freeze = true
 	default:
 		cluster.Freeze = true
-		unreadable(FreezeAnnotation, "it is neither true nor false; Heliostat writes nothing", "write true, or remove it")
+		unreadable(
+			FreezeAnnotation,
+			"it is neither true nor false; Heliostat writes nothing",
+			"write true, or remove it",
+		)
 	}
 	if text, set := annotations[nodepool.IsolationAnnotation]; set {
 		var err error
 		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
-			unreadable(nodepool.IsolationAnnotation, "it is not an isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any")
+			unreadable(
+				nodepool.IsolationAnnotation,
+				"it is not an isolation, so GPUs are used only where hardware keeps them apart",
+				"write hardware, limit or any",
+			)
 		}
 	}
 	if text := annotations[ResourceRequestsAnnotation]; text != "" {
@@ -85,7 +117,11 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		since, err := time.Parse(time.RFC3339, text)
 		cluster.RequestedSince = since
 		if err != nil {
-			unreadable(RequestedSinceAnnotation, "it is not a time, so reports do not say since when resources are requested", "remove it; the next request writes it")
+			unreadable(
+				RequestedSinceAnnotation,
+				"it is not a time, so reports do not say since when resources are requested",
+				"remove it; the next request writes it",
+			)
 		}
 	}
 }
@@ -98,8 +134,14 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		return
 	}
 	unreadable := func(why string) {
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+PriceAnnotation, text, why,
-			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`)
+		metadata.Report.Add(
+			raydemand.Error,
+			AnnotationUnreadable,
+			metadata.at("annotations")+"."+PriceAnnotation,
+			text,
+			why,
+			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`,
+		)
 	}
 	var prices map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &prices); err != nil {
@@ -113,7 +155,14 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
 		case err != nil || price < 0 || price > pools.MaxPrice:
-			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group], pools.MaxPrice))
+			unreadable(
+				fmt.Sprintf(
+					"the price of group %s is %s, want a number from 0 to %.0f",
+					group,
+					prices[group],
+					pools.MaxPrice,
+				),
+			)
 		default:
 			cluster.Groups[at].Price = &price
 		}

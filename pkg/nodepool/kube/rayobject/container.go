@@ -119,8 +119,14 @@ func (c container) checkExtendedResources(f Fields) {
 			why = "it is negative"
 		}
 		if why != "" {
-			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", "limits")+"."+name, limit.String(),
-				why+", so the API server rejects every pod of the group", "set a whole number in limits, and the same or none in requests")
+			f.Report.Add(
+				raydemand.Error,
+				PodsRefused,
+				f.at("resources", "limits")+"."+name,
+				limit.String(),
+				why+", so the API server rejects every pod of the group",
+				"set a whole number in limits, and the same or none in requests",
+			)
 		}
 	}
 }

@@ -82,7 +82,12 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}
 	cluster.Unreadable = report.Unreadable
-	return Decoded{Cluster: cluster, Ownership: ownershipOf(metadata, spec), Object: rayCluster.Object, Findings: report.All}
+	return Decoded{
+		Cluster:   cluster,
+		Ownership: ownershipOf(metadata, spec),
+		Object:    rayCluster.Object,
+		Findings:  report.All,
+	}
 }
 
 // Join returns a cluster with its pods.

@@ -106,7 +106,8 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 	}
 }
 
-// Each of these would blind a typed client, or stop Ray's autoscaler; here each is a finding and the rest stays readable.
+// Each of these would blind a typed client, or stop Ray's autoscaler; here each is a finding and the rest stays
+// readable.
 func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 	tests := []struct {
 		name           string

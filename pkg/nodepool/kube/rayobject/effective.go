@@ -41,9 +41,15 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
 	words, known := startWords(c, params, ownCommand)
 	if !known {
-		group.Report.Add(raydemand.Warning, StartCommandUnknown, containers[0].at("command"), c.script(),
-			"the command does not show how it starts Ray, so the resources of a worker are unknown until a node of the group has joined",
-			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
+		group.Report.Add(
+			raydemand.Warning,
+			StartCommandUnknown,
+			containers[0].at("command"),
+			c.script(),
+			"the command does not show how it starts Ray, so the resources of a worker are unknown until a node of "+
+				"the group has joined",
+			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`",
+		)
 		return raydemand.Bundle{}
 	}
 	override := c.variable(overrideResources)
@@ -89,18 +95,34 @@ func startWords(c container, params map[string]string, ownCommand bool) (words [
 func reportOverride(container Fields, override envVar) {
 	switch {
 	case override.maybe:
-		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
-			"Heliostat does not read it, and it may set "+overrideResources+", which overrides everything else that sets a worker's resources",
-			"if it does not, set "+overrideResources+` to "" in env, which wins over envFrom, or give envFrom a prefix; if it does, move it to env`)
+		container.Report.Add(
+			raydemand.Info,
+			EnvironmentUnknown,
+			container.at("envFrom"),
+			override.from,
+			"Heliostat does not read it, and it may set "+
+				""+overrideResources+", which overrides everything else that sets a worker's resources",
+			"if it does not, set "+overrideResources+
+				` to "" in env, which overrides envFrom, or give envFrom a prefix; if it does, move it to env`,
+		)
 	case override.from != "":
-		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"), overrideResources+" by "+override.from,
-			"Heliostat does not read its value, so the resources of a worker are unknown until a node of the group has joined", "give "+overrideResources+" as a value")
+		container.Report.Add(
+			raydemand.Warning,
+			EnvironmentUnknown,
+			container.at("env"),
+			overrideResources+" by "+override.from,
+			"Heliostat does not read its value, so the resources of a worker are unknown until a node of the group "+
+				"has joined",
+			"give "+overrideResources+" as a value",
+		)
 	}
 }
 
 // reportUnknown reports which amounts Ray will detect. GPU is reported only if the pod may have one.
 func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
-	for _, resource := range []struct{ name, flag string }{{raydemand.CPU, numCPUs}, {raydemand.Memory, memory}, {raydemand.GPU, numGPUs}} {
+	for _, resource := range []struct{ name, flag string }{
+		{raydemand.CPU, numCPUs}, {raydemand.Memory, memory}, {raydemand.GPU, numGPUs},
+	} {
 		if _, named := said[resource.name]; named {
 			continue
 		}
@@ -110,16 +132,23 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 				continue
 			}
 		}
-		group.Report.Add(raydemand.Warning, ResourceUnknown, group.Path().String(), hint,
-			"nothing sets how much "+resource.name+" a worker has; Ray detects it on the machine, and until then no demand for it starts this group",
-			"set a limit, or rayStartParams."+resource.flag)
+		group.Report.Add(
+			raydemand.Warning,
+			ResourceUnknown,
+			group.Path().String(),
+			hint,
+			"nothing sets how much "+resource.name+" a worker has; Ray detects it on the machine, and until then no "+
+				"demand for it starts this group",
+			"set a limit, or rayStartParams."+resource.flag,
+		)
 	}
 }
 
 // acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
 func acceleratorHint(template Fields, c container) string {
 	for name, quantity := range c.limits {
-		if !quantity.IsZero() && (strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "gpu.")) {
+		if !quantity.IsZero() &&
+			(strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/")) {
 			return name
 		}
 	}

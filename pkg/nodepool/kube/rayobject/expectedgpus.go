@@ -27,9 +27,21 @@ func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
 	if !passed || believed == announced || g.Broken {
 		return
 	}
-	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(strings.Split(g.GPUs.Field, ".")...), fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", announced, believed),
-		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the wrong demand or for none; Heliostat plans with what pods report",
-		fmt.Sprintf("set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding %s if there is one", rayField(group), announced, nodepool.NumGPUsMismatch))
+	group.Report.Add(
+		raydemand.Info,
+		RayAutoscalerDiffers,
+		group.at(strings.Split(g.GPUs.Field, ".")...),
+		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", announced, believed),
+		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the "+
+			"wrong demand or for none; Heliostat plans with what pods report",
+		fmt.Sprintf(
+			"set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding "+
+				"%s if there is one",
+			rayField(group),
+			announced,
+			nodepool.NumGPUsMismatch,
+		),
+	)
 }
 
 // gpusExpectedByRay returns the number of GPUs that Ray's own autoscaler expects from a pod of a group (Ray 2.60.0,

@@ -14,14 +14,15 @@ const (
 	FieldOutOfRange = "field-out-of-range"
 )
 
-// Fields is one JSON object in a RayCluster. Reading never fails: an absent field is the zero value, and so is a field of
-// the wrong type, which also becomes a finding in Report.
+// Fields is one JSON object in a RayCluster. Reading never fails: an absent field is the zero value, and so is a field
+// of the wrong type, which also becomes a finding in Report.
 type Fields struct {
 	fieldpath.Value
 	Report *finding.List
 }
 
-// FieldsOf returns the fields of a whole object. Faults become findings in the report; with a nil report nobody sees them.
+// FieldsOf returns the fields of a whole object. Faults become findings in the report; with a nil report nobody sees
+// them.
 func FieldsOf(object map[string]any, report *finding.List) Fields {
 	if report == nil {
 		return Fields{fieldpath.Of(object, nil), &finding.List{}}
@@ -33,9 +34,15 @@ func FieldsOf(object map[string]any, report *finding.List) Fields {
 func addFault(report *finding.List, fault fieldpath.Fault) {
 	report.Unreadable = true
 	if fault.OutOfRange {
-		report.Add(raydemand.Error, FieldOutOfRange, fault.Path.String(), fault.Value,
-			"the KubeRay operator cannot decode this object, and its list then fails for the RayClusters of all namespaces",
-			"set it to "+fault.Want)
+		report.Add(
+			raydemand.Error,
+			FieldOutOfRange,
+			fault.Path.String(),
+			fault.Value,
+			"the KubeRay operator cannot decode this object, and its list then fails for the RayClusters of all "+
+				"namespaces",
+			"set it to "+fault.Want,
+		)
 		return
 	}
 	report.Add(raydemand.Error, FieldUnreadable, fault.Path.String(), fault.Value,

@@ -60,7 +60,8 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 		return head
 	}
 	head.Pod, head.PodUID, head.IP = pod.Name, string(pod.UID), pod.Status.PodIP
-	head.Ready = condition(pod, corev1.PodReady) != nil && condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+	head.Ready = condition(pod, corev1.PodReady) != nil &&
+		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 	if ray := rayStatus(pod); ray != nil {
 		head.Restarts = ray.RestartCount
 	}

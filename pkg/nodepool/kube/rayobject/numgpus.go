@@ -41,7 +41,8 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 	spec.Derived = flagGPUs(words)
 	spec.DerivedBy = derivedBy(spec, c)
 	if _, _, own := strings.Cut(c.script(), "ray start"); own {
-		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change --num-gpus there"
+		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change "+
+			"--num-gpus there"
 		if spec.Derived == nil {
 			spec.DerivedBy = ""
 		}

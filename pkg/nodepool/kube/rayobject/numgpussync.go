@@ -22,8 +22,14 @@ func syncGroups(metadata Fields, cluster *nodepool.Cluster) {
 		return
 	}
 	unreadable := func(why string) {
-		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+NumGPUsSyncAnnotation, text,
-			why+"; Heliostat writes nothing there", `write report, when-empty or enforce, or for example {"gpu": "when-empty", "cpu": "report"}`)
+		metadata.Report.Add(
+			raydemand.Error,
+			AnnotationUnreadable,
+			metadata.at("annotations")+"."+NumGPUsSyncAnnotation,
+			text,
+			why+"; Heliostat writes nothing there",
+			`write report, when-empty or enforce, or for example {"gpu": "when-empty", "cpu": "report"}`,
+		)
 	}
 	if !strings.HasPrefix(text, "{") {
 		mode := nodepool.SyncMode(text)
@@ -48,7 +54,9 @@ func syncGroups(metadata Fields, cluster *nodepool.Cluster) {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
 		case err != nil || !mode.Valid():
-			unreadable(fmt.Sprintf("the mode of group %s is %s, want report, when-empty or enforce", group, modes[group]))
+			unreadable(
+				fmt.Sprintf("the mode of group %s is %s, want report, when-empty or enforce", group, modes[group]),
+			)
 		default:
 			cluster.Groups[at].NumGPUsSync = mode
 		}

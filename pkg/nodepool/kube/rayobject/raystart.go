@@ -31,8 +31,8 @@ var acceleratorNames = map[string]string{neuronCoreKey: "neuron_cores", tpuKey: 
 
 var migKey = regexp.MustCompile(`nvidia\.com/mig-\d+g\.\d+gb$`)
 
-// countsAsGPU is the operator's rule (v1.6.2, utils.IsGPUResourceKey): a name that ends with gpu, or a plain MIG profile.
-// nvidia.com/gpu.shared and profiles with an extension such as mig-1g.10gb.me do not count.
+// countsAsGPU is the operator's rule (v1.6.2, utils.IsGPUResourceKey): a name that ends with gpu, or a plain MIG
+// profile. nvidia.com/gpu.shared and profiles with an extension such as mig-1g.10gb.me do not count.
 func countsAsGPU(name string) bool {
 	return strings.HasSuffix(name, "gpu") || migKey.MatchString(name)
 }

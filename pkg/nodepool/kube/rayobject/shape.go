@@ -59,7 +59,10 @@ func hidesGPUs(container Fields) bool {
 func requirements(term Fields, name string) []podfit.Requirement {
 	var list []podfit.Requirement
 	for _, r := range term.Objects(name) {
-		list = append(list, podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")})
+		list = append(
+			list,
+			podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")},
+		)
 	}
 	return list
 }

@@ -18,8 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// fixture is one recorded worker group (or head): the RayCluster, what the operator v1.6.2 made of it, and what Ray 2.60
-// announces with that command line.
+// fixture is one recorded worker group (or head): the RayCluster, what the operator v1.6.2 made of it, and what Ray
+// 2.60 announces with that command line.
 type fixture struct {
 	Cluster  map[string]any `json:"cluster"`
 	Group    string         `json:"group"`
@@ -281,8 +281,8 @@ func TestGroupShapesAgreeWithRaysAutoscalerWhereTheOperatorDoes(t *testing.T) {
 	}{
 		{name: "shape-num-gpus-overrides-gpu-limit"},
 		{name: "shape-ray-start-params-override"},
-		// Ray's autoscaler plans a slice head on every host; the operator passes none. The escaped form of resources makes the
-		// operator drop the TPU of the limits as well.
+		// Ray's autoscaler plans a slice head on every host; the operator passes none. The escaped form of resources
+		// makes the operator drop the TPU of the limits as well.
 		{name: "shape-tpu-v7x", differ: map[string]float64{"TPU-v7x-16-head": 0, "TPU": 0}},
 	}
 	for _, test := range tests {
@@ -320,7 +320,8 @@ func TestGroupShapesThatTheOperatorRefuses(t *testing.T) {
 	}
 }
 
-// Double quotes inside double quotes: Ray's autoscaler cuts the outer ones, bash takes all of them and `ray start` ends.
+// Double quotes inside double quotes: Ray's autoscaler cuts the outer ones, bash takes all of them and `ray start`
+// ends.
 func TestAResourcesStringThatBashEatsBreaksTheGroup(t *testing.T) {
 	cluster := readShape(t, "shape-tpu-custom-resource").cluster()
 	if !cluster.Groups[0].Broken || !slices.Contains(codes(cluster.Findings), RayStartFails) {

@@ -47,7 +47,11 @@ func StripPod(object any) (any, error) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
 			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.PodCondition{
-				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+				Type:               c.Type,
+				Status:             c.Status,
+				Reason:             c.Reason,
+				Message:            c.Message,
+				LastTransitionTime: c.LastTransitionTime,
 			})
 		}
 	}
@@ -95,7 +99,8 @@ func stripHead(stripped, pod *corev1.Pod) {
 	for _, v := range pod.Spec.Volumes {
 		if v.Secret != nil {
 			stripped.Spec.Volumes = append(stripped.Spec.Volumes, corev1.Volume{
-				Name: v.Name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: v.Secret.SecretName}},
+				Name:         v.Name,
+				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: v.Secret.SecretName}},
 			})
 		}
 	}

@@ -114,14 +114,25 @@ func reportPods(report *finding.List, cluster *nodepool.Cluster) {
 		}
 	}
 	for _, name := range sortedKeys(removed) {
-		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs", name+": "+strings.Join(removed[name], ", "),
-			"the group is gone from the spec and the operator does not delete its pods", "delete the pods, or add the group again")
+		report.Add(
+			raydemand.Warning,
+			GroupRemoved,
+			"spec.workerGroupSpecs",
+			name+": "+strings.Join(removed[name], ", "),
+			"the group is gone from the spec and the operator does not delete its pods",
+			"delete the pods, or add the group again",
+		)
 	}
 	for _, name := range sortedKeys(unnamed) {
 		group, _ := cluster.Group(name)
-		report.Add(raydemand.Warning, ReplicaUnnamed, fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
+		report.Add(
+			raydemand.Warning,
+			ReplicaUnnamed,
+			fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
 			strings.Join(unnamed[name], ", "),
-			"these pods are older than numOfHosts > 1: the operator neither counts nor deletes them", "delete the pods by hand")
+			"these pods are older than numOfHosts > 1: the operator neither counts nor deletes them",
+			"delete the pods by hand",
+		)
 	}
 	for _, group := range cluster.Groups {
 		reportDeleteList(report, cluster, group)
@@ -133,13 +144,23 @@ func reportDeleteList(report *finding.List, cluster *nodepool.Cluster, group nod
 		why := ""
 		switch {
 		case name == "":
-			why = "the operator cannot delete a pod without a name, retries for ever and changes nothing else in this group"
+			why = "the operator cannot delete a pod without a name, retries for ever and changes nothing else in " +
+				"this group"
 		case name == cluster.Head.Pod:
 			why = "the operator deletes the head pod"
 		}
 		if why != "" {
-			report.Add(raydemand.Error, DeleteListForeign,
-				fmt.Sprintf("spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete", group.Index), fmt.Sprintf("%q", name), why, "remove the entry")
+			report.Add(
+				raydemand.Error,
+				DeleteListForeign,
+				fmt.Sprintf(
+					"spec.workerGroupSpecs[%d].scaleStrategy.workersToDelete",
+					group.Index,
+				),
+				fmt.Sprintf("%q", name),
+				why,
+				"remove the entry",
+			)
 		}
 	}
 }

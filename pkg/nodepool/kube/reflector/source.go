@@ -36,7 +36,8 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 	quiet := logr.NewContext(ctx, logr.Discard()) // Source reports failures itself
 	for {
 		attempt, stop := context.WithCancel(quiet)
-		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).RunWithContext(attempt)
+		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).
+			RunWithContext(attempt)
 		stop()
 		if !timing.Sleep(ctx, timing.Jittered(ForbiddenPause)) {
 			return

@@ -109,7 +109,12 @@ func sameRank(a, b *nodepool.OwnedRequest) bool {
 // or being deleted, then by priority, age and name, in the order in which they are served. The objects contain all of
 // it, so a restart gives the same result.
 func byRank(a, b *nodepool.OwnedRequest) int {
-	return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(
+		cmp.Compare(over(a), over(b)),
+		cmp.Compare(b.Priority, a.Priority),
+		a.Since.Compare(b.Since),
+		cmp.Compare(a.ID, b.ID),
+	)
 }
 
 func over(r *nodepool.OwnedRequest) int {
@@ -169,7 +174,15 @@ func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (
 		}
 		if err := s.reread(ctx, *r); err != nil && ctx.Err() == nil {
 			if len(failed) == 0 {
-				s.log.Warn("cannot read a request that fits into the memory budget", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
+				s.log.Warn(
+					"cannot read a request that fits into the memory budget",
+					"namespace",
+					r.Cluster.Namespace,
+					"request",
+					r.ID,
+					"err",
+					err,
+				)
 			}
 			failed[r.Cluster.Namespace] = true
 		}
@@ -194,7 +207,13 @@ func (s *Store) logOver(refused int) {
 		s.log.Info("all requests fit into the memory budget again")
 		return
 	}
-	s.log.Warn("rejecting requests because their owners have used their share of the memory for requests", "requests", refused, "budgetBytes", s.budget.limit)
+	s.log.Warn(
+		"rejecting requests because their owners have used their share of the memory for requests",
+		"requests",
+		refused,
+		"budgetBytes",
+		s.budget.limit,
+	)
 }
 
 func (s *Store) divideAgain() {
@@ -314,11 +333,22 @@ func (s *Store) addMemory(cluster *nodepool.Cluster) {
 	}
 	if refused > 0 {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
-			Code: RequestsOverMemory, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
-			Seen: fmt.Sprintf("%d of %d requests of owners, %d KiB of memory", refused, len(cluster.Owned), bytes>>10),
-			Why: fmt.Sprintf("their owners have used their share of the %d KiB of memory for the requests of all namespaces, so these requests do not count, and idle workers that only they hold are removed",
-				s.budget.limit>>10),
-			Fix: "delete unneeded ResourceRequests, use fewer different bundles in them, or raise serve --request-memory",
+			Code:     RequestsOverMemory,
+			Severity: raydemand.Warning,
+			Object:   "RayCluster " + cluster.Key.String(),
+			Seen: fmt.Sprintf(
+				"%d of %d requests of owners, %d KiB of memory",
+				refused,
+				len(cluster.Owned),
+				bytes>>10,
+			),
+			Why: fmt.Sprintf(
+				"their owners have used their share of the %d KiB of memory for the requests of all namespaces, so "+
+					"these requests do not count, and idle workers that only they hold are removed",
+				s.budget.limit>>10,
+			),
+			Fix: "delete unneeded ResourceRequests, use fewer different bundles in them, or raise serve " +
+				"--request-memory",
 		})
 	}
 }

@@ -112,7 +112,11 @@ const (
 // Put creates a request, or replaces it. may is called with the existing one, nil if there is none, and can reject the
 // call. Put calls it again if another write came in between, or if it rejected a request that a watch reported, because
 // watches lag. If nothing but the lease's renewal would change, Put renews the lease.
-func (o Calls) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, created bool, err error) {
+func (o Calls) Put(
+	ctx context.Context,
+	wanted nodepool.OwnedRequest,
+	may func(known *nodepool.OwnedRequest) error,
+) (made nodepool.OwnedRequest, created bool, err error) {
 	defer func() { err = o.about("keeping", wanted.ID, wanted.Cluster, err) }()
 	if err := o.Writable(); err != nil {
 		return made, false, err
@@ -159,10 +163,16 @@ func (o Calls) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(k
 
 // isRefusedAsKnown reports whether a call was rejected because of what is known of the existing request.
 func isRefusedAsKnown(err error) bool {
-	return errors.Is(err, nodepool.ErrPrecondition) || errors.Is(err, nodepool.ErrRequestElsewhere) || errors.Is(err, nodepool.ErrReadOnly)
+	return errors.Is(err, nodepool.ErrPrecondition) || errors.Is(err, nodepool.ErrRequestElsewhere) ||
+		errors.Is(err, nodepool.ErrReadOnly)
 }
 
-func (o Calls) create(ctx context.Context, wanted nodepool.OwnedRequest, cluster nodepool.ClusterReference, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
+func (o Calls) create(
+	ctx context.Context,
+	wanted nodepool.OwnedRequest,
+	cluster nodepool.ClusterReference,
+	may func(*nodepool.OwnedRequest) error,
+) (*unstructured.Unstructured, error) {
 	if err := may(nil); err != nil {
 		return nil, err
 	}
@@ -171,12 +181,18 @@ func (o Calls) create(ctx context.Context, wanted nodepool.OwnedRequest, cluster
 		return nil, err
 	}
 	own(object, cluster)
-	return o.client(wanted.Cluster.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: rayobject.FieldManager})
+	return o.client(wanted.Cluster.Namespace).
+		Create(ctx, object, metav1.CreateOptions{FieldManager: rayobject.FieldManager})
 }
 
 // replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, it
 // sends the version alone: then the API server writes nothing, and returns whether that is still the current version.
-func (o Calls) replace(ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
+func (o Calls) replace(
+	ctx context.Context,
+	wanted nodepool.OwnedRequest,
+	known *nodepool.OwnedRequest,
+	may func(*nodepool.OwnedRequest) error,
+) (*unstructured.Unstructured, error) {
 	if known.Cluster != wanted.Cluster {
 		return nil, nodepool.ErrRequestElsewhere // do not say which one: the caller may not have the right to see it
 	}
@@ -190,7 +206,11 @@ func (o Calls) replace(ctx context.Context, wanted nodepool.OwnedRequest, known 
 		wanted.Owner = known.Owner
 	}
 	if known.Unreadable == "" && wanted.LeaseSeconds == 0 && wanted.Fingerprint() == known.Fingerprint() {
-		return o.patch(ctx, &wanted, map[string]any{"metadata": map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}})
+		return o.patch(
+			ctx,
+			&wanted,
+			map[string]any{"metadata": map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}},
+		)
 	}
 	form := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := encodeSpec(form, &wanted); err != nil {
@@ -203,20 +223,36 @@ func (o Calls) replace(ctx context.Context, wanted nodepool.OwnedRequest, known 
 		}
 	}
 	return o.patch(ctx, &wanted, map[string]any{
-		"metadata": map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion, "annotations": requestTrace(&wanted)}, "spec": spec,
+		"metadata": map[string]any{
+			"uid":             known.UID,
+			"resourceVersion": known.ResourceVersion,
+			"annotations":     requestTrace(&wanted),
+		},
+		"spec": spec,
 	})
 }
 
-func (o Calls) patch(ctx context.Context, wanted *nodepool.OwnedRequest, change map[string]any) (*unstructured.Unstructured, error) {
+func (o Calls) patch(
+	ctx context.Context,
+	wanted *nodepool.OwnedRequest,
+	change map[string]any,
+) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
 	}
-	return o.client(wanted.Cluster.Namespace).Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+	return o.client(wanted.Cluster.Namespace).
+		Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 }
 
 // Renew renews the lease of a request. A request without a lease stays as it is.
-func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, err error) {
+func (o Calls) Renew(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	id string,
+	now time.Time,
+	may func(known *nodepool.OwnedRequest) error,
+) (made nodepool.OwnedRequest, err error) {
 	defer func() { err = o.about("renewing", id, key, err) }()
 	if err := o.Writable(); err != nil {
 		return made, err
@@ -248,7 +284,8 @@ func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, no
 	if err != nil {
 		return known, err
 	}
-	written, err := o.client(key.Namespace).Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+	written, err := o.client(key.Namespace).
+		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err != nil {
 		return known, err
 	}
@@ -256,7 +293,12 @@ func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, no
 }
 
 // Delete deletes a request.
-func (o Calls) Delete(ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error) (err error) {
+func (o Calls) Delete(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	id string,
+	may func(known *nodepool.OwnedRequest) error,
+) (err error) {
 	defer func() { err = o.about("deleting", id, key, err) }()
 	if err := o.Writable(); err != nil {
 		return err
@@ -306,8 +348,20 @@ func (o Calls) client(namespace string) requestClient {
 
 // requestClient is the calls that writing ResourceRequests of one namespace needs.
 type requestClient interface {
-	Create(ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions, subresources ...string) (*unstructured.Unstructured, error)
-	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error)
+	Create(
+		ctx context.Context,
+		object *unstructured.Unstructured,
+		options metav1.CreateOptions,
+		subresources ...string,
+	) (*unstructured.Unstructured, error)
+	Patch(
+		ctx context.Context,
+		name string,
+		kind types.PatchType,
+		patch []byte,
+		options metav1.PatchOptions,
+		subresources ...string,
+	) (*unstructured.Unstructured, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions, subresources ...string) error
 }
 
@@ -378,5 +432,6 @@ func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error
 // isKindGoing reports whether the API server rejects new objects because the kind is being deleted. Only the message
 // says so.
 func isKindGoing(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "while custom resource definition is terminating")
+	return apierrors.IsForbidden(err) &&
+		strings.Contains(err.Error(), "while custom resource definition is terminating")
 }

@@ -21,7 +21,10 @@ type writeLocks struct {
 }
 
 func newWriteLocks() *writeLocks {
-	return &writeLocks{callLimit: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
+	return &writeLocks{
+		callLimit: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls),
+		writing:   map[requestKey]chan struct{}{},
+	}
 }
 
 // call begins a caller's write once no other write of the request is in progress; leave ends it. It returns an error of

@@ -34,7 +34,8 @@ func (w *namespaceStore) take(o *unstructured.Unstructured) *takenRequest {
 		w.Set(Decode(o))
 	}
 	taken := &takenRequest{}
-	taken.Namespace, taken.Name, taken.UID, taken.ResourceVersion = o.GetNamespace(), o.GetName(), o.GetUID(), o.GetResourceVersion()
+	taken.Namespace, taken.Name = o.GetNamespace(), o.GetName()
+	taken.UID, taken.ResourceVersion = o.GetUID(), o.GetResourceVersion()
 	return taken
 }
 

@@ -104,7 +104,8 @@ func (r requestObject) readWho(object *unstructured.Unstructured) {
 // created. A request without a lease may have got one later.
 func leaseGiven(object *unstructured.Unstructured, made time.Time) time.Time {
 	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:leaseSeconds"`)) {
+		if entry.Time != nil && entry.Subresource == "" && entry.FieldsV1 != nil &&
+			bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:leaseSeconds"`)) {
 			made = latest(made, entry.Time.UTC())
 		}
 	}
@@ -129,8 +130,12 @@ func readPart[T any](object *unstructured.Unstructured, name string) (part T, er
 
 func statusOf(form *v1alpha1.ResourceRequestStatus) nodepool.OwnedStatus {
 	s := nodepool.OwnedStatus{
-		ObservedRequest: form.ObservedRequest, ObservedGeneration: form.ObservedGeneration, State: raydemand.RequestState(form.State),
-		Pods: form.Pods, Since: timeOf(form.Since), ExpectedAt: timeOf(form.ExpectedAt),
+		ObservedRequest:    form.ObservedRequest,
+		ObservedGeneration: form.ObservedGeneration,
+		State:              raydemand.RequestState(form.State),
+		Pods:               form.Pods,
+		Since:              timeOf(form.Since),
+		ExpectedAt:         timeOf(form.ExpectedAt),
 	}
 	if form.Reason != nil {
 		s.Code, s.Message = form.Reason.Code, form.Reason.Message

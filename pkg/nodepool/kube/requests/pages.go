@@ -46,7 +46,11 @@ type takenRequests struct {
 
 // DeepCopyObject copies it.
 func (t *takenRequests) DeepCopyObject() runtime.Object {
-	all := &takenRequests{TypeMeta: t.TypeMeta, ListMeta: *t.ListMeta.DeepCopy(), Items: make([]takenRequest, len(t.Items))}
+	all := &takenRequests{
+		TypeMeta: t.TypeMeta,
+		ListMeta: *t.ListMeta.DeepCopy(),
+		Items:    make([]takenRequest, len(t.Items)),
+	}
 	for i := range t.Items {
 		all.Items[i].ObjectMeta = *t.Items[i].ObjectMeta.DeepCopy()
 	}

@@ -134,9 +134,13 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	s.addMemory(cluster)
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
-			Code: RequestsForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
-			Why: "this process may not list and watch resourcerequests.heliostat.dev, so ResourceRequests do not count and their idle workers are removed",
-			Fix: "grant it get, list, watch, create, patch and delete on resourcerequests.heliostat.dev, as the chart does",
+			Code:     RequestsForbidden,
+			Severity: raydemand.Warning,
+			Object:   "RayCluster " + cluster.Key.String(),
+			Why: "this process may not list and watch resourcerequests.heliostat.dev, so ResourceRequests do " +
+				"not count and their idle workers are removed",
+			Fix: "grant it get, list, watch, create, patch and delete on resourcerequests.heliostat.dev, as the " +
+				"chart does",
 		})
 	}
 }

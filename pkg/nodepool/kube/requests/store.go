@@ -104,13 +104,31 @@ func New(c Config) *Store {
 	return s
 }
 
-func newStore(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *Store {
+func newStore(
+	client dynamic.NamespaceableResourceInterface,
+	known func(context.Context) *bool,
+	namespaces []string,
+	log *slog.Logger,
+	changed, told func(nodepool.ClusterKey),
+) *Store {
 	begun := time.Now()
 	s := &Store{
-		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, statusChanged: told, locks: newWriteLocks(), next: map[requestKey]chan struct{}{},
-		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
-		decided: map[requestKey]decidedStatus{}, gone: map[string]removal{}, readings: map[string]*reading{},
-		budget: newBudget(nodepool.DefaultRequestMemory),
+		client:        client,
+		known:         known,
+		now:           time.Now,
+		uptime:        func() time.Duration { return time.Since(begun) },
+		namespaces:    namespaces,
+		log:           log,
+		changed:       changed,
+		statusChanged: told,
+		locks:         newWriteLocks(),
+		next:          map[requestKey]chan struct{}{},
+		objects:       map[requestKey]*nodepool.OwnedRequest{},
+		names:         map[nodepool.ClusterKey]map[string]bool{},
+		decided:       map[requestKey]decidedStatus{},
+		gone:          map[string]removal{},
+		readings:      map[string]*reading{},
+		budget:        newBudget(nodepool.DefaultRequestMemory),
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -167,7 +185,8 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 		}
 		kind := &unstructured.Unstructured{}
 		kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).RunWithContext(attempt)
+		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).
+			RunWithContext(attempt)
 		stop()
 		if !timing.Sleep(ctx, timing.Jittered(s.pauseOf(namespace))) {
 			return
@@ -251,7 +270,10 @@ func (s *Store) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.list(key, s.withDecision)
 }
 
-func (s *Store) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequest) nodepool.OwnedRequest) []nodepool.OwnedRequest {
+func (s *Store) list(
+	key nodepool.ClusterKey,
+	as func(nodepool.OwnedRequest) nodepool.OwnedRequest,
+) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := s.names[key]
@@ -333,7 +355,8 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 	known := s.objects[key]
 	s.noteRenewal(r, known)
 	left, gone := s.gone[r.UID]
-	if gone && (left.final || !r.Deleting) || known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
+	if gone && (left.final || !r.Deleting) ||
+		known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
 	}
@@ -415,8 +438,10 @@ func sameReading(a, b *nodepool.OwnedRequest) bool {
 // statusAlone reports whether two readings of one object differ in nothing that affects plans: the API server sets a
 // new generation for each new spec, and for an object that is being deleted.
 func statusAlone(before, now *nodepool.OwnedRequest) bool {
-	return before.UID == now.UID && now.Generation != 0 && before.Generation == now.Generation && before.Deleting == now.Deleting &&
-		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID && before.Trace == now.Trace
+	return before.UID == now.UID && now.Generation != 0 && before.Generation == now.Generation &&
+		before.Deleting == now.Deleting &&
+		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID &&
+		before.Trace == now.Trace
 }
 
 // drop forgets one object; another object of the same name stays.

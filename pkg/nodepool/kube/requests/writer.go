@@ -99,10 +99,26 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	return ordinary
 }
 
-func NewWriter(requests *Store, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *Writer {
+func NewWriter(
+	requests *Store,
+	client dynamic.NamespaceableResourceInterface,
+	leading func() bool,
+	log *slog.Logger,
+) *Writer {
 	return &Writer{
-		requests: requests, client: client, leading: leading, log: log, limit: flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(ordinaryWrites, 1), overMemory: flowcontrol.NewTokenBucketRateLimiter(overWrites, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, served: map[string]int64{},
+		requests: requests,
+		client:   client,
+		leading:  leading,
+		log:      log,
+		limit:    flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
+		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(
+			ordinaryWrites,
+			1,
+		),
+		overMemory:   flowcontrol.NewTokenBucketRateLimiter(overWrites, 1),
+		wake:         make(chan struct{}, 1),
+		waiting:      map[requestKey]waitingUpdate{},
+		served:       map[string]int64{},
 		backOffUntil: map[requestKey]time.Time{},
 	}
 }
@@ -263,7 +279,15 @@ func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
-		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
+		w.log.Warn(
+			"cannot write the status of a request",
+			"namespace",
+			update.Namespace,
+			"request",
+			update.Name,
+			"err",
+			err,
+		)
 		w.backOff(key, time.Now())
 	}
 }
@@ -285,7 +309,13 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {
-		err := client.Delete(ctx, u.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion}})
+		err := client.Delete(
+			ctx,
+			u.Name,
+			metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion},
+			},
+		)
 		if apierrors.IsConflict(err) {
 			return nil // it was renewed, or another object has the name now
 		}
@@ -300,7 +330,14 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 		if err != nil {
 			return fmt.Errorf("writing the status of %s/%s: %w", u.Namespace, u.Name, err)
 		}
-		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager}, "status")
+		written, err := client.Patch(
+			ctx,
+			u.Name,
+			types.MergePatchType,
+			patch,
+			metav1.PatchOptions{FieldManager: rayobject.FieldManager},
+			"status",
+		)
 		if err == nil {
 			w.requests.Set(Decode(written))
 		}
@@ -335,7 +372,13 @@ func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
 	if err != nil {
 		return fmt.Errorf("writing the owner of %s/%s: %w", u.Namespace, u.Name, err)
 	}
-	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+	written, err := client.Patch(
+		ctx,
+		u.Name,
+		types.MergePatchType,
+		patch,
+		metav1.PatchOptions{FieldManager: rayobject.FieldManager},
+	)
 	if err == nil {
 		w.requests.Set(Decode(written))
 	}

@@ -82,7 +82,8 @@ func newOneRequest() (*oneRequest, *Writer) {
 	return there, NewWriter(requests, there, func() bool { return true }, slog.New(slog.DiscardHandler))
 }
 
-// The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch tells that it is done.
+// The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch tells that it is
+// done.
 func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 	there, writer := newOneRequest()
 	there.object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "release", UID: "uid-release"}})
@@ -328,7 +329,8 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 	}
 }
 
-// Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being written, and for other callers.
+// Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being
+// written, and for other callers.
 func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 		begun := time.Now()
@@ -354,7 +356,8 @@ func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 	})
 }
 
-// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to tell it again where it could not be written.
+// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to tell it again where
+// it could not be written.
 func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
 	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 		w.requests.Set(Decode(storedRequest("a", "5", "llm")))

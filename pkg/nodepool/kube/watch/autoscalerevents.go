@@ -43,8 +43,13 @@ func (v reasons) claims() bool {
 
 var (
 	clusterAutoscalerReasons = reasons{"TriggeredScaleUp": true, "NotTriggerScaleUp": false}
-	karpenterReasons         = reasons{"Nominated": true, "FailedScheduling": false, "InsufficientCapacityError": false, "NodeClassNotReady": false}
-	goatScalerReasons        = reasons{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
+	karpenterReasons         = reasons{
+		"Nominated":                 true,
+		"FailedScheduling":          false,
+		"InsufficientCapacityError": false,
+		"NodeClassNotReady":         false,
+	}
+	goatScalerReasons = reasons{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
 )
 
 // nodeAutoscalers are the node autoscalers whose Events are read, by Event source
@@ -112,7 +117,11 @@ type statement struct {
 	claim string
 }
 
-func newAutoscalerEvents(client func(namespace string) eventClient, namespaces, configured []string, log *slog.Logger) *autoscalerEvents {
+func newAutoscalerEvents(
+	client func(namespace string) eventClient,
+	namespaces, configured []string,
+	log *slog.Logger,
+) *autoscalerEvents {
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
@@ -139,13 +148,23 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 // sources returns the feeds to read: each node autoscaler in each namespace and, if these do not include it, the
 // namespace that contains the Events about NodeClaims.
 func (p *autoscalerEvents) sources() (feeds []*feed) {
-	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) || slices.Contains(p.namespaces, corev1.NamespaceDefault)
+	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) ||
+		slices.Contains(p.namespaces, corev1.NamespaceDefault)
 	for source, words := range p.reasons {
 		for _, namespace := range p.namespaces {
 			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
 		}
 		if words.claims() && !everywhere {
-			feeds = append(feeds, &feed{p: p, client: p.client(corev1.NamespaceDefault), source: source, namespace: corev1.NamespaceDefault, claims: true})
+			feeds = append(
+				feeds,
+				&feed{
+					p:         p,
+					client:    p.client(corev1.NamespaceDefault),
+					source:    source,
+					namespace: corev1.NamespaceDefault,
+					claims:    true,
+				},
+			)
 		}
 	}
 	return feeds
@@ -166,7 +185,13 @@ func (p *autoscalerEvents) add(event *corev1.Event) {
 	if p.statements[about] == nil {
 		p.statements[about] = map[types.NamespacedName]statement{}
 	}
-	w := statement{at: happenedAt(event), uid: event.InvolvedObject.UID, promise: promise, karpenter: karpenterReasons.has(event.Reason), message: event.Message}
+	w := statement{
+		at:        happenedAt(event),
+		uid:       event.InvolvedObject.UID,
+		promise:   promise,
+		karpenter: karpenterReasons.has(event.Reason),
+		message:   event.Message,
+	}
 	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
 		w.claim, _, _ = strings.Cut(claim, ",")
 	}
@@ -280,8 +305,15 @@ func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 	worst := p.feedState(cluster.Key.Namespace)
 	if worst == forbidden {
 		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-		report.Add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it detects that a group's nodes are out of stock only by the allocation timeout",
-			"grant it list and watch on events")
+		report.Add(
+			raydemand.Info,
+			EventsForbidden,
+			"",
+			"",
+			"this process may not list and watch Events, so it detects that a group's nodes are out of stock only by "+
+				"the allocation timeout",
+			"grant it list and watch on events",
+		)
 		cluster.Findings = append(cluster.Findings, report.All...)
 	}
 	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
@@ -301,7 +333,8 @@ func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 			}
 		}
 		w.ByKarpenter = latest.karpenter
-		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed &&
+			p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
 		if w.NodePromised = latest.promise; !latest.promise {
 			w.NodeRefused = latest.message
 		}

@@ -22,8 +22,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all of
-// them, whatever the field selector.
+// fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all
+// of them, whatever the field selector.
 type fakeEvents struct {
 	forbidden atomic.Bool
 	selectors chan string
@@ -185,8 +185,8 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 	})
 }
 
-// An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is known
-// to speak.
+// An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is
+// known to speak.
 func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T) {
 	elsewhere := said(0, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
 	for name, c := range map[string]struct {

@@ -67,10 +67,21 @@ type ceilingSource struct {
 	whole bool
 }
 
-func newCeilings(status configMapClient, nodePools nodePoolClient, log *slog.Logger, changed func([]pools.Ceiling, bool)) *ceilings {
+func newCeilings(
+	status configMapClient,
+	nodePools nodePoolClient,
+	log *slog.Logger,
+	changed func([]pools.Ceiling, bool),
+) *ceilings {
 	return &ceilings{log: log, changed: changed, sources: []*ceilingSource{
-		{what: "the Cluster Autoscaler's status", read: func(ctx context.Context) ([]pools.Ceiling, error) { return readStatus(ctx, status, time.Now()) }},
-		{what: "Karpenter's NodePools", read: func(ctx context.Context) ([]pools.Ceiling, error) { return readNodePools(ctx, nodePools) }},
+		{
+			what: "the Cluster Autoscaler's status",
+			read: func(ctx context.Context) ([]pools.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
+		},
+		{
+			what: "Karpenter's NodePools",
+			read: func(ctx context.Context) ([]pools.Ceiling, error) { return readNodePools(ctx, nodePools) },
+		},
 	}}
 }
 
@@ -226,7 +237,15 @@ func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 		return
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is unknown, so groups are scaled as if the pools had no limit, and pods may stay pending",
-		"grant get on the ConfigMap "+nodeobject.StatusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or set the sizes with --pools")
+	report.Add(
+		raydemand.Info,
+		CeilingsUnknown,
+		"",
+		unknown,
+		"how far pools of nodes may grow is unknown, so groups are scaled as if the pools had no limit, and pods may "+
+			"stay pending",
+		"grant get on the ConfigMap "+nodeobject.StatusConfigMap+" and list on nodepools.karpenter.sh as "+
+			"deploy/rbac.yaml does, or set the sizes with --pools",
+	)
 	cluster.Findings = append(cluster.Findings, report.All...)
 }

@@ -41,7 +41,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked, unless it stopped.
+// fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked,
+// unless it stopped.
 type fakeStatus struct {
 	most    int
 	stopped time.Time

@@ -70,7 +70,13 @@ type claimant struct {
 const placingPause = 200 * time.Millisecond
 
 func newClaimWatch(client claimClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
-	c := &claimWatch{client: client, served: served, log: log, now: time.Now, claimants: map[nodepool.ClusterKey]claimant{}}
+	c := &claimWatch{
+		client:    client,
+		served:    served,
+		log:       log,
+		now:       time.Now,
+		claimants: map[nodepool.ClusterKey]claimant{},
+	}
 	c.clear(nodepool.NoNodeClaims)
 	return c
 }
@@ -206,9 +212,15 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
 		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-		report.Add(raydemand.Info, NodeClaimsForbidden, "", "",
-			"this process may not list and watch Karpenter's NodeClaims, so it does not see future nodes and takes longer to detect that a group is out of stock",
-			"grant it list and watch on nodeclaims.karpenter.sh as deploy/rbac.yaml does")
+		report.Add(
+			raydemand.Info,
+			NodeClaimsForbidden,
+			"",
+			"",
+			"this process may not list and watch Karpenter's NodeClaims, so it does not see future nodes and takes "+
+				"longer to detect that a group is out of stock",
+			"grant it list and watch on nodeclaims.karpenter.sh as deploy/rbac.yaml does",
+		)
 		cluster.Findings = append(cluster.Findings, report.All...)
 	}
 	if len(own.waiting) == 0 && len(own.bound) == 0 {

@@ -35,7 +35,8 @@ type feed struct {
 func (f *feed) read(ctx context.Context) {
 	selector := f.selector()
 	reflector.Source{
-		Name: "events of " + f.source, Kind: &corev1.Event{},
+		Name: "events of " + f.source,
+		Kind: &corev1.Event{},
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
 			return f.client.List(ctx, options)
@@ -45,14 +46,19 @@ func (f *feed) read(ctx context.Context) {
 			return f.client.Watch(ctx, options)
 		},
 		Forbidden: func(err error) { f.p.forbid(f, err) },
-		Failed:    func(err error) { f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err) },
+		Failed: func(err error) {
+			f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err)
+		},
 	}.Into(ctx, f.store())
 }
 
 func (f *feed) selector() string {
 	selector := fieldselector.OneTermEqualSelector("source", f.source)
 	if f.claims {
-		selector = fieldselector.AndSelectors(selector, fieldselector.OneTermEqualSelector("involvedObject.kind", nodeClaim))
+		selector = fieldselector.AndSelectors(
+			selector,
+			fieldselector.OneTermEqualSelector("involvedObject.kind", nodeClaim),
+		)
 	}
 	return selector.String()
 }

@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// slowNamespaces answers a Get with what was stored when it was called, and lets something happen before the answer arrives.
+// slowNamespaces answers a Get with what was stored when it was called, and lets something happen before the answer
+// arrives.
 type slowNamespaces struct {
 	*namespaceFake
 	meanwhile func()

@@ -65,13 +65,25 @@ type namespaceSettings struct {
 	unknown string
 }
 
-// NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation that they set.
+// NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation
+// that they set.
 const NamespacesForbidden = "namespaces-forbidden"
 
-func newNamespaces(client namespaceClient, named []string, log *slog.Logger, changed func(namespace string)) *namespaces {
+func newNamespaces(
+	client namespaceClient,
+	named []string,
+	log *slog.Logger,
+	changed func(namespace string),
+) *namespaces {
 	return &namespaces{
-		client: client, named: named, log: log, changed: changed, answered: make(chan struct{}),
-		settings: map[string]namespaceSettings{}, versions: map[string]string{}, getForbiddenUntil: map[string]time.Time{},
+		client:            client,
+		named:             named,
+		log:               log,
+		changed:           changed,
+		answered:          make(chan struct{}),
+		settings:          map[string]namespaceSettings{},
+		versions:          map[string]string{},
+		getForbiddenUntil: map[string]time.Time{},
 	}
 }
 
@@ -217,9 +229,14 @@ func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	cluster.NamespaceMode = nodepool.Mode(namespace.mode)
 	if !cluster.NamespaceMode.Valid() {
 		cluster.NamespaceMode = nodepool.Shadow
-		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, rayobject.ModeAnnotation, namespace.mode,
-			"it is not a mode; Heliostat plans and reports the RayClusters of the namespace that have no mode of their own, and writes nothing",
-			"write managed, shadow or off"))
+		cluster.Findings = append(cluster.Findings, unreadableSetting(
+			cluster,
+			rayobject.ModeAnnotation,
+			namespace.mode,
+			"it is not a mode; Heliostat plans and reports the RayClusters of the namespace that have no mode of "+
+				"their own, and writes nothing",
+			"write managed, shadow or off",
+		))
 	}
 }
 
@@ -231,8 +248,16 @@ func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	required, err := nodepool.IsolationOf("", namespace.isolation)
 	cluster.Isolation = required
 	if err != nil {
-		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, nodepool.IsolationAnnotation, namespace.isolation,
-			"it is not an isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any"))
+		cluster.Findings = append(
+			cluster.Findings,
+			unreadableSetting(
+				cluster,
+				nodepool.IsolationAnnotation,
+				namespace.isolation,
+				"it is not an isolation, so GPUs are used only where hardware keeps them apart",
+				"write hardware, limit or any",
+			),
+		)
 	}
 }
 
@@ -251,21 +276,34 @@ func addForbidden(cluster *nodepool.Cluster) {
 	var why, fix string
 	switch {
 	case cluster.Mode == "" && unguarded:
-		why, fix = "the mode and the isolation of GPUs that the namespace sets are unknown, and Heliostat does not write to the RayCluster without knowing its mode",
+		why, fix = "the mode and the isolation of GPUs that the namespace sets are unknown, and Heliostat does not "+
+			"write to the RayCluster without knowing its mode",
 			rayobject.ModeAnnotation+" and "+nodepool.IsolationAnnotation
 	case cluster.Mode == "":
-		why, fix = "the mode that the namespace sets is unknown, and Heliostat does not write to the RayCluster without knowing it", rayobject.ModeAnnotation
+		why, fix = "the mode that the namespace sets is unknown, and Heliostat does not write to the RayCluster "+
+			"without knowing it", rayobject.ModeAnnotation
 	case unguarded:
-		why, fix = "the isolation of GPUs that the namespace requires by default is not enforced", nodepool.IsolationAnnotation
+		why, fix = "the isolation of GPUs that the namespace requires by default is not "+
+			"enforced", nodepool.IsolationAnnotation
 	default:
 		return
 	}
 	namespace := cluster.Key.Namespace
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code: NamespacesForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
-		Why: fmt.Sprintf("this process may read Namespace %s neither by list and watch nor by get: %s", namespace, why),
-		Fix: fmt.Sprintf("grant it get, list and watch on namespaces by a ClusterRole, or get on namespaces by a Role in %s; or annotate the RayCluster with %s",
-			namespace, fix),
+		Code:     NamespacesForbidden,
+		Severity: raydemand.Warning,
+		Object:   "RayCluster " + cluster.Key.String(),
+		Why: fmt.Sprintf(
+			"this process may read Namespace %s neither by list and watch nor by get: %s",
+			namespace,
+			why,
+		),
+		Fix: fmt.Sprintf(
+			"grant it get, list and watch on namespaces by a ClusterRole, or get on namespaces by a Role in %s; or "+
+				"annotate the RayCluster with %s",
+			namespace,
+			fix,
+		),
 	})
 }
 

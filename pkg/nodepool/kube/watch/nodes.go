@@ -90,7 +90,11 @@ type nodeView struct {
 
 // find returns the node of that name.
 func (v *nodeView) find(name string) (*podfit.Node, bool) {
-	i, found := slices.BinarySearchFunc(v.nodes, name, func(n podfit.Node, name string) int { return strings.Compare(n.Name, name) })
+	i, found := slices.BinarySearchFunc(
+		v.nodes,
+		name,
+		func(n podfit.Node, name string) int { return strings.Compare(n.Name, name) },
+	)
 	if !found {
 		return nil, false
 	}
@@ -149,7 +153,10 @@ func (n *nodes) publish(ctx context.Context) {
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
 	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
-	sorted := slices.SortedFunc(maps.Values(n.byName), func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(
+		maps.Values(n.byName),
+		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
+	)
 	n.mu.Unlock()
 	if !known {
 		return &nodeView{forbidden: forbidden}
@@ -175,7 +182,12 @@ func (n *nodes) touch() {
 
 // store passes what a reflector reads to n.
 func (n *nodes) store() *reflector.Store[*corev1.Node] {
-	return &reflector.Store[*corev1.Node]{Put: n.update, Remove: n.remove, ReplaceAll: n.replace, Strip: nodeobject.Strip}
+	return &reflector.Store[*corev1.Node]{
+		Put:        n.update,
+		Remove:     n.remove,
+		ReplaceAll: n.replace,
+		Strip:      nodeobject.Strip,
+	}
 }
 
 // update keeps a node. A heartbeat, which changes nothing that is kept, has no effect.

@@ -68,8 +68,8 @@ func kubeNode(name, gpus string, ready corev1.ConditionStatus) *corev1.Node {
 	}
 }
 
-// client-go's handlers of errors remember the time of the last one in the whole process and sleep until a millisecond after
-// it: in synctest's time, which starts anew with each test, that may be for ever.
+// client-go's handlers of errors remember the time of the last one in the whole process and sleep until a millisecond
+// after it: in synctest's time, which starts anew with each test, that may be for ever.
 func init() { utilruntime.ErrorHandlers = nil }
 
 // besideNodes runs test beside the reading of nodes, in synctest's time. changes counts the calls of changed.
@@ -273,7 +273,8 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	}
 }
 
-// What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that fell ill must.
+// What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that
+// fell ill must.
 func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	report := func(free, healthy string) podfit.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)

@@ -49,11 +49,23 @@ type Config struct {
 func New(c Config) *Optional {
 	o := &Optional{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
 	o.nodes.configure(c.GPUs, c.Pools)
-	o.ceilings = newCeilings(c.Core.ConfigMaps(c.StatusNamespace), c.Dynamic.Resource(nodeobject.NodePoolResource), c.Logger, o.nodes.setCeilings)
+	o.ceilings = newCeilings(
+		c.Core.ConfigMaps(c.StatusNamespace),
+		c.Dynamic.Resource(nodeobject.NodePoolResource),
+		c.Logger,
+		o.nodes.setCeilings,
+	)
 	o.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
 		c.Namespaces, c.NodeAutoscalers, c.Logger)
-	o.claims = newClaimWatch(c.Dynamic.Resource(nodeobject.NodeClaimResource),
-		serves(c.Discovery, nodeobject.NodeClaimResource.GroupVersion().String(), nodeobject.NodeClaimResource.Resource), c.Logger)
+	o.claims = newClaimWatch(
+		c.Dynamic.Resource(nodeobject.NodeClaimResource),
+		serves(
+			c.Discovery,
+			nodeobject.NodeClaimResource.GroupVersion().String(),
+			nodeobject.NodeClaimResource.Resource,
+		),
+		c.Logger,
+	)
 	o.namespaces = newNamespaces(c.Core.Namespaces(), c.Namespaces, c.Logger, c.Changed)
 	return o
 }
@@ -61,7 +73,9 @@ func New(c Config) *Optional {
 // Start reads until ctx ends.
 func (o *Optional) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
-	for _, read := range []interface{ Start(context.Context) error }{o.nodes, o.ceilings, o.claims, o.events, o.namespaces} {
+	for _, read := range []interface{ Start(context.Context) error }{
+		o.nodes, o.ceilings, o.claims, o.events, o.namespaces,
+	} {
 		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
 	}
 	reads.Wait()

@@ -58,7 +58,8 @@ func newFitCache() fitCache { return fitCache{byKey: map[nodepool.ClusterKey]clu
 func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID && known.generation == cluster.Generation {
+	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID &&
+		known.generation == cluster.Generation {
 		return known
 	}
 	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, view: view}
@@ -100,8 +101,15 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	switch {
 	case view.forbidden:
-		report.Add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so it cannot detect where the groups could run or that a worker's node is lost",
-			"grant it list and watch on nodes by a ClusterRole")
+		report.Add(
+			raydemand.Info,
+			NodesForbidden,
+			"",
+			"",
+			"this process may not list and watch nodes, so it cannot detect where the groups could run or that a "+
+				"worker's node is lost",
+			"grant it list and watch on nodes by a ClusterRole",
+		)
 	case view.known:
 		known := n.fits.of(cluster, view)
 		cluster.Pools = view.rooms
@@ -121,12 +129,19 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 // reportNoNode reports that no node could hold the group's pods, and no NodePool of Karpenter could add one. Another
 // node autoscaler may still add one, so this is a hint.
 func reportNoNode(report *finding.List, group *nodepool.WorkerGroup) {
-	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
+	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended ||
+		group.Broken {
 		return
 	}
-	report.Add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,
-		"no node, even if it were empty, could hold a pod of group "+group.Name+"; its pods wait until a node is added or changed",
-		"add such a node, let a node autoscaler add it, or change requests, nodeSelector, affinity or tolerations")
+	report.Add(
+		raydemand.Info,
+		GroupNoNode,
+		fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index),
+		group.Fit.Why,
+		"no node, even if it were empty, could hold a pod of group "+
+			""+group.Name+"; its pods wait until a node is added or changed",
+		"add such a node, let a node autoscaler add it, or change requests, nodeSelector, affinity or tolerations",
+	)
 }
 
 // reportSlices reports resources that mean different things on different nodes, and nodes where pods could see the GPUs
@@ -184,9 +199,16 @@ func nodeLost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand
 		state = "is not ready"
 	}
 	return raydemand.Finding{
-		Code: WorkerNodeLost, Severity: raydemand.Warning, Object: "Pod " + key.Namespace + "/" + w.Pod,
-		Field: "spec.nodeName", Seen: w.Node,
-		Why: fmt.Sprintf("the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself", state, w.Group),
+		Code:     WorkerNodeLost,
+		Severity: raydemand.Warning,
+		Object:   "Pod " + key.Namespace + "/" + w.Pod,
+		Field:    "spec.nodeName",
+		Seen:     w.Node,
+		Why: fmt.Sprintf(
+			"the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself",
+			state,
+			w.Group,
+		),
 		Fix: "check the node; if it will not come back, delete its Node object, and Kubernetes removes its pods",
 	}
 }

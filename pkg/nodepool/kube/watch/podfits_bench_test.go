@@ -16,7 +16,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// largeFleet is 10,000 nodes in 20 pools, half of them with GPUs, and a cluster with 50 groups, each for one of the pools, and 1,000 workers.
+// largeFleet is 10,000 nodes in 20 pools, half of them with GPUs, and a cluster with 50 groups, each for one of the
+// pools, and 1,000 workers.
 func largeFleet() (*nodes, nodepool.Cluster) {
 	const count, poolCount, groups, workers = 10_000, 20, 50, 1_000
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
@@ -57,8 +58,8 @@ func largeFleet() (*nodes, nodepool.Cluster) {
 	return n, cluster
 }
 
-// BenchmarkAddNodes is what nodes cost: in a cycle in which none has changed, in one after a node has changed, and the making of the view itself,
-// once for all RayClusters.
+// BenchmarkAddNodes is what nodes cost: in a cycle in which none has changed, in one after a node has changed, and the
+// making of the view itself, once for all RayClusters.
 func BenchmarkAddNodes(b *testing.B) {
 	n, cluster := largeFleet()
 	read := func() {

@@ -9,30 +9,31 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// Reconcile makes one cycle of one RayCluster and says when the next is due even if nothing happens; zero or less means
-// only when something does. It is never called twice at a time for one key.
+// Reconcile runs one cycle of one RayCluster and returns when the next is due even if nothing happens; zero or less
+// means only when something does. Cycles of one key never overlap.
 type Reconcile func(ctx context.Context, key nodepool.ClusterKey) (next time.Duration)
 
 const (
-	// minPause separates two cycles of one cluster: a burst of pod events becomes a few cycles, not one each.
+	// minPause separates two cycles of one cluster, so that a burst of pod events becomes a few cycles.
 	minPause = 20 * time.Millisecond
-	// firstBackOff and lastBackOff bound the pause after a panic, doubling from one to the other.
+	// firstBackOff and lastBackOff bound the pause after a panic, which doubles each time.
 	firstBackOff = time.Second
 	lastBackOff  = time.Minute
 )
 
 // pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
-// kilobytes; a bounded number of them would let a few dead heads block the rest.
+// kilobytes; with a bounded number of them a few unreachable heads would block the rest.
 type pool struct {
 	reconcile Reconcile
-	// exists is asked after a cycle; the worker of a RayCluster that is gone ends.
+	// exists is called after a cycle; the worker of a RayCluster that is gone ends.
 	exists func(nodepool.ClusterKey) bool
-	// panicked is told what a cycle died of, and nil when one went well again.
+	// panicked receives the cause of a panic, or nil after a cycle without one.
 	panicked func(key nodepool.ClusterKey, cause any)
 
 	wg sync.WaitGroup
 	mu sync.Mutex
-	// Guarded by mu. ctx is nil before run; triggers of that time wait in early. closed is set before run waits for the workers.
+	// Guarded by mu. ctx is nil before run; until then triggers wait in early. closed is set before run waits for the
+	// workers.
 	ctx      context.Context
 	closed   bool
 	early    map[nodepool.ClusterKey]bool
@@ -46,7 +47,7 @@ func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.Clust
 	}
 }
 
-// run starts the workers of all keys enqueued so far and later, and returns when ctx has ended and every worker too.
+// run starts the workers of all keys enqueued so far and later, and returns when ctx and every worker have ended.
 func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 	p.mu.Lock()
 	p.ctx, p.reconcile = ctx, reconcile
@@ -65,14 +66,14 @@ func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 	p.wg.Wait()
 }
 
-// enqueue asks for a cycle soon. Triggers that meet a waiting one are one.
+// enqueue requests a cycle soon. Requests that arrive while one waits are merged.
 func (p *pool) enqueue(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.trigger(key)
 }
 
-// trigger starts the worker where there is none. The caller holds mu.
+// trigger starts the worker if there is none. The caller holds mu.
 func (p *pool) trigger(key nodepool.ClusterKey) {
 	if p.closed {
 		return
@@ -123,7 +124,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	}
 }
 
-// cycle calls reconcile and survives it.
+// cycle calls reconcile and recovers from its panics.
 func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, died bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -136,7 +137,7 @@ func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey) (next time.Du
 	return next, false
 }
 
-// retire forgets a worker unless it has been triggered meanwhile, or is to run later.
+// retire forgets a worker unless it has been triggered meanwhile, or is due later.
 func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
