@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
-func TestRunningListsEveryAnnotationOfARayClusterAndNoOther(t *testing.T) {
+func TestRunningListsAllAnnotations(t *testing.T) {
 	want := rayobject.KnownAnnotations()
 	slices.Sort(want)
 	if diff := cmp.Diff(want, firstColumn(between(t, "docs/running.md", "## Annotations on a RayCluster\n", "\n## "))); diff != "" {

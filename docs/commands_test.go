@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// commandFlags are the flags of each command, as docs/reference/commands.md has them; a test of cmd/autoscaler holds that page to the program.
+// commandFlags returns the flags of each command on docs/reference/commands.md. A test of cmd/autoscaler compares that
+// page with the program.
 func commandFlags(t *testing.T) map[string][]string {
 	t.Helper()
 	flagRow := regexp.MustCompile("(?m)^\\| (?:`(-[a-zA-Z])`, )?`(--[a-z-]+)` \\|")
@@ -30,7 +31,7 @@ func commandFlags(t *testing.T) map[string][]string {
 	return found
 }
 
-// pages are README.md and all pages below docs but the reference of commands.
+// pages returns README.md and all pages below docs, except the reference of commands.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
@@ -46,14 +47,14 @@ func pages(t *testing.T) []string {
 	return found
 }
 
-// In blocks the program is called at the beginning of a line or behind a pipe, in other text within `code`.
+// In blocks, a call of the program is at the beginning of a line or after a pipe. In other text, it is within `code`.
 var (
 	fenced      = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	typedFenced = regexp.MustCompile(`(?m)(?:^\s*(?:\$ )?|\| |bin/)autoscaler ([a-z]+)((?: [^\n|#]*)?)`)
 	typedInline = regexp.MustCompile("`autoscaler ([a-z]+)((?: [^`|]*)?)`")
 )
 
-// calls are the calls of the program on a page, each with its command and what follows.
+// calls returns the calls of the program on a page, each with its command and arguments.
 func calls(page string) [][]string {
 	var found [][]string
 	for _, block := range fenced.FindAllString(page, -1) {
@@ -62,7 +63,7 @@ func calls(page string) [][]string {
 	return append(found, typedInline.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1)...)
 }
 
-func TestPagesTypeNoCommandAndNoFlagThatIsNotThere(t *testing.T) {
+func TestPagesUseExistingCommandsAndFlags(t *testing.T) {
 	flags, found := commandFlags(t), 0
 	for _, page := range pages(t) {
 		for _, call := range calls(read(t, page)) {

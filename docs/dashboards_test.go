@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Where Ray was never read there is no age; 0 s would say that it was read just now.
-func TestNoDashboardShowsAnAgeWhereNothingWasRead(t *testing.T) {
+// If Ray was never read, there is no age: 0 s would mean that it was read just now.
+func TestDashboardsShowNoAgeWithoutData(t *testing.T) {
 	invented := regexp.MustCompile(`"expr": "[^\n]*_age_seconds[^\n]*or vector\(0\)`)
 	files, err := filepath.Glob("../deploy/dashboards/*.json")
 	if err != nil || len(files) == 0 {

@@ -1,5 +1,5 @@
-// Package docs holds what people read about Heliostat. Its tests hold the pages to the source: codes, names of tests,
-// links, facts.
+// Package docs contains the documentation of Heliostat. Its tests compare the pages with the source: codes, names of
+// tests, links, facts.
 package docs
 
 import (
@@ -30,7 +30,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// goFiles parses the files of one kind in a directory, or the one file that path names.
+// goFiles parses the tests or the other files of a directory, or the single file at path.
 func goFiles(t *testing.T, path string, tests bool) []*ast.File {
 	t.Helper()
 	names := []string{filepath.Join(root, path)}
@@ -55,7 +55,7 @@ func goFiles(t *testing.T, path string, tests bool) []*ast.File {
 // constants returns the values of the untyped string constants, by name.
 func constants(t *testing.T, path string) map[string]string { return constantsOf(t, path, "") }
 
-// constantsOf returns the values of the string constants of a type, by name; no type is untyped.
+// constantsOf returns the values of the string constants of a type, by name. The type "" means untyped.
 func constantsOf(t *testing.T, path, typed string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -82,7 +82,7 @@ func constantsOf(t *testing.T, path, typed string) map[string]string {
 	return found
 }
 
-// codes are the values of the constants whose names fit, sorted.
+// codes returns the values of the constants whose names match, sorted.
 func codes(t *testing.T, path, names string) []string {
 	t.Helper()
 	all := constants(t, path)
@@ -90,15 +90,15 @@ func codes(t *testing.T, path, names string) []string {
 	return slices.Sorted(maps.Values(all))
 }
 
-// findingPackages are the packages that make findings.
+// findingPackages are the packages that report findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
 	"internal/controller/observation",
 }
 
-// findingCodes are the codes of all findings: exported, of several words joined by hyphens. Those that begin with Sync say why a number
-// of GPUs is not written, those with From who says how far a pool may grow.
+// findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that
+// begin with Sync say why a number of GPUs is not written, those with From where the limit of a pool comes from.
 func findingCodes(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -140,7 +140,7 @@ func firstColumn(text string) []string {
 	return found
 }
 
-// between is what stands on a page behind one text and before the next.
+// between returns the part of a page between two texts.
 func between(t *testing.T, page, from, until string) string {
 	t.Helper()
 	_, text, found := strings.Cut(read(t, page), from)
@@ -151,7 +151,7 @@ func between(t *testing.T, page, from, until string) string {
 	return text
 }
 
-// changes are the codes that an action and its result can make.
+// changes returns the codes of all actions with all results.
 func changes(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -163,7 +163,7 @@ func changes(t *testing.T) []string {
 	return all
 }
 
-func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
+func TestReasonsListsAllCodes(t *testing.T) {
 	got := listed(t)
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
@@ -187,7 +187,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 	}
 }
 
-// A code that is written out where it is used cannot be found, nor held to one spelling.
+// The tests cannot find a code that is a literal, and its spelling could vary.
 func TestCodesOfFindingsAreConstants(t *testing.T) {
 	for _, path := range findingPackages {
 		for _, file := range goFiles(t, path, false) {
@@ -198,7 +198,7 @@ func TestCodesOfFindingsAreConstants(t *testing.T) {
 				}
 				key, _ := pair.Key.(*ast.Ident)
 				if literal, ok := pair.Value.(*ast.BasicLit); ok && key != nil && key.Name == "Code" {
-					t.Errorf("%s: the code %s is no constant", path, literal.Value)
+					t.Errorf("%s: the code %s is not a constant", path, literal.Value)
 				}
 				return true
 			})
@@ -206,7 +206,7 @@ func TestCodesOfFindingsAreConstants(t *testing.T) {
 	}
 }
 
-func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
+func TestCodesInAPIExamplesAreListed(t *testing.T) {
 	var spec any
 	if err := yaml.Unmarshal([]byte(read(t, "api/openapi.yaml")), &spec); err != nil {
 		t.Fatal(err)
@@ -238,8 +238,8 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 	}
 }
 
-// The design names the tests of each rule of safety.
-func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
+// The design note names the tests of each safety rule.
+func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
 	for _, path := range []string{"internal/controller", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch"} {

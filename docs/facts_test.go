@@ -15,11 +15,12 @@ const factsPage = "docs/reference/facts.md"
 var (
 	page     = regexp.MustCompile(`docs/[\w/-]+\.md`)
 	citation = regexp.MustCompile(regexp.QuoteMeta(factsPage) + `#([\w-]+)`)
-	// elsewhere is a page or a folder named without the way to it, which no reader of a comment can follow.
+	// elsewhere is a page or a folder without its path, which the reader of a comment cannot find.
 	elsewhere = regexp.MustCompile(`(?://|#).*(?:\(|\s)((?:design|reference|fixtures|INDEX)[\w/.-]*\.md|fixtures/\w+)`)
 )
 
-// sources calls visit for each file of code, build or interface: everything but pages, recorded data and what is hidden.
+// sources calls visit for each file of code, build or interface: everything except pages, recorded data and hidden
+// files.
 func sources(t *testing.T, visit func(path, text string)) {
 	t.Helper()
 	kinds := []string{".go", ".proto", ".yaml", ".py", ".sh", "Makefile"}
@@ -40,7 +41,7 @@ func sources(t *testing.T, visit func(path, text string)) {
 	}
 }
 
-// anchors are the headings of the facts as links spell them: lower case, a hyphen for each space.
+// anchors returns the headings of the facts as links spell them: lower case, with a hyphen for each space.
 func anchors(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -53,7 +54,7 @@ func anchors(t *testing.T) []string {
 	return found
 }
 
-func TestEveryFactIsCitedAndEveryCitationLeadsToOne(t *testing.T) {
+func TestFactsAndCitationsMatch(t *testing.T) {
 	cited := map[string]bool{}
 	known := anchors(t)
 	sources(t, func(path, text string) {
@@ -74,7 +75,7 @@ func TestEveryFactIsCitedAndEveryCitationLeadsToOne(t *testing.T) {
 	}
 }
 
-func TestPagesThatCommentsNameAreThere(t *testing.T) {
+func TestPagesNamedInCommentsExist(t *testing.T) {
 	found := 0
 	sources(t, func(path, text string) {
 		for _, name := range page.FindAllString(text, -1) {

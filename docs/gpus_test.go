@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGPUsListsEveryCodeOfNodesAndCardsAndNoOther(t *testing.T) {
+func TestGPUsListsAllCodesOfNodesAndCards(t *testing.T) {
 	for typed, c := range map[string]struct{ source, from, until string }{
 		"ProblemCode": {"pkg/nodepool/nodegpu/problem.go", "## Problems", "\n## "},
 		"CardCode":    {"pkg/nodepool/nodegpu/cardfinding.go", "| finding |", "\n\n"},

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// krewPlugin is what krew reads of a plugin's manifest (its index.Plugin, v1alpha2); it refuses unknown fields.
+// krewPlugin has the fields of a plugin's manifest that krew reads (its index.Plugin, v1alpha2). Krew rejects unknown
+// fields.
 type krewPlugin struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name string }
@@ -23,7 +24,7 @@ type krewPlugin struct {
 	}
 }
 
-// krewOf fills a release into the manifest, as krew-release-bot does.
+// krewOf renders the manifest for a release, as krew-release-bot does.
 func krewOf(t *testing.T, tag string) krewPlugin {
 	t.Helper()
 	release := map[string]string{"TagName": tag}
@@ -50,12 +51,12 @@ func krewOf(t *testing.T, tag string) krewPlugin {
 	return plugin
 }
 
-func TestTheManifestForKrewIsOneThatKrewTakes(t *testing.T) {
+func TestKrewManifestIsValid(t *testing.T) {
 	p := krewOf(t, "v1.2.3")
 	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" || p.Metadata.Name != "heliostat" || p.Spec.Version != "v1.2.3" {
 		t.Errorf("it is %s %s %s %s", p.APIVersion, p.Kind, p.Metadata.Name, p.Spec.Version)
 	}
-	// Krew's guidelines: it is shown in a list of one line each.
+	// Krew's guidelines: krew shows it in a list with one line per plugin.
 	if short := p.Spec.ShortDescription; short == "" || len(short) > 50 || strings.HasSuffix(short, ".") {
 		t.Errorf("the short description %q: want up to 50 characters without a full stop", short)
 	}

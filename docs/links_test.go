@@ -15,7 +15,8 @@ var (
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// slugs are the anchors of a page's headings, as GitHub makes them: lower case, a hyphen for each space, no other signs.
+// slugs returns the anchors of a page's headings, as GitHub makes them: lower case, a hyphen for each space, no
+// punctuation.
 func slugs(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, title := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -25,7 +26,7 @@ func slugs(page string) map[string]bool {
 	return found
 }
 
-func TestLinksLeadToPagesAndHeadingsThatAreThereAndEveryPageIsLinked(t *testing.T) {
+func TestLinksResolveAndEveryPageIsLinked(t *testing.T) {
 	all := append(pages(t), "CHANGELOG.md", "docs/reference/commands.md", "deploy/chart/README.md")
 	linked := map[string]bool{"README.md": true, "CHANGELOG.md": true}
 	for _, page := range all {

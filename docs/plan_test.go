@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// written names the type of a field as the page does.
+// written returns the page's name for the type of a field.
 func written(of reflect.Type) string {
 	switch of {
 	case reflect.TypeFor[time.Time]():
@@ -42,7 +42,7 @@ func written(of reflect.Type) string {
 	return "object"
 }
 
-// keysOf are the JSON keys of a struct with their types, those of embedded structs included.
+// keysOf returns the JSON keys of a struct with their types, including those of embedded structs.
 func keysOf(of reflect.Type) map[string]string {
 	keys := map[string]string{}
 	for _, field := range reflect.VisibleFields(of) {
@@ -53,7 +53,7 @@ func keysOf(of reflect.Type) map[string]string {
 	return keys
 }
 
-func TestThePageOfPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
+func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot := keysOf(reflect.TypeFor[planner.Snapshot]())
 	snapshot["rayCluster"] = "object" // in the place of groups
 	snapshot["kubeNodes"], snapshot["pools"] = "list", "list"
@@ -80,7 +80,7 @@ func TestThePageOfPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	}
 }
 
-func TestThePageOfTheDoctorTranslatesCodesThatThereAreAndThatDiffer(t *testing.T) {
+func TestDoctorMapsExistingCodesThatDiffer(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/reference/doctor.md"), "\n### Codes of plan and serve\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	findings, doctor, code := findingCodes(t), read(t, "docs/reference/doctor.md"), regexp.MustCompile("`([a-z-]+)`")

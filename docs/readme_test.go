@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Who looks for a thing looks into the table of README first: every folder below those that hold folders is there.
-func TestTheReadmeSaysWhereEverythingIs(t *testing.T) {
+// The table in README lists every package folder, so that readers find things there.
+func TestReadmeListsEveryFolder(t *testing.T) {
 	var listed []string
 	for _, path := range firstColumn(between(t, "README.md", "## Where things are\n", "\n## ")) {
 		if strings.Contains(path, "*") {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alerts are the rules of deploy/alerts by name: severity and address of the runbook.
+// alerts returns the severity and the runbook address of the rules in deploy/alerts, by name.
 func alerts(t *testing.T) map[string][2]string {
 	t.Helper()
 	var file struct {
@@ -39,7 +39,7 @@ func alerts(t *testing.T) map[string][2]string {
 	return found
 }
 
-func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
+func TestAlertsAndRunbooksMatch(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs/runbooks/*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 	}
 }
 
-func TestRunbooksNameNoCommandNoMetricAndNoReasonThatIsNotThere(t *testing.T) {
+func TestRunbooksNameExistingCommandsMetricsAndReasons(t *testing.T) {
 	commands := map[string]bool{}
 	sources, err := filepath.Glob(filepath.Join(root, "cmd/autoscaler/*.go"))
 	if err != nil {
@@ -93,12 +93,12 @@ func TestRunbooksNameNoCommandNoMetricAndNoReasonThatIsNotThere(t *testing.T) {
 		for _, command := range regexp.MustCompile(`(?m)\bautoscaler ([a-z]+)`).FindAllStringSubmatch(page, -1) {
 			named++
 			if !commands[command[1]] && strings.Contains(page, "   "+command[0]) {
-				t.Errorf("the runbook of %s runs %q, which is no command", name, command[0])
+				t.Errorf("the runbook of %s runs %q, which is not a command", name, command[0])
 			}
 		}
 		for _, metric := range metricName.FindAllString(page, -1) {
 			if !slices.Contains(known, metric) {
-				t.Errorf("the runbook of %s names %s, which is no instrument", name, metric)
+				t.Errorf("the runbook of %s names %s, which is not an instrument", name, metric)
 			}
 		}
 		for _, reason := range regexp.MustCompile(`field-selector reason=(\w+)`).FindAllStringSubmatch(page, -1) {
@@ -112,8 +112,8 @@ func TestRunbooksNameNoCommandNoMetricAndNoReasonThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The plain manifests serve otherwise than the chart by default, and the runbooks say how to ask either.
-func TestTheRunbooksSayHowToAskWhatThePlainManifestsInstall(t *testing.T) {
+// The plain manifests serve the API in another way than the chart by default. The runbooks say how to call both.
+func TestRunbooksSayHowToCallThePlainManifests(t *testing.T) {
 	manifest, index := read(t, "deploy/heliostat.yaml"), read(t, "docs/runbooks/README.md")
 	for _, flag := range []string{"--listen=localhost:8090", "--insecure-no-auth"} {
 		if !strings.Contains(manifest, "- "+flag+"\n") {

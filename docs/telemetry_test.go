@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// metricName is a name by which Prometheus knows an instrument.
+// metricName matches the Prometheus name of an instrument.
 var metricName = regexp.MustCompile(`\b(?:heliostat|autoscaler)_[a-z_]+\b`)
 
-// instruments are the names of all instruments.
+// instruments returns the names of all instruments.
 func instruments(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -32,7 +32,7 @@ func instruments(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func TestTelemetryListsEveryInstrumentAndNoOther(t *testing.T) {
+func TestTelemetryListsAllInstruments(t *testing.T) {
 	listed := map[string]bool{}
 	for _, name := range metricName.FindAllString(read(t, "docs/reference/telemetry.md"), -1) {
 		listed[name] = true
@@ -42,12 +42,12 @@ func TestTelemetryListsEveryInstrumentAndNoOther(t *testing.T) {
 	}
 }
 
-func TestPagesNameNoInstrumentThatIsNotThere(t *testing.T) {
+func TestPagesNameExistingInstruments(t *testing.T) {
 	known := instruments(t)
 	for _, path := range pages(t) {
 		for _, name := range metricName.FindAllString(read(t, path), -1) {
 			if strings.HasPrefix(name, "heliostat_") && !slices.Contains(known, strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")) {
-				t.Errorf("%s names %s, which is no instrument", path, name)
+				t.Errorf("%s names %s, which is not an instrument", path, name)
 			}
 		}
 	}

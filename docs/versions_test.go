@@ -14,7 +14,7 @@ var (
 	heliostatInAnExample = regexp.MustCompile(`/heliostat:([\w.]+)|image\.tag=([\w.]+)|newTag: ([\w.]+)`)
 )
 
-// places are where the version stands, beside the examples: each pattern has at least so many matches in the files.
+// places are the files that contain the version, besides the examples. Each pattern has at least this many matches.
 var places = []struct {
 	files, pattern string
 	least          int
@@ -26,8 +26,8 @@ var places = []struct {
 	{"CHANGELOG.md", `\A(?s:.*?)\n## (\d\S*)`, 1}, // the latest one
 }
 
-// Program, chart, image and manifests have one version. The image's and the plugin's is the chart's: their builders
-// read it from there, or take the tag.
+// Program, chart, image and manifests have one version. The builders of the image and the plugin read it from the
+// chart, or use the tag.
 func TestThereIsOneVersion(t *testing.T) {
 	for _, place := range places {
 		files, err := filepath.Glob(filepath.Join(root, place.files))
@@ -51,8 +51,9 @@ func TestThereIsOneVersion(t *testing.T) {
 	}
 }
 
-// Who puts two examples together has one Ray and one Heliostat: that of the demo, which runs, and that of this source.
-func TestTheExamplesHaveOneRayAndOneHeliostat(t *testing.T) {
+// All examples use the same Ray, that of the demo, and the same Heliostat, that of this source, so that they can be
+// combined.
+func TestExamplesUseOneRayAndOneHeliostat(t *testing.T) {
 	ray := ""
 	for _, m := range rayInAnExample.FindAllStringSubmatch(read(t, "test/demo/raycluster.yaml"), 1) {
 		ray = m[1] + m[2]

@@ -11,7 +11,7 @@ import (
 
 const why = "docs/why-not-scaling.md"
 
-// A code that a person meets when a RayCluster is not scaled must lead to what can be done.
+// For each code that users see when a RayCluster is not scaled, the page must say what to do.
 func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 	for from, want := range map[string]struct {
 		section string
@@ -31,10 +31,10 @@ func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 	}
 }
 
-// ordinary are Events of what goes as it should, and num-gpus, whose codes have a page of their own.
+// ordinary are the Events of normal operation, and those of num-gpus, whose codes have a page of their own.
 var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "WorkersReplaced"}
 
-func TestWhyNotScalingTellsOfEveryEventThatIsNews(t *testing.T) {
+func TestWhyNotScalingNamesEventsOfProblems(t *testing.T) {
 	page := read(t, why)
 	for _, event := range codes(t, "internal/controller/events.go", "^Event") {
 		if named := strings.Contains(page, "`"+event+"`"); named == slices.Contains(ordinary, event) {
@@ -43,7 +43,7 @@ func TestWhyNotScalingTellsOfEveryEventThatIsNews(t *testing.T) {
 	}
 }
 
-func TestWhyNotScalingNamesNoCodeThatIsNotListed(t *testing.T) {
+func TestWhyNotScalingNamesListedCodes(t *testing.T) {
 	var known []string
 	for _, all := range listed(t) {
 		known = append(known, all...)
@@ -51,7 +51,7 @@ func TestWhyNotScalingNamesNoCodeThatIsNotListed(t *testing.T) {
 	page := read(t, why)
 	for _, code := range firstColumn(page) {
 		if !slices.Contains(known, code) {
-			t.Errorf("%s is no code", code)
+			t.Errorf("%s is not a code", code)
 		}
 	}
 	for _, reason := range regexp.MustCompile(`reason=(\w+)`).FindAllStringSubmatch(page, -1) {

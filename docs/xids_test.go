@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-func TestGPUsListsTheXIDsThatAreJudgedAsTheyAre(t *testing.T) {
+func TestGPUsListsXIDsWithTheirEffect(t *testing.T) {
 	got := map[bool][]uint64{}
 	table := between(t, "docs/reference/gpus.md", "| XIDs | are |", "\n\n")
 	for _, row := range regexp.MustCompile(`(?m)^\| ([\d, ]+) \| (\w+)`).FindAllStringSubmatch(table, -1) {
