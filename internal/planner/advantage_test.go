@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// What decided is told, and not what two groups differ in besides.
+// The reason names what decided, not other differences between two groups.
 func TestWhyAnotherGroupWasTakenIsTrue(t *testing.T) {
 	const racks = `{"groups": [{"name": "a", "resources": {"GPU": 4}, "labels": {"rack": "r1"}, "maxReplicas": 2, "price": 10},
 		{"name": "b", "resources": {"GPU": 4}, "labels": {"rack": "r2"}, "maxReplicas": 8, "price": 12}, {"name": "bare", "resources": {"GPU": 4}, "price": 1}]`

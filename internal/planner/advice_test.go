@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// cutPool is a snapshot of one group of 1g.5gb on cards of pool a, and wishes for 9 GiB.
+// cutPool is a snapshot of one group of 1g.5gb on cards of pool a, with bundles that require 9 GiB.
 func cutPool(wishes int64, cards ...nodegpu.CutCards) Snapshot {
 	memory, compute := int64(4864), 1.0/7
 	g := pooled("g", 1, onPool("a", 7, 1))
@@ -54,9 +54,9 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 	}
 }
 
-// TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of
-// nine bundles, or for some.
-func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
+// TestNoCutIsAdvisedIfSomethingElseIsShort: each change makes something other than the slices too small for some or all
+// of the nine bundles.
+func TestNoCutIsAdvisedIfSomethingElseIsShort(t *testing.T) {
 	const cut = "cut 3 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 9"
 	cpuOfPool := func(capacity int64) func(s *Snapshot) {
 		return func(s *Snapshot) {
@@ -108,12 +108,12 @@ func TestAdviceNamesOnePoolOnly(t *testing.T) {
 	}
 }
 
-// TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo, and only where the pod has all else then.
-func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
+// TestFewerGPUsAreAdvisedIfOneDeviceIsEnough, and only if the pod then has everything else.
+func TestFewerGPUsAreAdvisedIfOneDeviceIsEnough(t *testing.T) {
 	const advice = "group g declares 4 GPUs for 2 × nvidia.com/gpu: set num-gpus to 2, so that each GPU is a whole device, which is enough"
 	for name, test := range map[string]struct {
 		gpus, cpus int64
-		told       bool
+		named      bool
 	}{
 		"one":              {1, 4, true},
 		"both":             {2, 4, true},
@@ -128,7 +128,7 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 			s.Requests[0].Bundle["CPU"] = raydemand.Whole(test.cpus)
 			s.Requests[0].Slice = &raydemand.SliceRequirement{Memory: 30 << 30}
 			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
-			if strings.Contains(message, advice) != test.told || strings.Contains(message, "num-gpus") != test.told {
+			if strings.Contains(message, advice) != test.named || strings.Contains(message, "num-gpus") != test.named {
 				t.Error(message)
 			}
 		})

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// halfFull adds nodes of the fleet's groups that are in use to a random share, as Ray reports them: with a resource
-// and a label of their own.
+// halfFull adds nodes of the fleet's groups, each used to a random share, as Ray reports them: with a resource and a
+// label of their own.
 func halfFull(s Snapshot, count int) Snapshot {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range count {
@@ -33,7 +33,7 @@ func halfFull(s Snapshot, count int) Snapshot {
 	return s
 }
 
-// selected gives every third request a label to look for, which every fourth group has.
+// selected gives every third request a selector that every fourth group matches.
 func selected(s Snapshot, requests []raydemand.Request) (Snapshot, []raydemand.Request) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
@@ -47,7 +47,7 @@ func selected(s Snapshot, requests []raydemand.Request) (Snapshot, []raydemand.R
 	return s, requests
 }
 
-// busy takes all that is free but memory.
+// busy uses everything except memory.
 func busy(s Snapshot) Snapshot {
 	for i := range s.Nodes {
 		s.Nodes[i].Available = raydemand.Bundle{"memory": s.Nodes[i].Total["memory"] / 2}
@@ -55,7 +55,7 @@ func busy(s Snapshot) Snapshot {
 	return s
 }
 
-// tasks are of one to four CPUs each.
+// tasks ask for one to four CPUs each.
 func tasks(count int64) (requests []raydemand.Request) {
 	for cpus := range int64(4) {
 		requests = append(requests, raydemand.Request{Bundle: plannertest.Bundle(cpus+1, 0, 0), Count: (count + cpus) / 4})
@@ -75,7 +75,7 @@ func gangsOf(count, size int) []raydemand.Gang {
 	return gangs
 }
 
-// differentGangs makes gangs no two of which ask for the same.
+// differentGangs returns gangs that are all different.
 func differentGangs(count int) []raydemand.Gang {
 	gangs := gangsOf(count, 2)
 	for i := range gangs {
@@ -87,7 +87,7 @@ func differentGangs(count int) []raydemand.Gang {
 	return gangs
 }
 
-// sharing makes gangs that want to lie within one value of a label.
+// sharing gives gangs a topology label.
 func sharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
 	for i := range gangs {
 		gangs[i].Strategy, gangs[i].TopologyLabel = raydemand.Pack, label
@@ -95,7 +95,7 @@ func sharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
 	return gangs
 }
 
-// cpuTime is what the process has used so far, its garbage collector's part included.
+// cpuTime is the CPU time of the process so far, including garbage collection.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -33,12 +33,12 @@ func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
 		"of two as large in sum the one that has room": {twoCards + `"pendingGangRequests": [
 			{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]},
 			{"id": "y", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 0.6}, {"GPU": 0.2}]}]}`, launch{"a": 1}},
-		"request_resources too":             {twoCards + `"requestResources": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"what is no accelerator adds up":    {`{"groups": [{"name": "a", "resources": {"slots": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"slots": 0.4}, "count": 5}]}`, launch{"a": 1}},
-		"TPUs are cards":                    {`{"groups": [{"name": "a", "resources": {"TPU": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"TPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"as are Rebellions' NPUs":           {`{"groups": [{"name": "a", "resources": {"RBLN": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"RBLN": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"more cards than can be told apart": {`{"groups": [{"name": "a", "resources": {"GPU": 40}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.6}, "count": 80}]}`, launch{"a": 2}},
-		"as many as an amount can hold":     {`{"groups": [{"name": "a", "resources": {"GPU": 922337203685477}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 1}},
+		"request_resources too":                {twoCards + `"requestResources": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
+		"what is no accelerator adds up":       {`{"groups": [{"name": "a", "resources": {"slots": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"slots": 0.4}, "count": 5}]}`, launch{"a": 1}},
+		"TPUs are cards":                       {`{"groups": [{"name": "a", "resources": {"TPU": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"TPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
+		"as are Rebellions' NPUs":              {`{"groups": [{"name": "a", "resources": {"RBLN": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"RBLN": 0.4}, "count": 5}]}`, launch{"a": 2}},
+		"more cards than can be distinguished": {`{"groups": [{"name": "a", "resources": {"GPU": 40}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.6}, "count": 80}]}`, launch{"a": 2}},
+		"as many as an amount can hold":        {`{"groups": [{"name": "a", "resources": {"GPU": 922337203685477}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 1}},
 		"jointly too": {`{"groups": [{"name": "a", "resources": {"CPU": 8, "GPU": 2}, "maxReplicas": 9, "price": 2}, {"name": "b", "resources": {"CPU": 32, "GPU": 4}, "maxReplicas": 9, "price": 5}],
 			"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 8}, {"resources": {"GPU": 0.6}, "count": 4}]}`, launch{"a": 3}},
 	} {
@@ -63,11 +63,11 @@ func TestAGangWhosePartsHaveNoCardIsToldSo(t *testing.T) {
 	}
 }
 
-// TestWhatIsFreeOnCardsIsPresumed covers nodes in use, of which Ray reports sums alone.
+// TestWhatIsFreeOnCardsIsPresumed covers nodes in use, for which Ray reports only sums.
 func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {
 	for name, c := range map[string]struct {
 		total, free, ask string
-		want             int // launches for one more bundle, beside those that fit
+		want             int // launches for one more bundle than fits
 		fits             int
 	}{
 		"four of 0.4 fill two cards":           {"2", "0.4", "0.4", 1, 0},
@@ -95,7 +95,7 @@ func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {
 	}
 }
 
-// cardWorld is a cluster as Ray sees it: what is free on each card of each node.
+// cardWorld is a cluster with what is free on each card of each node.
 type cardWorld struct {
 	size  int
 	nodes [][]raydemand.Amount
@@ -108,8 +108,8 @@ type placedPart struct {
 	part  raydemand.Amount
 }
 
-// place puts an amount on the first node that has the room, as Ray does on the node: a part on the tightest card, whole
-// ones on cards of which nothing is in use.
+// place puts an amount on the first node with room, as Ray does within a node: a part on the tightest card, whole ones
+// on unused cards.
 func (w *cardWorld) place(amount raydemand.Amount) bool {
 	for n, cards := range w.nodes {
 		var chosen []int
@@ -153,7 +153,7 @@ func (w *cardWorld) end(i int) {
 	w.work = slices.Delete(w.work, i, i+1)
 }
 
-// snapshot is what Ray reports of it: sums.
+// snapshot is what Ray reports: sums.
 func (w *cardWorld) snapshot(waiting map[raydemand.Amount]int64) Snapshot {
 	all := raydemand.Bundle{"GPU": raydemand.Whole(int64(w.size))}
 	s := Snapshot{Groups: []Group{{Name: "a", Resources: all, Max: 100, NumOfHosts: 1}}}
@@ -182,7 +182,7 @@ func (w *cardWorld) join() {
 
 var partsOfCards = []raydemand.Amount{1000, 2000, 2500, 3000, 4000, 5000, 6000, 7000, 9000, 10_000, 20_000}
 
-// leastNodes is how few nodes hold all amounts, by trying everything.
+// leastNodes returns the fewest nodes that hold all amounts, by trying everything.
 func leastNodes(size int, amounts []raydemand.Amount) int {
 	for n := 1; ; n++ {
 		w := cardWorld{size: size}
@@ -239,8 +239,8 @@ func (w *cardWorld) holds(amounts []raydemand.Amount) bool {
 	return false
 }
 
-// TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore tries everything for the least: what fills all cards to
-// the last part is not always found, and Ray, which places one after the other as they come, would not find it either.
+// TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore finds the minimum by trying everything. A plan does not
+// always find the packing that fills all cards completely, and Ray, which places work as it arrives, would not either.
 func TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "cards")
@@ -265,9 +265,9 @@ func TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore(t *testing.T) 
 	})
 }
 
-// TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd lets a cluster live: work comes, is placed as Ray places it,
-// and ends in any order. What has waited for a round beside nodes on which nothing changed is told as refused, as the
-// controller tells it.
+// TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd simulates a cluster: work arrives, is placed as Ray places
+// it, and ends in any order. Work that waits for a round next to unchanged nodes is reported as refused, as the
+// controller does.
 func TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &cardWorld{size: rapid.IntRange(2, 8).Draw(t, "cards")}
@@ -287,7 +287,7 @@ func TestPartsOfCardsNeverWaitForEverAndNeverLaunchWithoutEnd(t *testing.T) {
 	})
 }
 
-// settle plans and applies until nothing waits. Each pod that is launched must be for a bundle that waits.
+// settle plans and applies until nothing is waiting. Each launched pod must be for a waiting bundle.
 func (w *cardWorld) settle(t *rapid.T, waiting map[raydemand.Amount]int64, bundles int) {
 	launched, refused := 0, false
 	for range 2*bundles + 2 {
@@ -324,7 +324,7 @@ func (w *cardWorld) placeAll(waiting map[raydemand.Amount]int64) {
 	}
 }
 
-// refusedBy is the least that waits although there is as much in sum.
+// refusedBy returns the smallest waiting amount that the node has free in total.
 func refusedBy(n Node, requests []raydemand.Request) raydemand.Bundle {
 	var least raydemand.Amount
 	for _, r := range requests {

@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// pooled is a group of so many GPUs a pod that can land on these pools alone.
+// pooled is a group with some GPUs per pod whose pods can only be scheduled on these pools.
 func pooled(name string, gpus int64, pools ...GroupPool) Group {
 	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.Whole(gpus)}, Max: 100, NumOfHosts: 1, Pools: pools}
 }
@@ -101,7 +101,7 @@ func TestNoPlanGoesBeyondThePools(t *testing.T) {
 		}
 		plan := Compute(s, Policy{})
 		// current is what pods take of each pool before the plan, those of groups with the fewest pools first; added is
-		// the least that the launches take.
+		// the minimum that the launches take.
 		current, capacity := map[string]int64{}, map[string]int64{}
 		var added, room int64
 		order := slices.Clone(plan.Groups)

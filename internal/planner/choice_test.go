@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// eachOf writes a number of gangs of the same bundles.
+// eachOf writes a number of gangs with the same bundles.
 func eachOf(strategy, bundles string, count int) string {
 	var all []string
 	for i := range count {
@@ -33,7 +33,7 @@ func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 			t.Errorf("another order of the input makes another plan: %s", diff)
 		}
 		if len(plan.Terminate) > 0 {
-			return // what is stopped makes room
+			return // stopped pods make room
 		}
 		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))

@@ -48,7 +48,7 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, plan.InfeasibleGangRequests[0].Reason); diff != "" {
 		t.Error(diff)
 	}
-	// A fallback that only it could serve in part speaks for a group.
+	// The group counts as wanted by a fallback that only it could serve in part.
 	if diff := cmp.Diff(Reason{Code: model.CodeNotInFull, Message: "waiting demand cannot be served in full, so nothing is launched for it; group b can add only 4 pods: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
 		t.Error(diff)
 	}

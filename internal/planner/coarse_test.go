@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// manyShapes are no two alike.
+// manyShapes are all different.
 func manyShapes(count int) []raydemand.Request {
 	random := rand.New(rand.NewPCG(5, 6))
 	requests := make([]raydemand.Request, count)
@@ -34,7 +34,7 @@ func looksFor(s Snapshot) int64 {
 	return p.Looks
 }
 
-// notShort leaves out what takes long under the race detector; it runs without.
+// notShort skips tests that are slow under the race detector; they run without it.
 func notShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -42,9 +42,9 @@ func notShort(t *testing.T) {
 	}
 }
 
-// TestWorkIsBoundedHoweverManyShapesWait counts looks of a bundle at a node: time depends on the machine. One look
-// takes some nanoseconds.
-func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
+// TestWorkIsBoundedForAnyNumberOfShapes counts looks of a bundle at a node, because time depends on the machine. One
+// look takes some nanoseconds.
+func TestWorkIsBoundedForAnyNumberOfShapes(t *testing.T) {
 	notShort(t)
 	const most = 1_000_000_000
 	for name, s := range map[string]Snapshot{
@@ -86,20 +86,20 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 	}
 	plan := Compute(s, Policy{})
 	asked, unmet := byKind(s.Requests), unmetByKind(plan)
-	told, left := map[string]int64{}, map[string]int64{}
+	got, left := map[string]int64{}, map[string]int64{}
 	var impossible int64
 	for _, d := range plan.Summary {
 		if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
 			t.Errorf("%+v adds up to %d", d, all)
 		}
 		kind := Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors})
-		told[kind] += d.Asked
+		got[kind] += d.Asked
 		if n := d.Impossible + d.Capped; n > 0 {
 			left[kind] += n
 		}
 		impossible += d.Impossible
 	}
-	if diff := cmp.Diff(asked, told); diff != "" {
+	if diff := cmp.Diff(asked, got); diff != "" {
 		t.Errorf("asked (-want +got): %s", diff)
 	}
 	if diff := cmp.Diff(unmet, left); diff != "" {
@@ -138,7 +138,7 @@ func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 	notShort(t)
 	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
-	const shapes = 2000 + 500 // more than are placed one by one
+	const shapes = 2000 + 500 // more than are placed individually
 	for i := range shapes {
 		name := fmt.Sprintf("custom-%04d", i)
 		s.Groups[0].Resources[name] = raydemand.One

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// decision is the part of a plan that changes the world, and what is left.
+// decision is the part of a plan that changes the world, and the unmet demand.
 type decision struct {
 	Launch map[string]int
 	Stop   map[string]string

@@ -26,7 +26,7 @@ func wide() Snapshot {
 	return s
 }
 
-// Steps are counted, since time depends on the machine: a planning that is broken off at its first step does no other.
+// The test counts steps, because time depends on the machine: a plan that is stopped at its first step does no other.
 func TestAPlanThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)

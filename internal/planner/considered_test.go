@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// reasonOf is the first reason of each group's row.
+// reasonsOf returns the first reason of each group's row.
 func reasonsOf(plan Plan) map[string]Reason {
 	reasons := map[string]Reason{}
 	for _, row := range plan.Groups {
@@ -115,7 +115,7 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 	}
 }
 
-// TestReasonsOfEqualGangsAreFoundOnce counts allocations: time depends on the machine.
+// TestReasonsOfEqualGangsAreFoundOnce counts allocations, because time depends on the machine.
 func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 	allocations := func(count int) float64 {
 		s := plannertest.WideFleet(200)

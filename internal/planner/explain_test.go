@@ -89,7 +89,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 	}
 	s.Nodes[0].Available = s.Nodes[0].Total
 	if got, _ := explainPod(s, "busy"); got.Reason != (Reason{Code: model.PodBusy, Message: "all of its resources are free, but Ray does not report it as idle"}) {
-		t.Errorf("of a pod that has just joined it is told %v", got.Reason)
+		t.Errorf("the reason of a pod that has just joined is %v", got.Reason)
 	}
 	if _, ok := explainPod(s, "nobody"); ok {
 		t.Error("a pod that the snapshot does not have was explained")
@@ -155,13 +155,13 @@ func explainDemand(s Snapshot, r raydemand.Request) Explanation {
 	return e
 }
 
-// explainGroup reports false where the snapshot has no such group.
+// explainGroup reports false if the snapshot has no such group.
 func explainGroup(s Snapshot, name string) (Explanation, bool) {
 	e, err := Explain(nil, s, Policy{}, Question{Group: name})
 	return e, err == nil
 }
 
-// explainPod reports false where the snapshot has no such pod.
+// explainPod reports false if the snapshot has no such pod.
 func explainPod(s Snapshot, name string) (Explanation, bool) {
 	e, err := Explain(nil, s, Policy{}, Question{Pod: name})
 	return e, err == nil

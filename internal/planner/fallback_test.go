@@ -18,8 +18,8 @@ func TestAGroupSaysWhyAGangFellBack(t *testing.T) {
 	}
 }
 
-// TestNoGangFallsBackForARequest: by its second choice the gang would leave the GPUs to the request, and all were
-// served.
+// TestNoGangFallsBackForARequest: by its second choice the gang would leave the GPUs to the request, and everything
+// would be served.
 func TestNoGangFallsBackForARequest(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 2}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}],
 		"pendingGangRequests": [{"id": "c", "strategy": "PACK", "bundles": [{"GPU": 2}], "fallbackBundles": [[{"CPU": 4}]]}]}`)

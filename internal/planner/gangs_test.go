@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestAGangThatIsNotServedChangesNothingThatIsLaunched plans once more without the gangs that were not served.
+// TestAGangThatIsNotServedChangesNothingThatIsLaunched plans once more without the unserved gangs.
 func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)

@@ -55,7 +55,7 @@ func TestGoldenPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// questionsAbout asks for a few of all things that a snapshot names.
+// questionsAbout asks for a few of all objects in a snapshot.
 func questionsAbout(s *Snapshot) []Question {
 	questions := []Question{{Request: PlainRequest}}
 	for i := range s.Requests[:min(len(s.Requests), 2)] {

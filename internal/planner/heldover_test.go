@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// told writes into a snapshot since when the requests that a plan satisfies are so, as the controller does.
-func told(s Snapshot, plan Plan, round int) Snapshot {
+// withSatisfied sets since when requests are satisfied, as the controller does.
+func withSatisfied(s Snapshot, plan Plan, round int) Snapshot {
 	s.OwnedRequests = slices.Clone(s.OwnedRequests)
 	for i := range s.OwnedRequests {
 		switch of := &s.OwnedRequests[i]; {
@@ -28,7 +28,7 @@ func told(s Snapshot, plan Plan, round int) Snapshot {
 	return s
 }
 
-// someJoined lets some of the pods that are on their way join Ray.
+// someJoined lets some of the pods on their way join Ray.
 func someJoined(t *rapid.T, s Snapshot) Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
@@ -48,14 +48,14 @@ func stateIn(plan Plan, id string) raydemand.RequestState {
 	return ""
 }
 
-// TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere lets another request of any priority come, and applies the plan for
-// both: neither it nor those that follow while its pods join take from anybody what he has on workers that have joined,
-// unless a limit stands in the way of all.
+// TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere adds another request of any priority and applies the plan for both.
+// Neither that plan nor the next ones, while its pods join, take from a request what it has on joined workers, unless a
+// limit prevents serving all of them.
 func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawServed(t)
 		before := Compute(s, Policy{})
-		s = told(applied(s, before, 0), before, 0)
+		s = withSatisfied(applied(s, before, 0), before, 0)
 		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
 			ID: "grown", Owner: "o", Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority")), Requests: drawCores(t, "of what grows", 3),
 		})
@@ -67,13 +67,13 @@ func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 				}
 			}
 			before = plan
-			s = someJoined(t, told(applied(s, plan, round), plan, round))
+			s = someJoined(t, withSatisfied(applied(s, plan, round), plan, round))
 		}
 	})
 }
 
 func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T) {
-	// Beside what b asks for, a's bundles have their cheapest place on the pod that is launched for both.
+	// With b's bundles, the cheapest place of a's bundles is the pod that is launched for both.
 	cpu4, cpu9 := `{"CPU": 4, "memory": 2147483648}`, `{"CPU": 9, "memory": 8589934592}`
 	repacked := `{"idleTimeoutSeconds": 60, "groups": [{"name": "large", "resources": ` + cpu9 + `, "maxReplicas": 2}, {"name": "small", "resources": ` + cpu4 + `, "maxReplicas": 2}], "nodes": [
 		{"pod": "small-0", "group": "small", "state": "IDLE", "total": ` + cpu4 + `, "idleSeconds": 61}, {"pod": "small-1", "group": "small", "state": "IDLE", "total": ` + cpu4 + `},
@@ -90,7 +90,7 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})
-			if diff := cmp.Diff(test.fates, fateOf(plan)); diff != "" || len(plan.Terminate) > 0 {
+			if diff := cmp.Diff(test.fates, statesOf(plan)); diff != "" || len(plan.Terminate) > 0 {
 				t.Errorf("stops %v; requests (-want +got): %s", plan.Terminate, diff)
 			}
 			for _, g := range plan.Groups {
@@ -102,7 +102,7 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 	}
 }
 
-// drawServed is a cluster without limits, of idle workers that would go but for the requests of owners.
+// drawServed draws a cluster without limits, with idle workers that stay only for the requests of owners.
 func drawServed(t *rapid.T) Snapshot {
 	timeout := 60.0
 	s := Snapshot{IdleTimeoutSeconds: &timeout}

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestAnEqualGangMoreCostsNextToNothing counts allocations: time depends on the machine. What is left is that each has
-// its own line in the report.
+// TestAnEqualGangMoreCostsNextToNothing counts allocations, because time depends on the machine. What remains is one
+// line per gang in the report.
 func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 	for _, strategy := range []raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread} {
 		allocations := func(count int) float64 {
@@ -30,9 +30,9 @@ func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 	}
 }
 
-// TestOfEqualGangsEachIsToldWhatItWaitsFor has room for some of them on a node that is there, for some on a pod on its
-// way, and for some on one that is launched.
-func TestOfEqualGangsEachIsToldWhatItWaitsFor(t *testing.T) {
+// TestEachOfEqualGangsSaysWhatItWaitsFor has room for some of them on an existing node, for some on a pod on its way,
+// and for some on a launched one.
+func TestEachOfEqualGangsSaysWhatItWaitsFor(t *testing.T) {
 	s := plannertest.Read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
 		"nodes": [{"pod": "here", "group": "g", "state": "RUNNING", "total": {"GPU": 4}, "available": {"GPU": 4}}, {"pod": "coming", "group": "g", "state": "PENDING"}],
 		"pendingGangRequests": [`+eachOf("PACK", `{"GPU": 1}, {"GPU": 1}`, 7)+`]}`)

@@ -12,7 +12,8 @@ import (
 
 const module = "heliostat.dev/heliostat/"
 
-// pure lists the packages that decide without touching the world, each with the packages of this module it may see.
+// pure lists the packages that decide without side effects, each with the packages of this module that it may depend
+// on.
 var pure = map[string][]string{
 	"pkg/raydemand":      nil,
 	"pkg/gpuinfo":        nil,
@@ -41,16 +42,16 @@ var pure = map[string][]string{
 	"internal/planner/report":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons"),
 }
 
-// direct lists, for packages that must import less than they may depend on, the packages of this module that they
-// import themselves.
+// direct lists, for packages that may import less than they depend on, the packages of this module that they may
+// import.
 var direct = map[string][]string{
-	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // numbers alone
+	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // only numbers
 	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
 		"pkg/raydemand"},
 }
 
-// planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each
-// package comment says what the package must not do; these lists keep it that way.
+// planners returns what a package of the planner may import: the vocabulary, and the planner's packages below it. Each
+// package comment says what the package must not do; these lists enforce it.
 func planners(below ...string) []string {
 	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
 		"pkg/gpuinfo", "pkg/fairshare", "internal/typo"}

@@ -19,7 +19,7 @@ func drawCaps(t *rapid.T) Policy {
 	return Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight"), MaxInFlightPerGroup: rapid.IntRange(0, 4).Draw(t, "maxInFlightPerGroup")}
 }
 
-// onTheWayTo counts the pods on their way by group, those asked for and not listed among them.
+// onTheWayTo counts the pods on their way by group, including requested ones that are not listed.
 func onTheWayTo(s Snapshot) map[string]int {
 	counts := map[string]int{}
 	p := fleet.New(&s)
@@ -36,7 +36,7 @@ func total(counts map[string]int) (n int) {
 	return n
 }
 
-// TestAPlanStaysWithinTheCapsOnPodsOnTheirWay leaves gangs out: of those one may go beyond the caps.
+// TestAPlanStaysWithinTheCapsOnPodsOnTheirWay has no gangs, because one gang may exceed the caps.
 func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
@@ -56,7 +56,7 @@ func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 	})
 }
 
-// TestOnlyAGangOfThatSizeGoesBeyondTheCaps has nothing but gangs. Others may ride on what is launched for it.
+// TestOnlyAGangOfThatSizeGoesBeyondTheCaps has only gangs. Others may use the pods that are launched for one.
 func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
@@ -86,7 +86,7 @@ func TestOnceAWaveIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)
 		if len(plan.Terminate) > 0 {
-			return // what is stopped makes room
+			return // stopped pods make room
 		}
 		next := applied(s, plan, 0)
 		if again := Compute(next, policy); len(again.Launch) > 0 {
@@ -114,7 +114,7 @@ func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
 	})
 }
 
-// joined is the snapshot when all pods on their way have come up and nobody has used them yet.
+// joined is the snapshot after all pods on their way have joined and before anything uses them.
 func joined(s Snapshot) Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
@@ -125,9 +125,9 @@ func joined(s Snapshot) Snapshot {
 	return s
 }
 
-// TestWavesServeWhatOnePlanServes lets each wave join before the next plan is made. One demand alone: which of several
-// takes a node that has joined is another question.
-func TestWavesServeWhatOnePlanServes(t *testing.T) {
+// TestStepsServeWhatOnePlanServes lets the pods of each step join before the next plan. It has only one demand, because
+// which of several uses a joined node is another question.
+func TestStepsServeWhatOnePlanServes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		s.UpscalingMode, s.IdleTimeoutSeconds = "", nil
@@ -141,19 +141,19 @@ func TestWavesServeWhatOnePlanServes(t *testing.T) {
 		}
 		want := Compute(s, Policy{})
 		if len(want.Terminate) > 0 || total(onTheWayTo(s)) > 0 {
-			return // what is stopped makes room, and hosts that a replica has lost never come here
+			return // stopped pods make room, and lost hosts of a replica never return here
 		}
 		launched := 0
-		for wave := range 100 {
+		for step := range 100 {
 			plan := Compute(s, policy)
 			if len(plan.Launch) == 0 {
 				if unmet(plan) > unmet(want) {
-					t.Errorf("%d waves leave %d, one plan %d\n%s\n%s", wave, unmet(plan), unmet(want), plannertest.Compact(policy), plannertest.Compact(s))
+					t.Errorf("%d steps leave %d, one plan %d\n%s\n%s", step, unmet(plan), unmet(want), plannertest.Compact(policy), plannertest.Compact(s))
 				}
 				return
 			}
 			launched += total(plan.Launch)
-			s = joined(applied(s, plan, wave))
+			s = joined(applied(s, plan, step))
 		}
 		t.Errorf("no end after %d pods", launched)
 	})
@@ -162,7 +162,7 @@ func TestWavesServeWhatOnePlanServes(t *testing.T) {
 func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		s.UpscalingMode = "" // which caps too
+		s.UpscalingMode = "" // which is an in-flight cap too
 		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
 			t.Error(diff)
 		}
@@ -183,7 +183,7 @@ func TestCapsHoldBackWhatComesLast(t *testing.T) {
 		caps       Policy
 		want, held map[string]int
 	}{
-		"the cheap kind is launched in waves, not a dear kind at once": {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
+		"the cheap kind is launched in steps, not an expensive kind at once": {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
 			Policy{MaxInFlight: 6}, map[string]int{"small": 6}, map[string]int{"small": 14}},
 		"a cap of each group":                {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}, {"resources": {"CPU": 8}, "count": 5}]`, Policy{MaxInFlightPerGroup: 3}, map[string]int{"small": 3, "cpu": 3}, map[string]int{"small": 17, "cpu": 2}},
 		"a gang goes before requests, whole": {`, ` + spread(3) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 3, "small": 1}, map[string]int{"small": 19}},
@@ -234,9 +234,9 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		if diff := cmp.Diff(Reason{Code: Capped, Message: want}, plan.InfeasibleRequests[0].Reason); diff != "" {
 			t.Errorf("the rest is held back (-want +got): %s", diff)
 		}
-		tell := fmt.Sprintf("; %d more follow when earlier pods have joined", plan.Groups[0].Held)
-		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, tell) {
-			t.Errorf("the group says %q, want %q in it", got, tell)
+		text := fmt.Sprintf("; %d more follow when earlier pods have joined", plan.Groups[0].Held)
+		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, text) {
+			t.Errorf("the group says %q, want %q in it", got, text)
 		}
 	}
 }

@@ -43,10 +43,10 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 		{"id": "later", "strategy": "PACK", "bundles": [{"GPU": 4}], "fallbackBundles": [[{"GPU": 1}, {"GPU": 2}]]},
 		{"id": "sum", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]},
 		{"id": "other", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`)
-	told := map[string]string{}
+	got := map[string]string{}
 	for _, d := range explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(2)}, Count: 1}).Details {
 		if id, gang := strings.CutPrefix(d.About, "gang "); gang {
-			told[id] = strings.Split(d.Message, ",")[0]
+			got[id] = strings.Split(d.Message, ",")[0]
 		}
 	}
 	want := map[string]string{
@@ -54,8 +54,8 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 		"later": "1 of the bundles of its choice 2 of 2 ask for this",
 		"sum":   "its bundles",
 	}
-	if fmt.Sprint(told) != fmt.Sprint(want) {
-		t.Errorf("told %v, want %v", told, want)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// drawMarked makes a small cluster whose groups have, each in part, what operators and the loop know of them: prices,
-// priorities, a memory of failed launches, idle time-outs of their own and pools of nodes that hold so many.
+// drawMarked draws a small cluster whose groups have some of the properties that operators and the loop know: prices,
+// priorities, scores of failed launches, idle timeouts, and pools of nodes with limits.
 func drawMarked(t *rapid.T) Snapshot {
 	s := plannertest.DrawSnapshot(t)
 	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }
@@ -56,7 +56,7 @@ func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
 			}
 		}
 		if len(plan.Terminate) > 0 {
-			return // what is stopped makes room
+			return // stopped pods make room
 		}
 		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))

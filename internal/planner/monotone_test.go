@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unserved adds up what a plan leaves, in bundles; a gang or a call of request_resources counts as one.
+// unserved counts the unserved bundles of a plan; a gang or a call of request_resources counts as one.
 func unserved(p Plan) (n int64) {
 	for _, d := range p.Summary {
 		n += d.Impossible + d.Capped + d.Closed + d.CoolingDown
@@ -22,7 +22,7 @@ func unserved(p Plan) (n int64) {
 	return n
 }
 
-// roomier is a cluster with more to give: a higher limit, or one more worker that is free.
+// roomier is a cluster with more room: a higher limit, or one more free worker.
 func roomier(t *rapid.T, s Snapshot) Snapshot {
 	more := s
 	more.Groups, more.Nodes = slices.Clone(s.Groups), slices.Clone(s.Nodes)
@@ -32,7 +32,7 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 	i := rapid.IntRange(0, len(s.Groups)-1).Draw(t, "which")
 	g := &more.Groups[i]
 	if g.Closed != "" || g.Replicas != nil && *g.Replicas > g.Max {
-		return more // a higher maximum lets in what was asked for, not what is asked for now
+		return more // a higher maximum admits pods that were requested before, not this demand
 	}
 	g.Max++
 	if g.NumOfHosts == 1 && rapid.Bool().Draw(t, "free") {
@@ -40,7 +40,7 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 			replicas := *g.Replicas + 1
 			g.Replicas = &replicas
 		}
-		if s.MaxWorkers != nil { // it shall not take another's place
+		if s.MaxWorkers != nil { // it must not take another worker's place
 			bound := *s.MaxWorkers + 1
 			more.MaxWorkers = &bound
 		}
@@ -49,7 +49,7 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 	return more
 }
 
-// weightLeft adds up what the requests that a plan leaves ask for that is scarce.
+// weightLeft adds up the scarce resources of a plan's unserved requests.
 func weightLeft(s Snapshot, plan Plan) (sum float64) {
 	p := fleet.New(&s)
 	for _, u := range plan.InfeasibleRequests {
@@ -58,8 +58,8 @@ func weightLeft(s Snapshot, plan Plan) (sum float64) {
 	return sum
 }
 
-// TestMoreCapacityNeverServesLessOfSeveralShapes weighs requests: a large one may be served in the place of small ones.
-// Replicas of several hosts under a common bound are left out (docs/design/0002-the-planner.md, Limits).
+// TestMoreCapacityNeverServesLessOfSeveralShapes weighs requests, because a large one may be served instead of small
+// ones. It leaves out multi-host replicas under a common bound (docs/design/0002-the-planner.md, Limits).
 func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
@@ -81,8 +81,8 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	})
 }
 
-// TestMoreCapacityNeverServesLess asks for one kind of demand. Of several, what comes first may use what is added:
-// minima before all demand, gangs before requests.
+// TestMoreCapacityNeverServesLess has one kind of demand. Of several, the first may use what is added: minimums before
+// all demand, gangs before requests.
 func TestMoreCapacityNeverServesLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
@@ -101,7 +101,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 		}
 		before, after := Compute(s, Policy{}), Compute(roomier(t, s), Policy{})
 		if len(before.Terminate)+len(after.Terminate) > 0 {
-			return // what is stopped is not there to serve, and a higher limit stops others
+			return // stopped pods do not serve, and a higher limit stops others
 		}
 		if a, b := unserved(before), unserved(after); b > a {
 			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(before.Summary), plannertest.Compact(after.Summary))
@@ -109,8 +109,8 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 	})
 }
 
-// TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers: whoever is stopped busy is marked so, because it may
-// leave only by a drain with a deadline; and as long as one that is not busy could go in its place, it stays.
+// TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers: a stopped worker with work is marked as busy, because it
+// may stop only by a drain with a deadline; and it stays if another worker without work could stop instead.
 func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// manyOwners is a cluster of three groups, some of it standing, with requests of many owners of which a third fit.
+// manyOwners is a cluster of three groups with some workers, and with requests of many owners of which a third fit.
 func manyOwners(owners int) Snapshot {
 	s := Snapshot{}
 	for i, gpus := range []int64{1, 4, 8} {
@@ -27,7 +27,7 @@ func manyOwners(owners int) Snapshot {
 	return s
 }
 
-// ownersOfManyShapes gives every owner so many shapes in place of one; distinct ones are all his own.
+// ownersOfManyShapes gives every owner this many shapes instead of one; distinct ones differ between owners.
 func ownersOfManyShapes(owners, shapes int, distinct bool) Snapshot {
 	s := manyOwners(owners)
 	for i := range s.OwnedRequests {
@@ -44,7 +44,7 @@ func ownersOfManyShapes(owners, shapes int, distinct bool) Snapshot {
 	return s
 }
 
-// BenchmarkOwnersOfManyShapes is the same where each asks for 20 shapes.
+// BenchmarkOwnersOfManyShapes is the same with 20 shapes each.
 func BenchmarkOwnersOfManyShapes(b *testing.B) {
 	for _, distinct := range []bool{false, true} {
 		s := ownersOfManyShapes(1000, 20, distinct)
@@ -56,7 +56,7 @@ func BenchmarkOwnersOfManyShapes(b *testing.B) {
 	}
 }
 
-// BenchmarkOwners is what a plan costs where a limit stands in the way of many owners.
+// BenchmarkOwners measures a plan in which a limit prevents serving all owners.
 func BenchmarkOwners(b *testing.B) {
 	for _, owners := range []int{10, 100, 1000} {
 		s := manyOwners(owners)

@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// fateOf writes what becomes of each request: a=Capped 1+2/5 (capped) has one bundle served and two waiting of five.
-func fateOf(plan Plan) string {
+// statesOf describes each request: a=Capped 1+2/5 (capped) has one bundle served and two waiting of five.
+func statesOf(plan Plan) string {
 	var all []string
 	for _, r := range plan.Requests {
 		name := r.ID
@@ -81,7 +81,7 @@ func TestRequestsOfSeveralOwners(t *testing.T) {
 			`{` + gpus + `, ` + running(2) + `, "ownedRequests": [{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`,
 			"map[]", "a=Capped 0+0/5 (capped)",
 		},
-		"pods on their way are told from those that have joined": {
+		"pods on their way are distinguished from those that have joined": {
 			`{` + gpus + `, "nodes": [{"pod": "gpu-0", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1, "CPU": 8}, "available": {}},
 			{"pod": "gpu-1", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}], "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
 			"map[]", "a=Waiting 1+1/2 (on_the_way)",
@@ -92,7 +92,7 @@ func TestRequestsOfSeveralOwners(t *testing.T) {
 			if got := fmt.Sprint(plan.Launch); got != test.launch || len(plan.Terminate) > 0 {
 				t.Errorf("launches %s and stops %v, want %s", got, plan.Terminate, test.launch)
 			}
-			if diff := cmp.Diff(test.fates, fateOf(plan)); diff != "" {
+			if diff := cmp.Diff(test.fates, statesOf(plan)); diff != "" {
 				t.Errorf("requests (-want +got): %s", diff)
 			}
 		})
@@ -122,7 +122,7 @@ func TestWavesLetARequestWaitForItsTurn(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
 		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
 	plan := Compute(s, Policy{MaxInFlight: 2})
-	if got, want := fmt.Sprint(plan.Launch, " ", fateOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
+	if got, want := fmt.Sprint(plan.Launch, " ", statesOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
 		t.Errorf("plan is %s, want %s", got, want)
 	}
 }
@@ -151,7 +151,7 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(byKind(all), restSummary(plan)); diff != "" {
-			t.Errorf("asked and told (-want +got): %s", diff)
+			t.Errorf("asked and reported (-want +got): %s", diff)
 		}
 		for _, r := range plan.Requests {
 			if left := r.Asked - r.Served - r.Waiting; left < 0 || left > 0 == (r.State == raydemand.RequestSatisfied || r.State == raydemand.RequestWaiting) {
@@ -208,7 +208,7 @@ func TestOnceAPlanForOwnersIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawOwned(t)) })
 }
 
-// had counts by request what is served or on its way.
+// had counts the bundles of each request that are served or on their way.
 func had(plan Plan) map[string]int64 {
 	counts := map[string]int64{}
 	for _, r := range plan.Requests {

@@ -23,12 +23,12 @@ func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
 	for _, unmet := range plan.InfeasibleRequestResources {
 		about := Describe(unmet.Request)
 		if got := unmet.Reason.Code + ": " + unmet.Reason.Message; want[about] == "" || !strings.HasPrefix(got, want[about]) {
-			t.Errorf("%s is told %q, want %q", about, got, want[about])
+			t.Errorf("%s says %q, want %q", about, got, want[about])
 		}
 		delete(want, about)
 	}
 	for about := range want {
-		t.Errorf("nothing is told of %s", about)
+		t.Errorf("no reason for %s", about)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 		demand := raydemand.Request{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 1}
 		s.Requests = []raydemand.Request{demand}
 		if got := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message; got != want {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T)
 	for _, unmet := range plan.InfeasibleRequestResources {
 		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "must be served together with {CPU 8} of the same call: needs 8 CPU"}[Describe(unmet.Request)]
 		if unmet.Reason.Code != Impossible || !strings.HasPrefix(unmet.Reason.Message, want) {
-			t.Errorf("%s is told %+v, want %q", Describe(unmet.Request), unmet.Reason, want)
+			t.Errorf("%s says %+v, want %q", Describe(unmet.Request), unmet.Reason, want)
 		}
 	}
 	if len(plan.InfeasibleRequestResources) != 2 {

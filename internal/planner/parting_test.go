@@ -31,8 +31,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 	}
 }
 
-// The operator deletes no pod of a group that it does not know, and the loop names none; whatever is said of one says
-// so.
+// The operator does not delete pods of unknown groups, and the loop does not name them, so the sentence says so.
 func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
 	plan := Compute(plannertest.Read(t, snapshot+`}`), Policy{})

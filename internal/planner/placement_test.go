@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestWhatIsCalledServedCanReallyBePlaced looks for a placement by exhaustive search, by rules written down once more.
+// TestWhatIsCalledServedCanReallyBePlaced finds a placement by exhaustive search, with rules of its own.
 func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
@@ -53,7 +53,7 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 	})
 }
 
-// solver places bundles on nodes by trying everything, within a number of steps that random cases do not reach.
+// solver places bundles on nodes by exhaustive search, within a number of steps that random cases do not reach.
 type solver struct {
 	free     []raydemand.Bundle
 	labels   []map[string]string
@@ -84,7 +84,7 @@ func newSolver(s Snapshot) *solver {
 			add(n.Available, n.Total, n.Labels, n.PlacedLabels)
 		}
 	}
-	// Hosts that a multi-host replica has lost come back.
+	// Lost hosts of a multi-host replica return.
 	for _, g := range s.Groups {
 		alive := 0
 		for _, n := range s.Nodes {
@@ -156,7 +156,7 @@ func (x *solver) allowed(g raydemand.Gang, where []int, n int) bool {
 	return true
 }
 
-// held are the nodes on which a bundle of the gang lies already.
+// held are the nodes that already hold a bundle of the gang.
 func (x *solver) held(g raydemand.Gang) (nodes []int) {
 	for n, placed := range x.placed {
 		if _, ok := placed[g.PlacedLabel()]; ok {

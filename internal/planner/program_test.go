@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its
-// work is cut short.
-func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
+// TestTheRestOfAProgramIsLaunchedGreedily has as many shapes and groups as one program may have, so that its work is
+// cut short.
+func TestTheRestOfAProgramIsLaunchedGreedily(t *testing.T) {
 	s := plannertest.WideFleet(120)
 	s.Requests = plannertest.RandomShapes(60, 50)
 	if plan := Compute(s, Policy{}); unserved(plan) > 0 {

@@ -40,7 +40,7 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 		for _, g := range s.Groups {
 			hosts[g.Name] = g.NumOfHosts
 			step := max(5, joined[g.Name], g.NumOfHosts)
-			// A gang that is larger goes whole.
+			// A larger gang is launched whole.
 			if launch := plan.Launch[g.Name]; s.UpscalingMode == "Conservative" && len(s.Gangs) == 0 && launch > 0 && pending[g.Name]+launch > step {
 				t.Errorf("launches %d of %s with %d on their way, Conservative allows %d in all", launch, g.Name, pending[g.Name], step)
 			}
@@ -128,14 +128,14 @@ func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 	})
 }
 
-// applied is the snapshot after everything in the plan has been done and nothing else has happened.
+// applied is the snapshot after the whole plan has been carried out and nothing else has happened.
 func applied(s Snapshot, plan Plan, round int) Snapshot {
 	gone := map[string]bool{}
 	stopped := map[string]int{}
 	for _, stop := range plan.Terminate {
 		gone[stop.Pod] = true
 	}
-	leaves := map[string]bool{} // multi-host replicas leave whole
+	leaves := map[string]bool{} // multi-host replicas stop whole
 	for _, n := range s.Nodes {
 		leaves[n.Group+"/"+n.Replica] = leaves[n.Group+"/"+n.Replica] || gone[n.Pod] && n.Replica != ""
 	}
@@ -172,14 +172,14 @@ func unmet(p Plan) (n int64) {
 	return n + int64(len(p.InfeasibleGangRequests)+len(p.InfeasibleRequestResources))
 }
 
-// settles applies plans and fails when one still changes something after five rounds, or follows one that stopped
-// nothing.
+// settles applies plans. It fails if a plan still changes something after five rounds, or if a change follows a plan
+// that stopped nothing.
 func settles(t *rapid.T, s Snapshot) {
 	plan := Compute(s, Policy{})
 	for round := range 5 {
 		s = applied(s, plan, round)
 		next := Compute(s, Policy{})
-		// What is stopped makes room, in which what a limit held back may be launched in the round after.
+		// Stopped pods make room, so what a limit held back may be launched in the next round.
 		if len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
 			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
 		}
@@ -283,7 +283,7 @@ func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, Policy{})
 		if len(plan.Terminate) > 0 {
-			return // what is stopped makes room
+			return // stopped pods make room
 		}
 		next := Compute(applied(s, plan, 0), Policy{})
 		if diff := cmp.Diff(unmetByKind(plan), unmetByKind(next)); diff != "" {
@@ -298,8 +298,8 @@ func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 	})
 }
 
-// TestRequestResourcesIsHadInFullOrNotAtAll reads each call by itself: the two are not added.
-func TestRequestResourcesIsHadInFullOrNotAtAll(t *testing.T) {
+// TestRequestResourcesIsServedInFullOrNotAtAll reads each call by itself, because the two are not added.
+func TestRequestResourcesIsServedInFullOrNotAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which launches it in part

@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// machine is a cloud's machine: on-demand price in US dollars an hour (AWS, us-east-1, 2025).
+// machine is a cloud's machine with its on-demand price in US dollars per hour (AWS, us-east-1, 2025).
 type machine struct {
 	name          string
 	cpu, gpu, gib int64
@@ -44,15 +44,15 @@ var (
 
 func (m machine) group(overhead bool) Group {
 	g := Group{Name: m.name, Resources: plannertest.Bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
-	if overhead { // what the kubelet and the daemons keep
+	if overhead { // what the kubelet and the daemons use
 		g.Resources["CPU"] = raydemand.Whole(m.cpu) - raydemand.One/4
 		g.Resources["memory"] = raydemand.Whole(m.gib<<30) * 93 / 100
 	}
 	return g
 }
 
-// drawMarket makes a cluster without nodes and demand of some shapes, as people have them: machines of a CPU family or
-// two, one kind of GPU or several, round numbers, counts from one to some hundreds.
+// drawMarket draws a realistic cluster without nodes, and demand of some shapes: one or two CPU families, one or
+// several kinds of GPU, round numbers, counts from one to some hundreds.
 func drawMarket(random *rand.Rand, kinds int) Snapshot {
 	var s Snapshot
 	overhead := random.IntN(2) == 0
@@ -94,7 +94,7 @@ func drawTask(random *rand.Rand) raydemand.Request {
 	return raydemand.Request{Bundle: b, Count: int64(math.Exp(random.Float64() * math.Log(300)))}
 }
 
-// markets draws clusters of one kind of GPU, and of several, by turns.
+// markets alternates between clusters with one kind of GPU and with several.
 func markets(count int) []Snapshot {
 	random := rand.New(rand.NewPCG(7, 11))
 	all := make([]Snapshot, count)
@@ -104,11 +104,11 @@ func markets(count int) []Snapshot {
 	return all
 }
 
-// boundNodes is what the bound lets one knapsack look at. Few instances need more, and those are left out.
+// boundNodes limits one knapsack of the bound. The few instances that need more are left out.
 const boundNodes = 3000
 
-// lowerBound is the value of the covering program with every knapsack searched to the end: no plan costs less. It
-// reports false where the search would take too long.
+// lowerBound is the value of the covering program with every knapsack searched completely: no plan costs less. It
+// reports false if the search would take too long.
 func lowerBound(t testing.TB, s Snapshot) (float64, bool) {
 	r := fleet.New(&s)
 	items := r.Items(s.Requests)
@@ -138,8 +138,8 @@ func TestPlansCostLittleMoreThanTheLowerBound(t *testing.T) {
 	judgeMarkets(t, markets(200), most{p50: 1.005, p90: 1.04, total: 1.006})
 }
 
-// TestPlansForGangsCostLittleMoreThanTheLowerBound bounds by what the bundles would cost if each could be placed alone,
-// those of a strictly packed gang as one.
+// TestPlansForGangsCostLittleMoreThanTheLowerBound uses the bound for independent bundles; those of a strictly packed
+// gang count as one.
 func TestPlansForGangsCostLittleMoreThanTheLowerBound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computing the bounds takes long under the race detector")
@@ -198,7 +198,7 @@ func alone(s Snapshot) Snapshot {
 	return s
 }
 
-// most is what the quantiles and the total of prices over bounds may be.
+// most are the limits of the quantiles and of the total of prices over bounds.
 type most struct{ p50, p90, total float64 }
 
 func judgeMarkets(t *testing.T, all []Snapshot, allowed most) {
@@ -232,7 +232,7 @@ func judgeMarkets(t *testing.T, all []Snapshot, allowed most) {
 	}
 }
 
-// TestTheWorkOnAPlanIsBounded counts steps: time depends on the machine.
+// TestTheWorkOnAPlanIsBounded counts steps, because time depends on the machine.
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		const most = 750_000 // half of what all programs of a plan may take
@@ -242,8 +242,8 @@ func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	}
 }
 
-// TestPodsThatJoinOneByOneAreNotPlannedForAgain: as long as Ray has not placed anything, each part of the launched pods
-// may be idle already.
+// TestPodsThatJoinOneByOneAreNotPlannedForAgain: before Ray has placed anything, some of the launched pods may be idle
+// already.
 func TestPodsThatJoinOneByOneAreNotPlannedForAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for i, s := range markets(200) {

@@ -67,7 +67,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 		if !slices.ContainsFunc(e.Details, func(d Detail) bool {
 			return strings.HasSuffix(d.About, "group cpu") && d.Code == model.CodeTooSmall
 		}) {
-			t.Errorf("%s: a group that cannot serve it is not told: %+v", id, e.Details)
+			t.Errorf("%s: no reason for a group that cannot serve it: %+v", id, e.Details)
 		}
 	}
 	if _, err := Explain(nil, s, s.Policy, Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {

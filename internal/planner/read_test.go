@@ -145,14 +145,14 @@ func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %.200v, want it to begin with %s", err, want)
 		}
-		// The race detector, under which tests are short, allocates for itself.
+		// The race detector, under which tests are short, allocates memory of its own.
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(12*len(text)); used > most && !testing.Short() {
 			t.Errorf("%s: %d MiB were allocated for %d MiB of text", want, used>>20, len(text)>>20)
 		}
 	}
 }
 
-// endless gives spaces without end.
+// endless is an endless stream of spaces.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {

@@ -18,7 +18,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// sliced is a group of one GPU and some CPUs whose GPU is such a slice.
+// sliced is a group of one GPU and some CPUs whose GPU is this slice.
 func sliced(name string, s *Slice) Group {
 	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10, NumOfHosts: 1, Slice: s}
 }
@@ -33,8 +33,8 @@ var (
 	capped10  = &Slice{Kind: gpuinfo.VGPU, MemoryMiB: ptr(int64(10240)), ComputeFraction: ptr(0.3), Isolation: gpuinfo.Limit}
 )
 
-func wishing(gpus raydemand.Amount, wish raydemand.SliceRequirement) raydemand.Request {
-	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &wish}
+func requiring(gpus raydemand.Amount, requirement raydemand.SliceRequirement) raydemand.Request {
+	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &requirement}
 }
 
 func TestHalfAGPUIsToldInMemory(t *testing.T) {
@@ -47,7 +47,7 @@ func TestHalfAGPUIsToldInMemory(t *testing.T) {
 
 func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("a", nil), sliced("b", nil)}}
-	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 1}), wishing(raydemand.One, raydemand.SliceRequirement{Memory: 2})}
+	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1}), requiring(raydemand.One, raydemand.SliceRequirement{Memory: 2})}
 	findings := Compute(s, Policy{}).Findings
 	if len(findings) != 1 || findings[0].Code != model.FindingSlicesUnknown {
 		t.Errorf("findings: %+v", findings)
@@ -63,8 +63,8 @@ func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
 	for _, g := range s.Groups {
 		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
 	}
-	small, large := wishing(raydemand.One, raydemand.SliceRequirement{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceRequirement{Memory: 40 << 30})
-	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
+	small, large := requiring(raydemand.One, raydemand.SliceRequirement{Memory: 8 << 30}), requiring(raydemand.One, raydemand.SliceRequirement{Memory: 40 << 30})
+	small.Bundle["CPU"] = raydemand.One // otherwise more kinds of resources would put it first
 	for _, requests := range [][]raydemand.Request{{small, large}, {large, small}} {
 		s.Requests = requests
 		if launch := Compute(s, Policy{}).Launch; len(launch) > 0 {
@@ -76,7 +76,7 @@ func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
 func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
 	dear, cheap := sliced("a-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("b-whole", wholeCard)
 	dear.Price, cheap.Price = ptr(2.0), ptr(1.9)
-	s := Snapshot{Groups: []Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}}}
+	s := Snapshot{Groups: []Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}}}
 	if got := Compute(s, Policy{}).Launch; got["b-whole"] != 1 {
 		t.Errorf("launches %v", got)
 	}
@@ -89,7 +89,7 @@ func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
 
 func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
-	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
+	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
 	want := Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was chosen: it wastes less GPU memory, slice 1g.10gb instead of whole card"}
 	if diff := cmp.Diff(want, Compute(s, Policy{}).Groups[0].Reasons[0]); diff != "" {
 		t.Error(diff)
@@ -100,7 +100,7 @@ func TestOfTwoAlikeTheOneThatLeavesLargeInstancesPossibleIsTaken(t *testing.T) {
 	fragmenting, sparing := mig("1g.10gb", 9728, 1.0/7), mig("1g.10gb", 9728, 1.0/7)
 	fragmenting.Blocks, sparing.Blocks = ptr(int64(2)), ptr(int64(0))
 	s := Snapshot{Groups: []Group{sliced("a", fragmenting), sliced("b", sparing)}}
-	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
+	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 1 << 30})}
 	if got := Compute(s, Policy{}).Launch; got["b"] != 1 {
 		t.Errorf("launches %v", got)
 	}
@@ -124,7 +124,7 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 
 func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
-	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
+	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

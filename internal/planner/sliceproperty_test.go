@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// drawSlice draws what a group's GPUs are, sometimes unknown in part.
+// drawSlice draws the GPUs of a group, sometimes partly unknown.
 func drawSlice(t *rapid.T) *Slice {
 	s := rapid.SampledFrom([]*Slice{
 		nil, wholeCard, timeSlice, capped10, mig("1g.10gb", 9728, 1.0/7), mig("3g.40gb", 40192, 3.0/7),
@@ -25,10 +25,10 @@ func drawSlice(t *rapid.T) *Slice {
 	return s
 }
 
-func drawWish(t *rapid.T) *raydemand.SliceRequirement {
+func drawRequirement(t *rapid.T) *raydemand.SliceRequirement {
 	return rapid.SampledFrom([]*raydemand.SliceRequirement{
 		nil, nil, {Memory: 4 << 30}, {Memory: 9 << 30, Isolation: "hardware"}, {Memory: 20 << 30}, {ComputeFraction: 0.25}, {Isolation: "any"}, {Isolation: "limit"},
-	}).Draw(t, "wish")
+	}).Draw(t, "requirement")
 }
 
 func drawSliced(t *rapid.T) Snapshot {
@@ -37,8 +37,8 @@ func drawSliced(t *rapid.T) Snapshot {
 		s.Groups[i].Slice = drawSlice(t)
 	}
 	for i := range s.Requests {
-		if wish := drawWish(t); wish != nil {
-			s.Requests[i].Slice = wish
+		if requirement := drawRequirement(t); requirement != nil {
+			s.Requests[i].Slice = requirement
 			s.Requests[i] = s.Requests[i].Sliced()
 		}
 	}
@@ -100,7 +100,7 @@ func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
 	})
 }
 
-// drawPooled is a drawn snapshot with slices, and pools of which groups share some.
+// drawPooled draws a snapshot with slices, and with pools that several groups share.
 func drawPooled(t *rapid.T) Snapshot {
 	s := drawSliced(t)
 	for i := range s.Groups {
@@ -131,7 +131,7 @@ func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
 	})
 }
 
-// withoutParts takes out what a fraction of a GPU comes to, which is told where the slice is known.
+// withoutParts removes the amount of a fraction of a GPU, which only groups with a known slice report.
 func withoutParts(message string) string {
 	for {
 		before, rest, found := strings.Cut(message, " (0.5 of a ")

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestAStreamOfLargeRequestsIsServedToTheLast spends all tries: each of the requests takes a search of its own.
+// TestAStreamOfLargeRequestsIsServedToTheLast uses up all trials: each of the requests takes a search of its own.
 func TestAStreamOfLargeRequestsIsServedToTheLast(t *testing.T) {
 	var s Snapshot
 	for i := range 60 {

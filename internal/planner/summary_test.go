@@ -102,8 +102,8 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 	})
 }
 
-// TestALostHostIsWaitedForAndNotLaunched has three hosts of a replica up, the fourth on its way, and launches a replica
-// for the rest.
+// TestALostHostIsWaitedForAndNotLaunched has three joined hosts of a replica, the fourth on its way, and launches a
+// replica for the rest.
 func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4, "minReplicas": 1, "maxReplicas": 2}],
 		"nodes": [{"pod": "r0-0", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gpuOwned asks for two GPUs, in so many shapes of which all but the first ask for none of them.
+// gpuOwned asks for two GPUs, in this many shapes, of which only the first asks for GPUs.
 func gpuOwned(id string, priority int32, shapes int) raydemand.Owned {
 	of := raydemand.Owned{ID: id, Priority: priority, Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}
 	for range shapes - 1 {
@@ -41,12 +41,12 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 	}
 }
 
-// TestShapesBeyondTheBoundAreTold: what is too large to be taken in keeps nobody behind it out.
-func TestShapesBeyondTheBoundAreTold(t *testing.T) {
+// TestShapesBeyondTheBoundAreReported: a request that is too large does not exclude the requests after it.
+func TestShapesBeyondTheBoundAreReported(t *testing.T) {
 	plan := Compute(gpuWorld(
 		gpuOwned("a-huge", 9, search.MaxOwnedShapes+1), gpuOwned("b-most", 8, search.MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), Policy{})
 	want := "a-huge=Capped 0+0/2 (too_many), b-most=Waiting 0+2/2 (launch), c-two=Capped 0+0/2 (too_many), d-one=Waiting 0+2/2 (launch), e-one=Capped 0+0/2 (too_many)"
-	if got := fateOf(plan); got != want {
+	if got := statesOf(plan); got != want {
 		t.Errorf("becomes %s, want %s", got, want)
 	}
 	if plan.Launch["gpu"] != 4 {
@@ -60,8 +60,8 @@ func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, however many that are older come to have its priority; a higher one
-// goes before it.
+// TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, even if many older requests get its priority; a higher priority comes
+// first.
 func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	satisfied := gpuOwned("z-satisfied", 1, search.MaxOwnedShapes/2)
@@ -73,7 +73,7 @@ func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 		"older=Capped 0+0/2 (too_many), z-satisfied=Waiting 0+2/2 (launch)":  {older, satisfied},
 		"higher=Waiting 0+2/2 (launch), z-satisfied=Capped 0+0/2 (too_many)": {higher, satisfied},
 	} {
-		if got := fateOf(Compute(gpuWorld(owned...), Policy{})); got != want {
+		if got := statesOf(Compute(gpuWorld(owned...), Policy{})); got != want {
 			t.Errorf("becomes %s, want %s", got, want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestNoRoomInABoundStaysUnused(t *testing.T) {
 		s.OwnedRequests = append(s.OwnedRequests, of)
 	}
 	want := "a=Waiting 0+2/2 (launch), b=Waiting 0+2/2 (launch), c=Capped 0+0/2 (too_many)"
-	if got := fateOf(Compute(s, Policy{})); got != want {
+	if got := statesOf(Compute(s, Policy{})); got != want {
 		t.Errorf("becomes %s, want %s", got, want)
 	}
 }

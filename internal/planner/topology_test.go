@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// racks has three groups of the same pods, one on each of two racks and one that says no rack.
+// racks has three groups of the same pods: one on each of two racks, and one without a rack label.
 const racks = `"groups": [
 	{"name": "none", "resources": {"GPU": 8}, "maxReplicas": 9},
 	{"name": "r1", "resources": {"GPU": 8}, "maxReplicas": 3, "labels": {"rack": "1"}},
@@ -111,7 +111,7 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 	}
 }
 
-// A label may have a value for each node. Those without room are not tried, so they do not use up what bounds the
+// A label can have one value per node. Values without room are not tried, so they do not use up the limit of the
 // search.
 func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	var nodes []string
@@ -154,7 +154,7 @@ func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
 	}
 }
 
-// TestATopologyGangThatIsServedFitsWithinOneValue leaves of an applied plan only one value's nodes and asks again: what
+// TestATopologyGangThatIsServedFitsWithinOneValue keeps only one value's nodes of an applied plan and plans again: what
 // was served must be served there, without another launch.
 func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,7 +165,7 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 			return
 		}
 		for i := range s.Groups {
-			s.Groups[i].NumOfHosts, s.Groups[i].Replicas = 1, nil // hosts that come back are not in the list of nodes
+			s.Groups[i].NumOfHosts, s.Groups[i].Replicas = 1, nil // hosts that return are not in the list of nodes
 		}
 		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) > 0 {
@@ -174,7 +174,7 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 		all := applied(s, plan, 0)
 		for _, zone := range []string{"a", "b"} {
 			within := all
-			within.MaxWorkers = nil // else pods that a minimum keeps above it in the plan are stopped here
+			within.MaxWorkers = nil // otherwise pods above a minimum would be stopped here
 			within.Nodes = slices.DeleteFunc(slices.Clone(all.Nodes), func(n Node) bool { return n.Labels["zone"] != zone })
 			within.Groups = slices.Clone(all.Groups)
 			for i := range within.Groups {

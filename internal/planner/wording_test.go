@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// An amount of 0 asks for nothing, so it must not show which of two equal requests came first.
+// An amount of 0 asks for nothing, so it must not reveal which of two equal requests came first.
 func TestAmountsOfZeroLeaveNoTrace(t *testing.T) {
 	plan := func(requests string) string {
 		s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 2}], "pendingRequests": `+requests+`}`), "snapshot")
@@ -28,7 +28,7 @@ func TestAmountsOfZeroLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Sentences that were untrue once.
+// Sentences that were once untrue.
 func TestSentencesAreTrue(t *testing.T) {
 	const equal = `{"groups": [{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9}, {"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`
@@ -42,7 +42,7 @@ func TestSentencesAreTrue(t *testing.T) {
 		"demand that cannot be served needs a group": {capped, "a", "", "cannot be served in full", "none is needed"},
 		"a pod that goes does not stay":              {idle, "a", "", "stopping 1 pod", "1 idle"},
 		"a second more than an hour":                 {idle, "", "p", "idle for longer than 60m", "than 60m, longer"},
-		"prices are told apart":                      {cheap, "b", "", "price 3.00012 > 3.00011", "3 > 3"},
+		"prices are distinguished":                   {cheap, "b", "", "price 3.00012 > 3.00011", "3 > 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := snapshotfile.ReadSnapshot(strings.NewReader(test.snapshot), "snapshot")

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// TestAMemberFitsWhereverItsClassDoes holds what all else rests on.
+// TestAMemberFitsWhereverItsClassDoes is the property that classes rely on.
 func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// drawCovering makes a packing question small enough to be answered by trying everything.
+// drawCovering draws a packing question small enough for exhaustive search.
 func drawCovering(t *rapid.T) *covering {
 	const resources = 2
 	var items []*vector.Item
@@ -43,7 +43,7 @@ func drawCovering(t *rapid.T) *covering {
 	return newCovering(&Demand{Items: items, Left: left}, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
 }
 
-// checkPacking reports what a packing does that it may not.
+// checkPacking reports violations of the question's limits.
 func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p Result) {
 	served := make([]int64, len(c.items))
 	times := make([]int64, len(c.bins))
@@ -83,8 +83,7 @@ func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p Resu
 	}
 }
 
-// cheapest answers by trying every filling of every bin, one after the other: the most that can be served, and the
-// least that this costs.
+// cheapest answers by exhaustive search: the most that can be served, and the lowest cost of that.
 type cheapest struct {
 	*covering
 	unserved int64
@@ -181,8 +180,8 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 	})
 }
 
-// TestTheWorkOnOneProgramIsBounded has as many shapes and kinds of nodes as one program may have. What is under way
-// when the budget is used up is finished.
+// TestTheWorkOnOneProgramIsBounded has as many shapes and kinds of nodes as one program may have. A step that has begun
+// when the budget is used up is completed.
 func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 	const items, kinds, resources = 60, 120, 3
 	random := rand.New(rand.NewPCG(1, 2))

@@ -23,7 +23,7 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 		s.Nodes = append(s.Nodes, model.Node{Pod: g.Name + "-1", Group: g.Name, State: model.Idle, Total: g.Resources, Available: g.Resources})
 	}
 	small, large := asking(8<<30), asking(40<<30)
-	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
+	small.Bundle["CPU"] = raydemand.One // otherwise more kinds of resources would put it first
 	s.Requests = []raydemand.Request{small, large}
 	r := fleet.New(&s)
 	p := &Placer{Fleet: r}

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/search"
 )
 
-// A plan may be made in time, and the words for it take longer than anybody waits.
+// A plan may be made in time, while its explanation takes longer than the caller waits.
 func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
 	p, given, out := search.Decide(nil, &s, model.Policy{})
@@ -21,7 +21,7 @@ func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
 		"what is not served": func() { New(p).unmetReasons(given, &out) },
 	} {
 		if placing.UnlessBrokenOff(words) {
-			t.Errorf("%s: told to the end", name)
+			t.Errorf("%s: answered completely", name)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (a *attribution) stateOf(
 	given []int64,
 ) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
-	if missing > 0 && s.Unweighed &&
+	if missing > 0 && s.Unevaluated &&
 		!slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
 			Message: "too many requests come before this one to evaluate it; " +

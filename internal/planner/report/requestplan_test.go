@@ -10,10 +10,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestARequestThatWasNotWeighedSaysSo decides, and then takes back what the requests of the second and the third owner
-// have, as if weighing had been cut short before them. What no group could ever serve is called impossible all the
-// same.
-func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
+// TestARequestThatWasNotEvaluatedSaysSo decides, and then removes what the requests of the second and the third owner
+// have, as if the evaluation had been cut short before them. Demand that no group could ever serve is still impossible.
+func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
@@ -22,7 +21,7 @@ func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 	for i := range p.RestRequests[1:] {
 		of := &p.RestRequests[1+i]
 		of.None()
-		of.Unweighed = true
+		of.Unevaluated = true
 	}
 	plans := New(p).requestPlans(given, &out)
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {

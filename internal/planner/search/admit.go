@@ -194,7 +194,7 @@ func (a *admitting) eachFrom(from int) {
 	for i := range rest {
 		a.BreakOff()
 		s := &rest[i]
-		if s.Unweighed = a.Looks > end; s.Unweighed || a.hopeless(s) {
+		if s.Unevaluated = a.Looks > end; s.Unevaluated || a.hopeless(s) {
 			continue
 		}
 		l = a.one(l, s)
@@ -268,6 +268,6 @@ func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
 	keep(least)
 	for i := range rest {
 		s := &rest[i]
-		s.Unweighed = s.Unweighed || !slices.Equal(s.Admitted, found[i])
+		s.Unevaluated = s.Unevaluated || !slices.Equal(s.Admitted, found[i])
 	}
 }

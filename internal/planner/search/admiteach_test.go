@@ -32,14 +32,14 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 			if n := len(of.Refused()); of.AllOrNothing && n > 0 && n < len(of.Items) {
 				t.Errorf("%s has a part: %v of %s", of.ID, of.Admitted, plannertest.Compact(s))
 			}
-			if of.Unweighed && len(of.Refused()) == 0 {
-				t.Errorf("%s has all and was not weighed", of.ID)
+			if of.Unevaluated && len(of.Refused()) == 0 {
+				t.Errorf("%s has everything and was not evaluated", of.ID)
 			}
 		}
 	})
 }
 
-// TestOneByOneAdmitsAsMuchOfOneKind: where all ask for the same, no other way has more of it.
+// TestOneByOneAdmitsAsMuchOfOneKind: if all requests ask for the same, no other way admits more.
 func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
@@ -53,14 +53,14 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	}
 }
 
-// TestWeighingOneByOneIsCutShort: with the tries spent and the looks bounded, the last ones are not weighed, whatever
-// room is left.
-func TestWeighingOneByOneIsCutShort(t *testing.T) {
+// TestEvaluatingOneByOneIsCutShort: after all trials, and with a limit on looks, the last requests are not evaluated,
+// even if there is room.
+func TestEvaluatingOneByOneIsCutShort(t *testing.T) {
 	s := plannertest.Read(t, threeOwners)
 	for name, test := range map[string]struct {
-		looks     int64
-		had       string
-		unweighed bool
+		looks       int64
+		had         string
+		unevaluated bool
 	}{
 		"enough looks": {eachWork, "[3] [1] [2]", false},
 		"too few":      {0, "[3] [0] [0]", true},
@@ -73,8 +73,8 @@ func TestWeighingOneByOneIsCutShort(t *testing.T) {
 			if got := fmt.Sprint(p.RestRequests[0].Admitted, p.RestRequests[1].Admitted, p.RestRequests[2].Admitted); got != test.had {
 				t.Errorf("admits %s, want %s", got, test.had)
 			}
-			if got := p.RestRequests[1].Unweighed; got != test.unweighed {
-				t.Errorf("b is not weighed: %v, want %v", got, test.unweighed)
+			if got := p.RestRequests[1].Unevaluated; got != test.unevaluated {
+				t.Errorf("b is not evaluated: %v, want %v", got, test.unevaluated)
 			}
 		})
 	}
@@ -85,9 +85,9 @@ const threeOwners = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxRe
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"CPU": 1}, "count": 2}]}]}`
 
-// drawRivals are requests of one kind each, each kind with a group of its own: what one request has depends on those of
-// its kind alone.
-func drawRivals(t *rapid.T) model.Snapshot {
+// drawIndependent draws requests of one kind each, each kind with a group of its own: what a request has depends only
+// on those of its kind.
+func drawIndependent(t *rapid.T) model.Snapshot {
 	var s model.Snapshot
 	for i := range 3 {
 		of := raydemand.Bundle{fmt.Sprintf("r%d", i): 10 * raydemand.One}
@@ -103,7 +103,7 @@ func drawRivals(t *rapid.T) model.Snapshot {
 
 func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawRivals(t)
+		s := drawIndependent(t)
 		p := newSearch(fleet.New(&s), &s, model.Policy{})
 		alone := p.newAdmitting()
 		alone.none()

@@ -41,8 +41,8 @@ type RestRequest struct {
 	// Admitted counts the planned bundles of each item; kinds are the items' indexes in Search.kinds.
 	Admitted []int64
 	kinds    []int
-	// Unweighed: its evaluation did not finish, so it could have been served more.
-	Unweighed bool
+	// Unevaluated: its evaluation did not finish, so it could have been served more.
+	Unevaluated bool
 }
 
 // all plans for everything, none for nothing.

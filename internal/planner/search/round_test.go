@@ -23,8 +23,8 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	}
 }
 
-// TestGangsThatWereNotServedGoFirstOnceMore: with both nodes on their way the packed gang comes first and would take
-// the one that the other gang's label asks for.
+// TestGangsThatWereNotServedGoFirstOnceMore: with both nodes on their way, the packed gang comes first and would take
+// the one that the other gang's label selects.
 func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 8, "memory": 68719476736}, "maxReplicas": 1},
 		{"name": "b", "resources": {"CPU": 4, "memory": 17179869184}, "labels": {"zone": "a"}, "maxReplicas": 1}],

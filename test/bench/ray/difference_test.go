@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// page tells each known cause to a reader.
+// page describes each known cause.
 const page = "../../../docs/design/0003-differences-from-ray.md"
 
 func TestEveryDifferenceFromRayThatIsNotForUsHasAKnownCause(t *testing.T) {
@@ -64,17 +64,17 @@ func TestTheDesignPageTellsEachKnownCauseAndNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told, known []string
+	var described, known []string
 	for _, heading := range regexp.MustCompile("(?m)^### `([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
-		told = append(told, heading[1])
+		described = append(described, heading[1])
 	}
 	for _, e := range explanations {
 		known = append(known, e.name)
 	}
-	slices.Sort(told)
+	slices.Sort(described)
 	slices.Sort(known)
-	if diff := cmp.Diff(known, told); diff != "" {
-		t.Errorf("causes (-known +told):\n%s", diff)
+	if diff := cmp.Diff(known, described); diff != "" {
+		t.Errorf("causes (-known +described):\n%s", diff)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// casesDir holds the planning cases derived from the tests of Ray's own autoscaler: Ray's planner must plan them as
-// they say, or it is not asked what they say.
+// casesDir holds the planning cases derived from the tests of Ray's own autoscaler. Ray's planner must plan them as
+// they say.
 const casesDir = "../../../internal/planner/testdata/cases"
 
 func TestRaysPlannerIsAskedWhatItsOwnTestsAskIt(t *testing.T) {
