@@ -6,62 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// TestAPartOfAGPULiesOnOneCard takes its rules from docs/reference/facts.md#parts-of-cards.
-func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
-	type launch = map[string]int
-	const twoCards = `{"groups": [{"name": "a", "resources": {"CPU": 9, "GPU": 2}, "maxReplicas": 9}], `
-	for name, c := range map[string]struct {
-		snapshot string
-		want     launch
-	}{
-		"the fifth of 0.4 needs a third card":  {twoCards + `"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"halves share cards":                   {twoCards + `"pendingRequests": [{"resources": {"GPU": 0.5}, "count": 4}]}`, launch{"a": 1}},
-		"0.6 and 0.4 share one":                {twoCards + `"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 2}, {"resources": {"GPU": 0.6}, "count": 2}]}`, launch{"a": 1}},
-		"a whole one needs a card of its own":  {twoCards + `"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"GPU": 0.3}, "count": 4}]}`, launch{"a": 2}},
-		"eight of 0.6, two to a node":          {twoCards + `"pendingRequests": [{"resources": {"GPU": 0.6}, "count": 8}]}`, launch{"a": 4}},
-		"a gang of parts":                      {twoCards + `"pendingGangRequests": [{"id": "x", "strategy": "PACK", "bundles": [{"GPU": 0.7}, {"GPU": 0.7}, {"GPU": 0.7}]}]}`, launch{"a": 2}},
-		"a strictly packed gang that has room": {twoCards + `"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.7}, {"GPU": 0.3}, {"GPU": 0.7}]}]}`, launch{"a": 1}},
-		"one whose parts need a third card":    {twoCards + `"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]}]}`, launch{}},
-		"of two as large in sum the one that has room": {twoCards + `"pendingGangRequests": [
-			{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]},
-			{"id": "y", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 0.6}, {"GPU": 0.2}]}]}`, launch{"a": 1}},
-		"request_resources too":                {twoCards + `"requestResources": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"what is no accelerator adds up":       {`{"groups": [{"name": "a", "resources": {"slots": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"slots": 0.4}, "count": 5}]}`, launch{"a": 1}},
-		"TPUs are cards":                       {`{"groups": [{"name": "a", "resources": {"TPU": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"TPU": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"as are Rebellions' NPUs":              {`{"groups": [{"name": "a", "resources": {"RBLN": 2}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"RBLN": 0.4}, "count": 5}]}`, launch{"a": 2}},
-		"more cards than can be distinguished": {`{"groups": [{"name": "a", "resources": {"GPU": 40}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.6}, "count": 80}]}`, launch{"a": 2}},
-		"as many as an amount can hold":        {`{"groups": [{"name": "a", "resources": {"GPU": 922337203685477}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.4}, "count": 5}]}`, launch{"a": 1}},
-		"jointly too": {`{"groups": [{"name": "a", "resources": {"CPU": 8, "GPU": 2}, "maxReplicas": 9, "price": 2}, {"name": "b", "resources": {"CPU": 32, "GPU": 4}, "maxReplicas": 9, "price": 5}],
-			"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 8}, {"resources": {"GPU": 0.6}, "count": 4}]}`, launch{"a": 3}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Compute(plannertest.Read(t, c.snapshot), Policy{}).Launch); diff != "" {
-				t.Errorf("launches (-want +got): %s", diff)
-			}
-		})
-	}
-}
-
-func TestAGangWhosePartsHaveNoCardIsToldSo(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 2}, "maxReplicas": 9}],
-		"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]}]}`), Policy{})
-	got := []Reason{plan.InfeasibleGangRequests[0].Reason, plan.Groups[0].Reasons[0]}
-	want := []Reason{
-		{Code: Impossible, Message: "all bundles on one node: needs GPU 0.6 + 0.6 + 0.6, each part on one card; the largest group has 2 (a)"},
-		{Code: model.CodeTooSmall, Message: "{GPU 1.8}: too small: needs GPU 0.6 + 0.6 + 0.6, each part on one card, has 2"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("reasons (-want +got): %s", diff)
-	}
-}
 
 // TestWhatIsFreeOnCardsIsPresumed covers nodes in use, for which Ray reports only sums.
 func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {

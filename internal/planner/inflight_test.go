@@ -169,56 +169,6 @@ func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	})
 }
 
-func TestCapsHoldBackWhatComesLast(t *testing.T) {
-	const groups = `"launchConfigCheckDisabled": true, "groups": [
-		{"name": "big", "resources": {"CPU": 8, "GPU": 8}, "maxReplicas": 100, "price": 8},
-		{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 100, "price": 1},
-		{"name": "small", "resources": {"CPU": 1, "GPU": 1}, "maxReplicas": 100, "price": 0.5}]`
-	pending := `, "nodes": [{"pod": "coming", "group": "cpu", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]`
-	spread := func(n int) string {
-		return `"pendingGangRequests": [` + eachOf("STRICT_SPREAD", strings.TrimSuffix(strings.Repeat(`{"CPU": 8},`, n), ","), 1) + `]`
-	}
-	for name, c := range map[string]struct {
-		snapshot   string
-		caps       Policy
-		want, held map[string]int
-	}{
-		"the cheap kind is launched in steps, not an expensive kind at once": {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			Policy{MaxInFlight: 6}, map[string]int{"small": 6}, map[string]int{"small": 14}},
-		"a cap of each group":                {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}, {"resources": {"CPU": 8}, "count": 5}]`, Policy{MaxInFlightPerGroup: 3}, map[string]int{"small": 3, "cpu": 3}, map[string]int{"small": 17, "cpu": 2}},
-		"a gang goes before requests, whole": {`, ` + spread(3) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 3, "small": 1}, map[string]int{"small": 19}},
-		"a gang larger than the cap goes alone": {`, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			Policy{MaxInFlight: 4}, map[string]int{"cpu": 6}, map[string]int{"small": 20}},
-		"a gang larger than the cap waits for what is on its way, and nothing overtakes it": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{"cpu": 6, "small": 20}},
-		"a gang larger than its group's cap holds back that group alone": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			Policy{MaxInFlightPerGroup: 4}, map[string]int{"small": 4}, map[string]int{"cpu": 6, "small": 16}},
-		"request_resources is launched in part":                                            {`, "requestResources": [{"resources": {"CPU": 8}, "count": 10}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 4}, map[string]int{"cpu": 6}},
-		"request_resources that cannot be had in full launches nothing under a cap either": {`, "requestResources": [{"resources": {"CPU": 8}, "count": 1000}]`, Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, `{`+groups+c.snapshot+`}`), c.caps)
-			held := map[string]int{}
-			for _, g := range plan.Groups {
-				if g.Held > 0 {
-					held[g.Name] = g.Held
-				}
-			}
-			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
-				t.Errorf("launches (-want +got): %s", diff)
-			}
-			if diff := cmp.Diff(c.held, held); diff != "" {
-				t.Errorf("held back (-want +got): %s", diff)
-			}
-			for _, d := range plan.Summary {
-				if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
-					t.Errorf("%+v adds up to %d of %d", d, all, d.Asked)
-				}
-			}
-		})
-	}
-}
-
 func TestACapIsNamedWithItsNumber(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
 		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
