@@ -17,8 +17,8 @@ var ErrUnavailable = problem.ErrUnavailable
 
 // Requests stores the plain request of each RayCluster, in the cluster's annotation.
 //
-// Both methods return nodepool.ErrGone if there is no such cluster, and ErrUnavailable if Kubernetes is not reachable. Set
-// also returns nodepool.ErrConflict and nodepool.ErrTooLarge.
+// Both methods return nodepool.ErrGone if there is no such cluster, and ErrUnavailable if Kubernetes is not reachable.
+// Set also returns nodepool.ErrConflict and nodepool.ErrTooLarge.
 type Requests interface {
 	// Get returns the request and its start; the start is zero if it is unknown.
 	Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error)
@@ -26,17 +26,21 @@ type Requests interface {
 	Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
 }
 
-// OwnedRequests stores requests with owners. Put, Renew and Delete call may with the stored request (nil if there is none)
-// right before they write, and return its error. All methods return the errors of package nodepool: ErrNoRequests, ErrGone,
-// ErrNoRequest, ErrRequestElsewhere, ErrRequestRefused and ErrConflict.
+// OwnedRequests stores requests with owners. Put, Renew and Delete call may with the stored request (nil if there is
+// none) right before they write, and return its error. All methods return the errors of package nodepool:
+// ErrNoRequests, ErrGone, ErrNoRequest, ErrRequestElsewhere, ErrRequestRefused and ErrConflict.
 type OwnedRequests interface {
 	// All lists all requests, List those of one cluster.
 	All() ([]nodepool.OwnedRequest, error)
 	List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error)
 	Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error)
 	// Put creates or replaces a request, and reports which.
-	Put(ctx context.Context, wanted nodepool.OwnedRequest, may Permit) (stored nodepool.OwnedRequest, created bool, err error)
-	Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may Permit) (nodepool.OwnedRequest, error)
+	Put(
+		ctx context.Context, wanted nodepool.OwnedRequest, may Permit,
+	) (stored nodepool.OwnedRequest, created bool, err error)
+	Renew(
+		ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may Permit,
+	) (nodepool.OwnedRequest, error)
 	Delete(ctx context.Context, key nodepool.ClusterKey, id string, may Permit) error
 	// Changes returns a channel that is closed when the request changes or is deleted; nil if there is no such request.
 	Changes(key nodepool.ClusterKey, id string) <-chan struct{}

@@ -26,8 +26,8 @@ const DefaultListen = "127.0.0.1:8090"
 type Config struct {
 	// Listen is host:port; empty means DefaultListen.
 	Listen string
-	// Access authenticates callers and reviews their rights. Nil means no authentication; then Listen must be a loopback
-	// address, and the server answers only calls to a loopback name.
+	// Access authenticates callers and reviews their rights. Nil means no authentication; then Listen must be a
+	// loopback address, and the server answers only calls to a loopback name.
 	Access guard.Access
 	// TLS holds the certificates; nil means no TLS.
 	TLS *tls.Config
@@ -60,7 +60,8 @@ type Config struct {
 	Metrics, Page http.Handler
 	// Ready returns why Heliostat is not ready; nil means that it always is.
 	Ready func() error
-	// Log gets the details of internal errors, one line for each write, and one debug line for each call; nil discards them.
+	// Log gets the details of internal errors, one line for each write, and one debug line for each call; nil discards
+	// them.
 	Log *slog.Logger
 	// Now is the clock for ages; nil means time.Now.
 	Now func() time.Time
@@ -85,7 +86,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("reading listen address %q: port %q is not a number up to 65535", c.Listen, port)
 	}
 	if !(c.RequestsPerSecond >= 0) || math.IsInf(c.RequestsPerSecond, 1) { // NaN is neither below 0 nor above
-		return fmt.Errorf("requests per second are %g; want a number of at least 0, which means no limit", c.RequestsPerSecond)
+		return fmt.Errorf(
+			"requests per second are %g; want a number of at least 0, which means no limit", c.RequestsPerSecond,
+		)
 	}
 	if c.Access != nil || guard.IsLoopback(host) {
 		return nil

@@ -33,7 +33,8 @@ func listening(t *testing.T) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
 }
 
-// speak writes text to a new connection and returns all that comes back until the server ends it, or the first line alone.
+// speak writes text to a new connection and returns all that comes back until the server ends it, or the first line
+// alone.
 func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine bool) string {
 	t.Helper()
 	connection, err := dial()

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestNoBodyIsTakenThatTheContractRefuses changes every value of a body in every way it knows, and lets the contract judge what comes of it.
+// TestNoBodyIsTakenThatTheContractRefuses changes every value of a body in every way it knows, and lets the contract
+// judge what comes of it.
 func TestNoBodyIsTakenThatTheContractRefuses(t *testing.T) {
 	s := loadSpec(t)
 	for schema, call := range map[string]struct{ method, path, body string }{

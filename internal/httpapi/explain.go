@@ -32,10 +32,15 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		explanation planner.Explanation
 		err         error
 	}
-	got, err := limits.Run(c.Request.Context(), s.plans, answer.Caller(c).Name, func(stop <-chan struct{}) (result, bool) {
-		explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
-		return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
-	})
+	got, err := limits.Run(
+		c.Request.Context(),
+		s.plans,
+		answer.Caller(c).Name,
+		func(stop <-chan struct{}) (result, bool) {
+			explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
+			return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
+		},
+	)
 	var unknown *planner.UnknownError
 	switch {
 	case err != nil:
@@ -50,7 +55,8 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 	}
 	if why := view.Unscaled(); why != "" {
 		detail := planner.Detail{
-			About: "RayCluster " + view.Key.String(), Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
+			About:  "RayCluster " + view.Key.String(),
+			Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
 		}
 		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
 	}

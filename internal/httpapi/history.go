@@ -62,7 +62,10 @@ func (s *server) writePast(
 	case err != nil:
 		s.answers.Fail(c, err)
 	case !known:
-		s.fail(c, problem.UnknownDecision, fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id))
+		s.fail(
+			c, problem.UnknownDecision,
+			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id),
+		)
 	default:
 		s.answers.JSON(c, http.StatusOK, part(snapshot, plan))
 	}

@@ -17,8 +17,8 @@ func (s *server) ManageCluster(c *gin.Context, namespace apiv1.Namespace, name a
 	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Managed)
 }
 
-// UnmanageCluster serves DELETE …/manage. It sets shadow, which overrides the namespace's mode; without an annotation the
-// namespace's mode would apply.
+// UnmanageCluster serves DELETE …/manage. It sets shadow, which overrides the namespace's mode; without an annotation
+// the namespace's mode would apply.
 func (s *server) UnmanageCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Shadow)
 }

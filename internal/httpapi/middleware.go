@@ -22,8 +22,8 @@ func (s *server) logCalls(c *gin.Context) {
 	}
 }
 
-// logWrites logs each call that can change something: the caller, the operation and its status. Bodies and tokens are never
-// in the log.
+// logWrites logs each call that can change something: the caller, the operation and its status. Bodies and tokens are
+// never in the log.
 func (s *server) logWrites(c *gin.Context) {
 	c.Next()
 	if method := c.Request.Method; method == http.MethodGet || method == http.MethodHead || c.FullPath() == "" {

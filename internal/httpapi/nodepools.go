@@ -25,6 +25,12 @@ func (s *server) ListNodepools(c *gin.Context) {
 		s.answers.Fail(c, fmt.Errorf("reading nodes: %w", err))
 		return
 	}
-	report.Nodes, report.Pools, report.Notes = apiv1.List(report.Nodes), apiv1.List(report.Pools), apiv1.List(report.Notes)
+	report.Nodes, report.Pools, report.Notes = apiv1.List(
+		report.Nodes,
+	), apiv1.List(
+		report.Pools,
+	), apiv1.List(
+		report.Notes,
+	)
 	s.answers.JSON(c, http.StatusOK, report)
 }

@@ -157,7 +157,11 @@ const maxID = 63
 
 func checkID(id string) error {
 	if len(id) > maxID || !guard.NamePattern.MatchString(id) {
-		field := apiv1.FieldError{Field: "id", Value: problem.Shorten(id), Expected: "a DNS name of at most 63 characters"}
+		field := apiv1.FieldError{
+			Field:    "id",
+			Value:    problem.Shorten(id),
+			Expected: "a DNS name of at most 63 characters",
+		}
 		return problem.Invalid([]apiv1.FieldError{field})
 	}
 	return nil

@@ -8,10 +8,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Limits on the requests of one RayCluster. Every plan includes the active requests of all owners, so one owner must not
-// take the planning time of all. Each replica counts the requests that it knows, so slightly more can exist. Expired
-// requests take part in no plan and only use space in the API server, for nodepool.ExpiredKept; they have a limit for each
-// owner.
+// Limits on the requests of one RayCluster. Every plan includes the active requests of all owners, so one owner must
+// not take the planning time of all. Each replica counts the requests that it knows, so slightly more can exist.
+// Expired requests take part in no plan and only use space in the API server, for nodepool.ExpiredKept; they have a
+// limit for each owner.
 const (
 	maxActiveOfOwner   = 200
 	maxStoredOfOwner   = 1000
@@ -40,7 +40,9 @@ func (s *server) checkRoom(wanted, stored *nodepool.OwnedRequest) error {
 	detail, owner := "", problem.Shorten(owner)
 	switch key := wanted.Cluster; {
 	case activeOfOwner >= maxActiveOfOwner:
-		detail = fmt.Sprintf("%q already has %d active requests for %s, the limit for one owner", owner, activeOfOwner, key)
+		detail = fmt.Sprintf(
+			"%q already has %d active requests for %s, the limit for one owner", owner, activeOfOwner, key,
+		)
 	case active >= maxActiveOfCluster:
 		detail = fmt.Sprintf("%s already has %d active requests, the limit for one RayCluster", key, active)
 	case stored == nil && storedOfOwner >= maxStoredOfOwner:

@@ -73,8 +73,8 @@ func (s *server) plainView(key nodepool.ClusterKey, requests []raydemand.Request
 	return view
 }
 
-// Limits on each request in a list; only a call for the request itself shows all of it. Terms are the names and values in
-// a bundle and its selectors.
+// Limits on each request in a list; only a call for the request itself shows all of it. Terms are the names and values
+// in a bundle and its selectors.
 const (
 	maxListedBundles = 8
 	maxListedTerms   = 64

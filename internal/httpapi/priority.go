@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// maxPriority is the highest priority that owners may give their own requests; the lowest is its negative. Values beyond
-// are for those who may patch the RayCluster: otherwise one owner could always come before all others.
+// maxPriority is the highest priority that owners may give their own requests; the lowest is its negative. Values
+// beyond are for those who may patch the RayCluster: otherwise one owner could always come before all others.
 const maxPriority = 1000
 
 // checkPriority refuses a priority beyond maxPriority, unless the caller may patch the RayCluster.

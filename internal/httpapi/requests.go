@@ -99,7 +99,8 @@ func (s *server) requested(key nodepool.ClusterKey, requests []raydemand.Request
 	return apiv1.Requested{Requested: apiv1.List(requests), Since: apiv1.Time(since), NotScaled: s.notScaled(key)}
 }
 
-// notScaled returns why Heliostat does not scale a RayCluster; empty if it does, or if it does not know the cluster yet.
+// notScaled returns why Heliostat does not scale a RayCluster; empty if it does, or if it does not know the cluster
+// yet.
 func (s *server) notScaled(key nodepool.ClusterKey) string {
 	if view, exists := s.Fleet.View(key); exists && view.Mode != nodepool.Managed {
 		return view.ModeReason

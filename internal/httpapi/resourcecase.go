@@ -18,9 +18,9 @@ import (
 // rayNames are the resources that Ray itself defines; all others are custom resources.
 var rayNames = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory"}
 
-// checkCase refuses bundles with a resource that no worker group, node or head of the cluster has, and whose name differs
-// from a known one in case alone. To Ray, {"gpu": 1} requests a custom resource: nothing could ever serve it, and it would
-// replace the request before it. A cluster without a decision or without groups accepts all names.
+// checkCase refuses bundles with a resource that no worker group, node or head of the cluster has, and whose name
+// differs from a known one in case alone. To Ray, {"gpu": 1} requests a custom resource: nothing could ever serve it,
+// and it would replace the request before it. A cluster without a decision or without groups accepts all names.
 func (s *server) checkCase(key nodepool.ClusterKey, bundles []raydemand.Bundle) error {
 	view, exists := s.Fleet.View(key)
 	if !exists || view.CycleAt.IsZero() || len(view.Snapshot.Groups) == 0 {

@@ -142,7 +142,10 @@ func (s *server) view(namespace, name string) (clusterview.View, error) {
 func (s *server) decided(namespace, name string) (clusterview.View, error) {
 	view, err := s.view(namespace, name)
 	if err == nil && view.CycleAt.IsZero() {
-		err = &problem.Error{Kind: problem.Unavailable, Detail: fmt.Sprintf("there is no decision about %s yet", view.Key)}
+		err = &problem.Error{
+			Kind:   problem.Unavailable,
+			Detail: fmt.Sprintf("there is no decision about %s yet", view.Key),
+		}
 	}
 	return view, err
 }

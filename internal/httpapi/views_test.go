@@ -64,10 +64,10 @@ func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 	w := plannedWorld(t)
 	caller, managed := dial(t, w.handler), w.fleet[llm]
 	for want, change := range map[string]func(*clusterview.View){
-		"":                                    func(*clusterview.View) {},
+		"": func(*clusterview.View) {},
 		"this is only a plan: the RayCluster is frozen": func(v *clusterview.View) { v.Frozen = true },
-		"this is only a plan: the mode of serve": func(v *clusterview.View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
-		"is retried: forbidden":                   func(v *clusterview.View) { v.Unwritten = "forbidden" },
+		"this is only a plan: the mode of serve":        func(v *clusterview.View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"is retried: forbidden":                         func(v *clusterview.View) { v.Unwritten = "forbidden" },
 	} {
 		view := managed
 		change(&view)

@@ -41,8 +41,8 @@ func aliceGets(t *testing.T, through http.RoundTripper, url string) *http.Respon
 	return response
 }
 
-// bothWays runs a test in a bubble twice: over HTTP/1.1 in the clear, and over TLS and HTTP/2. It is given where to call, and the two ends'
-// settings of TLS, nil in the clear.
+// bothWays runs a test in a bubble twice: over HTTP/1.1 in the clear, and over TLS and HTTP/2. It is given where to
+// call, and the two ends' settings of TLS, nil in the clear.
 func bothWays(t *testing.T, test func(t *testing.T, url string, ours, theirs *tls.Config)) {
 	t.Run("in the clear", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, "http://127.0.0.1", nil, nil) })

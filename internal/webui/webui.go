@@ -1,5 +1,5 @@
-// Package webui serves the status page: one document, embedded in the program. The page loads nothing from elsewhere; it
-// reads the REST API and follows its events. It must not decide or write anything.
+// Package webui serves the status page: one document, embedded in the program. The page loads nothing from elsewhere;
+// it reads the REST API and follows its events. It must not decide or write anything.
 package webui
 
 import (
@@ -16,7 +16,18 @@ import (
 var files embed.FS
 
 // scripts are the parts of the script. While it loads, each part uses only the parts before it.
-var scripts = []string{"dom.js", "words.js", "server.js", "groups.js", "chart.js", "cards.js", "fleet.js", "cluster.js", "timeline.js", "page.js"}
+var scripts = []string{
+	"dom.js",
+	"words.js",
+	"server.js",
+	"groups.js",
+	"chart.js",
+	"cards.js",
+	"fleet.js",
+	"cluster.js",
+	"timeline.js",
+	"page.js",
+}
 
 var (
 	layout = part("page.html")
@@ -41,8 +52,8 @@ func joined(names []string) []byte {
 	return append(text, "})();\n"...)
 }
 
-// Handler serves the page. Its content security policy allows only the page's own script and style, by their hashes, and
-// calls to its server.
+// Handler serves the page. Its content security policy allows only the page's own script and style, by their hashes,
+// and calls to its server.
 func Handler() http.Handler {
 	page := assemble()
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+

@@ -44,8 +44,8 @@ func Caller(c *gin.Context) access.Caller {
 	return known
 }
 
-// JSON writes a body as JSON. It encodes the whole body before it writes the first byte, so that an encoding error never
-// looks like a success that was cut off.
+// JSON writes a body as JSON. It encodes the whole body before it writes the first byte, so that an encoding error
+// never looks like a success that was cut off.
 func (w *Writer) JSON(c *gin.Context, status int, body any) {
 	if err := w.write(c, status, "application/json", body); err != nil {
 		w.Fail(c, err)
@@ -76,7 +76,9 @@ func (w *Writer) Fail(c *gin.Context, err error) {
 		w.log.Error("REST call failed", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err)
 	}
 	if p.Kind == problem.Unavailable && !errors.As(err, new(*problem.Error)) {
-		w.log.Warn("REST call is not possible now", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err)
+		w.log.Warn(
+			"REST call is not possible now", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err,
+		)
 	}
 	switch p.Kind {
 	case problem.Unavailable:
@@ -109,7 +111,10 @@ func withNames(p *problem.Error, param func(string) string) *problem.Error {
 	key := nodepool.ClusterKey{Namespace: param("namespace"), Name: param("name")}
 	switch p.Kind {
 	case problem.UnknownCluster:
-		return &problem.Error{Kind: p.Kind, Detail: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", key)}
+		return &problem.Error{
+			Kind:   p.Kind,
+			Detail: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", key),
+		}
 	case problem.UnknownRequest:
 		return &problem.Error{Kind: p.Kind, Detail: fmt.Sprintf("RayCluster %s has no request %s", key, param("id"))}
 	}

@@ -34,8 +34,8 @@ func newPending() *pending {
 	return &pending{encoding: make(chan struct{}, runtime.GOMAXPROCS(0)), byCaller: map[string]int{}}
 }
 
-// hold counts an answer until release, or returns an error if it exceeds a limit. An answer that alone exceeds a limit is
-// allowed while no other counts.
+// hold counts an answer until release, or returns an error if it exceeds a limit. An answer that alone exceeds a limit
+// is allowed while no other counts.
 func (p *pending) hold(caller string, size int) (release func(), err error) {
 	if size <= smallAnswer {
 		return func() {}, nil
@@ -43,7 +43,10 @@ func (p *pending) hold(caller string, size int) (release func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if own := p.byCaller[caller]; own > 0 && own+size > maxOfCaller {
-		why := fmt.Sprintf("%q has %d bytes of other answers to read first, and this answer has %d", problem.Shorten(caller), own, size)
+		why := fmt.Sprintf(
+			"%q has %d bytes of other answers to read first, and this answer has %d", problem.Shorten(caller), own,
+			size,
+		)
 		return nil, &access.ThrottledError{After: retryPending, Why: why}
 	}
 	if p.bytes > 0 && p.bytes+size > maxOfAll {
@@ -64,8 +67,8 @@ func (p *pending) release(caller string, size int) {
 	}
 }
 
-// encode encodes an answer as JSON, a few at a time. It ignores the end of the call: a caller whose body came too slowly
-// must get its answer too.
+// encode encodes an answer as JSON, a few at a time. It ignores the end of the call: a caller whose body came too
+// slowly must get its answer too.
 func (p *pending) encode(body any) ([]byte, error) {
 	p.encoding <- struct{}{}
 	defer func() { <-p.encoding }()

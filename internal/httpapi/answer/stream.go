@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Stream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has one for each
-// write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream too.
+// Stream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has one for
+// each write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream too.
 type Stream struct {
 	writer  http.ResponseWriter
 	control *http.ResponseController
@@ -42,7 +42,8 @@ func (s *Stream) End() error { return s.SetDeadline(time.Time{}) }
 // Flush sends what was written.
 func (s *Stream) Flush() error { return s.control.Flush() }
 
-// SetDeadline sets the time by which all writes must be complete; zero means no limit. Writers without deadlines ignore it.
+// SetDeadline sets the time by which all writes must be complete; zero means no limit. Writers without deadlines ignore
+// it.
 func (s *Stream) SetDeadline(until time.Time) error {
 	if err := s.control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err

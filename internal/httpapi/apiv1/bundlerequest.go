@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// BundleRequest is one entry of bundles in a request_resources call: amounts, a requirement for their GPUs, and a count.
-// With amounts alone, its JSON is a plain bundle, as in Ray.
+// BundleRequest is one entry of bundles in a request_resources call: amounts, a requirement for their GPUs, and a
+// count. With amounts alone, its JSON is a plain bundle, as in Ray.
 type BundleRequest struct {
 	Bundle raydemand.Bundle
 	Slice  *raydemand.SliceRequirement

@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Merged returns the requests of the call: num_cpus first, then the bundles in order of first appearance. It counts equal
-// ones, with equal bundle, slice and selector, as ray.autoscaler.sdk.request_resources does.
+// Merged returns the requests of the call: num_cpus first, then the bundles in order of first appearance. It counts
+// equal ones, with equal bundle, slice and selector, as ray.autoscaler.sdk.request_resources does.
 func (r RequestResources) Merged() []raydemand.Request {
 	merged, index := []raydemand.Request{}, map[string]int{}
 	add := func(request raydemand.Request, selector raydemand.Selector) {

@@ -16,9 +16,9 @@ import (
 // errSyntax stops the decoding of a body that is not JSON; the fault is recorded.
 var errSyntax = errors.New("not JSON")
 
-// decoder decodes JSON token by token and records every bad field with its path. Unlike json.Unmarshal it refuses unknown
-// and repeated fields, and compares names exactly. It needs no stack for nested values: it skips unknown ones in a loop.
-// Unlike fieldpath.JSON it does not stop at the first fault, because an answer lists many.
+// decoder decodes JSON token by token and records every bad field with its path. Unlike json.Unmarshal it refuses
+// unknown and repeated fields, and compares names exactly. It needs no stack for nested values: it skips unknown ones
+// in a loop. Unlike fieldpath.JSON it does not stop at the first fault, because an answer lists many.
 type decoder struct {
 	tokens *json.Decoder
 	body   []byte
@@ -108,8 +108,8 @@ func (d *decoder) unknown(path fieldpath.Path, known ...string) error {
 	return d.skip()
 }
 
-// elements decodes the rest of a list after its opening bracket. It records that there are more elements than limit, and
-// skips those.
+// elements decodes the rest of a list after its opening bracket. It records that there are more elements than limit,
+// and skips those.
 func (d *decoder) elements(path fieldpath.Path, limit int, element func(path fieldpath.Path) error) error {
 	count := 0
 	for d.tokens.More() {

@@ -28,7 +28,10 @@ func DecodeSpec(body []byte) (apiv1.RequestSpec, error) {
 	}
 	d := newDecoder(body)
 	d.maxResources, d.maxLabels = maxOwnedResources, maxOwnedLabels
-	err := d.object(fieldpath.Path{}, func(name string, path fieldpath.Path) error { return d.specField(&spec, name, path) })
+	err := d.object(
+		fieldpath.Path{},
+		func(name string, path fieldpath.Path) error { return d.specField(&spec, name, path) },
+	)
 	if err == nil {
 		d.end()
 	}

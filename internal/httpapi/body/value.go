@@ -13,7 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxAmount is the largest amount of one resource that a plan can count. A larger one would come back as another number.
+// maxAmount is the largest amount of one resource that a plan can count. A larger one would come back as another
+// number.
 const maxAmount = 100 << 40 * raydemand.One
 
 const nonNegative = "a number of at least 0"

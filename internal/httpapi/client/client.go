@@ -30,9 +30,9 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time out
-// after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or while
-// another replica takes over.
+// New returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls time
+// out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start or
+// while another replica takes over.
 func New(address string, httpClient *http.Client) (*Client, error) {
 	if !strings.Contains(address, "://") { // the error of net/url is unclear
 		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
@@ -78,7 +78,9 @@ func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.Ra
 }
 
 // RequestResources replaces the plain request of the cluster. The zero request clears it.
-func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources) (apiv1.Requested, error) {
+func (c *Client) RequestResources(
+	ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources,
+) (apiv1.Requested, error) {
 	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
 	return answer, err
@@ -97,7 +99,9 @@ func (c *Client) ClearRequested(ctx context.Context, key nodepool.ClusterKey) er
 }
 
 func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
-	parts := append([]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)}, rest...)
+	parts := append(
+		[]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)},
+		rest...)
 	return c.base.JoinPath(parts...)
 }
 
@@ -176,7 +180,8 @@ func withoutURL(err error) error {
 // readProblem returns the server's problem document, or the HTTP status if something in between answered.
 func readProblem(response *http.Response, text []byte) error {
 	var problem apiv1.Problem
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &problem) == nil {
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") &&
+		json.Unmarshal(text, &problem) == nil {
 		return &problem
 	}
 	// The API server's proxy answers with a Status.

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of all
-// clusters.
+// Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of
+// all clusters.
 func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.OwnedRequest, error) {
 	target := c.base.JoinPath("v1", "requests")
 	if key != (nodepool.ClusterKey{}) {
@@ -24,9 +24,11 @@ func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1
 	return answer.Items, err
 }
 
-// Request returns one request. If wait is above 0, it returns as soon as the request is not waiting, or after that time: whole
-// seconds, at most 60.
-func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration) (apiv1.OwnedRequest, error) {
+// Request returns one request. If wait is above 0, it returns as soon as the request is not waiting, or after that
+// time: whole seconds, at most 60.
+func (c *Client) Request(
+	ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration,
+) (apiv1.OwnedRequest, error) {
 	target := c.request(key, id)
 	if wait > 0 {
 		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
@@ -37,7 +39,9 @@ func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string
 }
 
 // KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
-func (c *Client) KeepRequest(ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage) (apiv1.OwnedRequest, error) {
+func (c *Client) KeepRequest(
+	ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage,
+) (apiv1.OwnedRequest, error) {
 	var answer apiv1.OwnedRequest
 	err := c.call(ctx, http.MethodPut, c.request(key, id), spec, &answer)
 	return answer, err

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// retryWithin is how long the client retries a call that gets a 503 or loses its connection. In this time a new server has
-// read all objects, and another replica has taken over.
+// retryWithin is how long the client retries a call that gets a 503 or loses its connection. In this time a new server
+// has read all objects, and another replica has taken over.
 const retryWithin = 10 * time.Second
 
 // reconnectPause is the pause between a lost connection and a new one.
 const reconnectPause = time.Second
 
-// retrying retries calls that the server cannot answer now, after the pause in Retry-After. It retries only GETs, and PUTs
-// without preconditions: other calls may have taken effect despite the 503, and a second one would get another answer.
+// retrying retries calls that the server cannot answer now, after the pause in Retry-After. It retries only GETs, and
+// PUTs without preconditions: other calls may have taken effect despite the 503, and a second one would get another
+// answer.
 type retrying struct {
 	next   http.RoundTripper
 	within time.Duration
@@ -47,8 +48,8 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// pauseBefore returns the pause before another try, and whether to try again. If nothing listens, it tries again only if
-// this call has reached the server before: then the server may be restarting.
+// pauseBefore returns the pause before another try, and whether to try again. If nothing listens, it tries again only
+// if this call has reached the server before: then the server may be restarting.
 func pauseBefore(response *http.Response, err error, reached bool) (time.Duration, bool) {
 	if err != nil {
 		var network *net.OpError

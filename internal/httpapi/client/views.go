@@ -18,9 +18,14 @@ import (
 )
 
 // Explain explains one thing in a cluster. Exactly one field of the question must be set.
-func (c *Client) Explain(ctx context.Context, key nodepool.ClusterKey, question planner.Question) (planner.Explanation, error) {
+func (c *Client) Explain(
+	ctx context.Context, key nodepool.ClusterKey, question planner.Question,
+) (planner.Explanation, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request} {
+	parameters := map[string]string{
+		"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request,
+	}
+	for name, value := range parameters {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -62,7 +67,9 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 }
 
 // RequestBody is RequestResources with a raw body: an object or a list of bundles.
-func (c *Client) RequestBody(ctx context.Context, key nodepool.ClusterKey, body json.RawMessage) (apiv1.Requested, error) {
+func (c *Client) RequestBody(
+	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
+) (apiv1.Requested, error) {
 	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), body, &answer)
 	return answer, err
@@ -113,8 +120,9 @@ type Event struct {
 // ErrStreamEnded means that the server ended a stream; callers can open a new one.
 var ErrStreamEnded = errors.New("the server ended the stream")
 
-// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx ends,
-// when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no timeout.
+// Follow calls handle with every event about a cluster, or about all clusters for the zero key. It returns when ctx
+// ends, when the stream ends (ErrStreamEnded, with the server's reason), or when handle returns an error. It has no
+// timeout.
 func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, handle func(Event) error) error {
 	target := c.base.JoinPath("v1", "events")
 	if key != (nodepool.ClusterKey{}) {

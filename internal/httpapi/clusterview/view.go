@@ -1,5 +1,5 @@
-// Package clusterview holds the last cycle on each RayCluster, and shows it as the REST API does. It must not serve calls,
-// know callers, or change what it shows.
+// Package clusterview holds the last cycle on each RayCluster, and shows it as the REST API does. It must not serve
+// calls, know callers, or change what it shows.
 package clusterview
 
 import (
@@ -67,7 +67,12 @@ type NumGPUs struct {
 
 func (g NumGPUs) shown() apiv1.NumGPUs {
 	shown := apiv1.NumGPUs{
-		Declared: g.Declared, Derived: g.Derived, Reported: g.Reported, Ray: g.Ray, Sources: g.Sources, Mismatch: g.Mismatch,
+		Declared: g.Declared,
+		Derived:  g.Derived,
+		Reported: g.Reported,
+		Ray:      g.Ray,
+		Sources:  g.Sources,
+		Mismatch: g.Mismatch,
 	}
 	shown.Sync.Mode = string(cmp.Or(g.Mode, nodepool.SyncReport))
 	shown.Sync.Code, shown.Sync.Why = g.Code, g.Why
@@ -104,10 +109,18 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 // Cluster returns the whole cluster.
 func (v View) Cluster(now time.Time) apiv1.Cluster {
 	return apiv1.Cluster{
-		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, OptIn: v.OptIn, Paused: v.Paused,
-		LastCycle: apiv1.Time(v.CycleAt), CycleSeconds: v.CycleTook.Seconds(),
-		DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
-		Groups: v.groups(),
+		Namespace:      v.Key.Namespace,
+		Name:           v.Key.Name,
+		Mode:           v.Mode,
+		ModeReason:     v.ModeReason,
+		Frozen:         v.Frozen,
+		OptIn:          v.OptIn,
+		Paused:         v.Paused,
+		LastCycle:      apiv1.Time(v.CycleAt),
+		CycleSeconds:   v.CycleTook.Seconds(),
+		DataAgeSeconds: age(v.StateAt, now),
+		Error:          v.Error,
+		Groups:         v.groups(),
 		Demand: apiv1.Demand{
 			Requests:         apiv1.List(v.Snapshot.Requests),
 			Gangs:            apiv1.List(v.Snapshot.Gangs),
@@ -184,7 +197,15 @@ func (v View) unmet() []apiv1.Unmet {
 }
 
 func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
-	return apiv1.Unmet{Kind: kind, AskedBy: r.AskedBy, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason}
+	return apiv1.Unmet{
+		Kind:           kind,
+		AskedBy:        r.AskedBy,
+		Count:          r.Count,
+		Resources:      r.Bundle,
+		LabelSelectors: r.Selectors,
+		Slice:          r.Slice,
+		Reason:         r.Reason,
+	}
 }
 
 func (v View) changes() []apiv1.Decision {

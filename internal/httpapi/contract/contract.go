@@ -19,8 +19,8 @@ import (
 // RayClusters is the resource of all rights on RayClusters.
 const RayClusters = "rayclusters.ray.io"
 
-// Operation is what one operation requires. The contract declares it as x-required-right; the server does not start if an
-// operation lacks one.
+// Operation is what one operation requires. The contract declares it as x-required-right; the server does not start if
+// an operation lacks one.
 type Operation struct {
 	ID string
 	// Open means that everybody may call, authenticated or not.
@@ -95,8 +95,10 @@ func readOperation(path string, text []byte) (Operation, error) {
 		return Operation{}, errors.New(`"security: []" needs "x-required-right: none" too`)
 	}
 	if len(declared.Right) == 0 {
-		return Operation{}, errors.New("x-required-right is missing: every operation must declare the right that it needs, " +
-			"for example {verb: get, resource: " + RayClusters + "}")
+		return Operation{}, errors.New(
+			"x-required-right is missing: every operation must declare the right that it needs, " +
+				"for example {verb: get, resource: " + RayClusters + "}",
+		)
 	}
 	var right requiredRight
 	if err := json.Unmarshal(declared.Right, &right); err != nil {

@@ -39,8 +39,8 @@ func (p parameter) expected(value string) string {
 	return ""
 }
 
-// CheckQuery refuses query parameters that the operation does not have, has twice, or that break the contract: a misspelled
-// filter would otherwise show too much.
+// CheckQuery refuses query parameters that the operation does not have, has twice, or that break the contract: a
+// misspelled filter would otherwise show too much.
 func (o Operation) CheckQuery(query string) error {
 	given, err := url.ParseQuery(query)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package events sends server-sent events about RayClusters: to each stream the current state, and then the changes that
-// its caller may see. It must not authenticate callers or decide what they may see; it asks the functions that it is given.
+// Package events sends server-sent events about RayClusters: to each stream the current state, and then the changes
+// that its caller may see. It must not authenticate callers or decide what they may see; it asks the functions that it
+// is given.
 package events
 
 import (
@@ -19,8 +20,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// maxSubscribers limits the streams. The pending events of a subscriber are the newest of each kind about each RayCluster,
-// and subscribers share them.
+// maxSubscribers limits the streams. The pending events of a subscriber are the newest of each kind about each
+// RayCluster, and subscribers share them.
 const maxSubscribers = 2000
 
 // Config has the times of a hub. Zero means the default.
@@ -53,7 +54,8 @@ type Hub struct {
 	gone        map[nodepool.ClusterKey]bool
 	sent        map[nodepool.ClusterKey]state // the last state that was sent
 	closed      bool
-	// wake has a token while a change waits for dispatch. done is closed when the dispatcher has ended; nil without one.
+	// wake has a token while a change waits for dispatch. done is closed when the dispatcher has ended; nil without
+	// one.
 	wake chan struct{}
 	stop context.CancelFunc
 	done chan struct{}
@@ -71,8 +73,12 @@ func NewHub(config Config) *Hub {
 		config.MaxAge = defaultMaxAge
 	}
 	return &Hub{
-		Config: config, subscribers: map[*subscriber]bool{}, wake: make(chan struct{}, 1),
-		changed: map[nodepool.ClusterKey]bool{}, gone: map[nodepool.ClusterKey]bool{}, sent: map[nodepool.ClusterKey]state{},
+		Config:      config,
+		subscribers: map[*subscriber]bool{},
+		wake:        make(chan struct{}, 1),
+		changed:     map[nodepool.ClusterKey]bool{},
+		gone:        map[nodepool.ClusterKey]bool{},
+		sent:        map[nodepool.ClusterKey]state{},
 	}
 }
 

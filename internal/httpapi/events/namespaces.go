@@ -12,8 +12,8 @@ import (
 // future ones included.
 type Review func(namespaces []string) (everywhere bool, visible map[string]bool, err error)
 
-// namespaceFilter holds which namespaces a caller may see. It reviews a namespace when it first appears, and all of them
-// again with each heartbeat, so it notices new namespaces and revoked rights.
+// namespaceFilter holds which namespaces a caller may see. It reviews a namespace when it first appears, and all of
+// them again with each heartbeat, so it notices new namespaces and revoked rights.
 type namespaceFilter struct {
 	fleet clusterview.Fleet
 	ask   Review

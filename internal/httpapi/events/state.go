@@ -17,8 +17,8 @@ type subject struct {
 	Name      string `json:"name"`
 }
 
-// state is the state of a cluster in events. Equal sums mean no change: they leave out ages and the sentences with seconds
-// in them, which differ after every decision.
+// state is the state of a cluster in events. Equal sums mean no change: they leave out ages and the sentences with
+// seconds in them, which differ after every decision.
 type state struct {
 	summary            apiv1.ClusterSummary
 	demandSum, planSum uint64
@@ -36,9 +36,22 @@ func stateOf(v clusterview.View, now time.Time) state {
 	cluster := v.Cluster(now)
 	s := state{
 		summary: v.Summary(now),
-		demand:  apiv1.DemandEvent{Namespace: v.Key.Namespace, Name: v.Key.Name, Demand: cluster.Demand, Requested: cluster.Requested},
-		plan: apiv1.PlanEvent{Namespace: v.Key.Namespace, Name: v.Key.Name, LastCycle: cluster.LastCycle, Groups: cluster.Groups, Summary: cluster.Summary, Unmet: cluster.Unmet,
-			Findings: cluster.Findings, Decisions: cluster.Decisions},
+		demand: apiv1.DemandEvent{
+			Namespace: v.Key.Namespace,
+			Name:      v.Key.Name,
+			Demand:    cluster.Demand,
+			Requested: cluster.Requested,
+		},
+		plan: apiv1.PlanEvent{
+			Namespace: v.Key.Namespace,
+			Name:      v.Key.Name,
+			LastCycle: cluster.LastCycle,
+			Groups:    cluster.Groups,
+			Summary:   cluster.Summary,
+			Unmet:     cluster.Unmet,
+			Findings:  cluster.Findings,
+			Decisions: cluster.Decisions,
+		},
 	}
 	s.summary.LastCycle, s.summary.DataAgeSeconds = nil, nil
 	s.demandSum, s.planSum = sumOfDemand(s.demand), sumOfPlan(s.plan, v)
@@ -127,7 +140,10 @@ func sumOfPlan(e apiv1.PlanEvent, v clusterview.View) uint64 {
 	d.outcomes(v)
 	for _, g := range e.Groups {
 		d.add(g.Name, strconv.FormatBool(g.Closed == ""), g.NumGpus.Sync.Code)
-		d.count(int64(g.Current), int64(g.Desired), int64(g.Min), int64(g.Max), int64(g.Ready), int64(g.Idle), int64(g.Starting), int64(g.Leaving))
+		d.count(
+			int64(g.Current), int64(g.Desired), int64(g.Min), int64(g.Max), int64(g.Ready), int64(g.Idle),
+			int64(g.Starting), int64(g.Leaving),
+		)
 		d.reasons(g.Reasons...)
 	}
 	for _, s := range e.Summary {

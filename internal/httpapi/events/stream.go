@@ -29,7 +29,9 @@ type subscription struct {
 
 // FollowCluster streams the events of one cluster until the caller leaves, recheck fails, or the stream is too old. An
 // error means that the stream did not begin.
-func (h *Hub) FollowCluster(w http.ResponseWriter, r *http.Request, key nodepool.ClusterKey, recheck func() error) error {
+func (h *Hub) FollowCluster(
+	w http.ResponseWriter, r *http.Request, key nodepool.ClusterKey, recheck func() error,
+) error {
 	return h.follow(w, r, subscription{
 		includes: func(other nodepool.ClusterKey) bool { return other == key },
 		initial: func() []event {

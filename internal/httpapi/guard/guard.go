@@ -1,5 +1,5 @@
-// Package guard checks every call before its handler runs: the size of the header, the host, the origin, the caller, the
-// caller's rate and rights, the names in the path and the query. It must not know what a handler does.
+// Package guard checks every call before its handler runs: the size of the header, the host, the origin, the caller,
+// the caller's rate and rights, the names in the path and the query. It must not know what a handler does.
 package guard
 
 import (
@@ -39,8 +39,8 @@ type Guard struct {
 	now        func() time.Time
 }
 
-// New returns a guard of the operations in the contract. Without access it authenticates nobody, and accepts only calls to
-// a loopback name. perSecond limits the calls of each caller; 0 means no limit.
+// New returns a guard of the operations in the contract. Without access it authenticates nobody, and accepts only calls
+// to a loopback name. perSecond limits the calls of each caller; 0 means no limit.
 func New(reviewer Access, perSecond float64, answers *answer.Writer, now func() time.Time) (*Guard, error) {
 	operations, err := contract.All()
 	if err != nil {
@@ -107,8 +107,8 @@ func (g *Guard) Host(c *gin.Context) {
 	}
 }
 
-// IsLoopback reports whether host can only mean this machine. An empty host means every address. It does not resolve names
-// other than localhost: their meaning can change.
+// IsLoopback reports whether host can only mean this machine. An empty host means every address. It does not resolve
+// names other than localhost: their meaning can change.
 func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -117,8 +117,8 @@ func IsLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// Origin refuses writes that a web page of another origin makes a browser send: browsers add client certificates without
-// asking, and on loopback no credentials may be necessary.
+// Origin refuses writes that a web page of another origin makes a browser send: browsers add client certificates
+// without asking, and on loopback no credentials may be necessary.
 func (g *Guard) Origin(c *gin.Context) {
 	if err := g.origins.Check(c.Request); err != nil {
 		detail := "a web page of another origin sends this; only the page of this server may"
@@ -126,8 +126,8 @@ func (g *Guard) Origin(c *gin.Context) {
 	}
 }
 
-// Caller runs the operation if it knows the caller, and the caller is within its rate and has the right that the contract
-// requires. It looks at the call alone, so a refusal reveals nothing about what exists.
+// Caller runs the operation if it knows the caller, and the caller is within its rate and has the right that the
+// contract requires. It looks at the call alone, so a refusal reveals nothing about what exists.
 func (g *Guard) Caller(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // no such operation; the contract is public, so everybody gets that answer
@@ -166,8 +166,8 @@ func (g *Guard) Caller(c *gin.Context) {
 	c.Next()
 }
 
-// Query refuses query parameters of /v1 that break the contract. Probes, metrics and the page accept any: load balancers,
-// scrapers and links add their own.
+// Query refuses query parameters of /v1 that break the contract. Probes, metrics and the page accept any: load
+// balancers, scrapers and links add their own.
 func (g *Guard) Query(c *gin.Context) {
 	if c.Request.URL.RawQuery == "" || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
@@ -180,7 +180,8 @@ func (g *Guard) Query(c *gin.Context) {
 // NamePattern is a DNS name; api/openapi.yaml repeats it.
 var NamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-// checkNames refuses path parameters that cannot be the name of an object, before they become part of a Kubernetes path.
+// checkNames refuses path parameters that cannot be the name of an object, before they become part of a Kubernetes
+// path.
 func checkNames(c *gin.Context) error {
 	limits := []struct {
 		param, expected string
@@ -194,7 +195,9 @@ func checkNames(c *gin.Context) error {
 		value, given := c.Params.Get(limit.param)
 		dotted := limit.param == "namespace" && slices.Contains([]byte(value), '.')
 		if given && (len(value) > limit.length || dotted || !NamePattern.MatchString(value)) {
-			faults = append(faults, apiv1.FieldError{Field: limit.param, Value: problem.Shorten(value), Expected: limit.expected})
+			faults = append(
+				faults, apiv1.FieldError{Field: limit.param, Value: problem.Shorten(value), Expected: limit.expected},
+			)
 		}
 	}
 	if len(faults) > 0 {

@@ -12,7 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/contract"
 )
 
-// authorize checks the right that an operation requires, on the object of the call. Handlers check operations per namespace.
+// authorize checks the right that an operation requires, on the object of the call. Handlers check operations per
+// namespace.
 func (g *Guard) authorize(c *gin.Context, caller access.Caller, operation contract.Operation) error {
 	if g.access == nil || operation.PerNamespace {
 		return nil
@@ -22,8 +23,8 @@ func (g *Guard) authorize(c *gin.Context, caller access.Caller, operation contra
 	return g.access.Authorize(c.Request.Context(), caller, right)
 }
 
-// Recheck authenticates and authorizes the caller of c again. Operations that run for long call it from time to time: the
-// token may have been revoked since.
+// Recheck authenticates and authorizes the caller of c again. Operations that run for long call it from time to time:
+// the token may have been revoked since.
 func (g *Guard) Recheck(c *gin.Context) error {
 	if g.access == nil {
 		return nil
@@ -50,8 +51,8 @@ func (g *Guard) May(c *gin.Context, right access.Right) (bool, error) {
 // maxReviews is the number of rights that one call asks for at the same time.
 const maxReviews = 16
 
-// Visible returns for each of the namespaces whether the caller of c has the right of its operation there, and whether it
-// has the right in every namespace, future ones included.
+// Visible returns for each of the namespaces whether the caller of c has the right of its operation there, and whether
+// it has the right in every namespace, future ones included.
 func (g *Guard) Visible(c *gin.Context, namespaces []string) (everywhere bool, visible map[string]bool, err error) {
 	visible = make(map[string]bool, len(namespaces))
 	right := g.Operation(c).Right

@@ -1,5 +1,5 @@
-// Package limits bounds what callers can take from the server: connections, calls per second, calls at a time, and plans.
-// It must not know HTTP handlers or what a call does.
+// Package limits bounds what callers can take from the server: connections, calls per second, calls at a time, and
+// plans. It must not know HTTP handlers or what a call does.
 package limits
 
 import "time"
@@ -10,8 +10,8 @@ const (
 	ReadTimeout       = 15 * time.Second
 	WriteTimeout      = 30 * time.Second
 	IdleTimeout       = 60 * time.Second
-	// MaxHeader and MaxURI are the bytes up to which the server answers with a problem document. MaxHeaderRead is the limit
-	// of net/http, which closes the connection without one.
+	// MaxHeader and MaxURI are the bytes up to which the server answers with a problem document. MaxHeaderRead is the
+	// limit of net/http, which closes the connection without one.
 	MaxHeader     = 16 << 10
 	MaxURI        = 8 << 10
 	MaxHeaderRead = 4 * MaxHeader

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
 
-// Limits on the plans that callers request, so that the control loop keeps its share of the processor. Each caller runs one
-// plan at a time, and at most maxQueuedPlans of its calls wait for their turn.
+// Limits on the plans that callers request, so that the control loop keeps its share of the processor. Each caller runs
+// one plan at a time, and at most maxQueuedPlans of its calls wait for their turn.
 const (
 	MaxPlans       = 2
 	maxQueuedPlans = 8
@@ -31,8 +31,8 @@ type Plans struct {
 	callers map[string]*planQueue
 }
 
-// planQueue is the queue of one caller. running has a token while one of its plans runs; calls counts that one and those
-// that wait.
+// planQueue is the queue of one caller. running has a token while one of its plans runs; calls counts that one and
+// those that wait.
 type planQueue struct {
 	running chan struct{}
 	calls   int
@@ -52,7 +52,9 @@ func (p *Plans) enter(ctx context.Context, caller string) (leave func(), err err
 	}
 	if !acquire(ctx, queue.running) {
 		p.part(caller, queue)
-		why := fmt.Sprintf("another plan of %q is running, and each caller can run one at a time", problem.Shorten(caller))
+		why := fmt.Sprintf(
+			"another plan of %q is running, and each caller can run one at a time", problem.Shorten(caller),
+		)
 		return nil, &access.ThrottledError{After: time.Second, Why: why}
 	}
 	if !acquire(ctx, p.slots) {
@@ -144,5 +146,8 @@ func Run[T any](
 		}
 	case <-ctx.Done():
 	}
-	return none, &problem.Error{Kind: problem.TimedOut, Detail: fmt.Sprintf("the plan was not complete within %v", PlanTimeout)}
+	return none, &problem.Error{
+		Kind:   problem.TimedOut,
+		Detail: fmt.Sprintf("the plan was not complete within %v", PlanTimeout),
+	}
 }

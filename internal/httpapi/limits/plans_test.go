@@ -65,7 +65,8 @@ func TestAPlanThatNobodyWaitsForIsToldSoAndKeepsItsPlaceUntilItEnds(t *testing.T
 	}
 }
 
-// The end of the time to wait and that of a plan that broke off for it come at once: the answer must not depend on which is seen.
+// The end of the time to wait and that of a plan that broke off for it come at once: the answer must not depend on
+// which is seen.
 func TestAPlanThatBrokeOffIsNoAnswer(t *testing.T) {
 	_, err := Run(t.Context(), NewPlans(1), "ada", func(<-chan struct{}) (int, bool) { return 0, false })
 	var p *problem.Error

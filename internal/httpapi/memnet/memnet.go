@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Network is a network in memory with one listener. In a synctest bubble, only waiting takes time on it: tests can check
-// timeouts of seconds and hours exactly, however slow the machine is.
+// Network is a network in memory with one listener. In a synctest bubble, only waiting takes time on it: tests can
+// check timeouts of seconds and hours exactly, however slow the machine is.
 type Network struct {
 	calls  chan net.Conn
 	closed chan struct{}

@@ -42,19 +42,23 @@ var (
 	RequestRefused     = Kind{"request-refused", "Refused by Kubernetes", http.StatusUnprocessableEntity}
 	TooManyRequests    = Kind{"too-many-requests-kept", "Too many requests", http.StatusConflict}
 	PreconditionFailed = Kind{"precondition-failed", "Precondition failed", http.StatusPreconditionFailed}
-	OwnedUnavailable   = Kind{"owned-requests-unavailable", "Requests with owners are not available", http.StatusNotImplemented}
-	Conflict           = Kind{"conflict", "Conflict", http.StatusConflict}
-	SlowBody           = Kind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
-	URITooLong         = Kind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
-	HeaderTooLarge     = Kind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
-	Throttled          = Kind{"throttled", "Too many calls", http.StatusTooManyRequests}
-	TooLarge           = Kind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
-	MediaType          = Kind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
-	ForeignHost        = Kind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
-	NotLeader          = Kind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
-	Unavailable        = Kind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
-	TimedOut           = Kind{"timeout", "Timed out", http.StatusGatewayTimeout}
-	Internal           = Kind{"internal", "Internal error", http.StatusInternalServerError}
+	OwnedUnavailable   = Kind{
+		"owned-requests-unavailable",
+		"Requests with owners are not available",
+		http.StatusNotImplemented,
+	}
+	Conflict       = Kind{"conflict", "Conflict", http.StatusConflict}
+	SlowBody       = Kind{"slow-body", "The body came too slowly", http.StatusRequestTimeout}
+	URITooLong     = Kind{"uri-too-long", "Address too long", http.StatusRequestURITooLong}
+	HeaderTooLarge = Kind{"header-too-large", "Header too large", http.StatusRequestHeaderFieldsTooLarge}
+	Throttled      = Kind{"throttled", "Too many calls", http.StatusTooManyRequests}
+	TooLarge       = Kind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
+	MediaType      = Kind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
+	ForeignHost    = Kind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
+	NotLeader      = Kind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
+	Unavailable    = Kind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
+	TimedOut       = Kind{"timeout", "Timed out", http.StatusGatewayTimeout}
+	Internal       = Kind{"internal", "Internal error", http.StatusInternalServerError}
 )
 
 // Error is an error with a known kind.
@@ -73,7 +77,10 @@ func (e *Error) Error() string { return e.Detail }
 var ErrUnavailable = errors.New("not available now")
 
 // ErrShutdown is the cause of canceled calls when the server shuts down.
-var ErrShutdown = &Error{Kind: Unavailable, Detail: "the server is shutting down and did not finish this call; it may still have taken effect"}
+var ErrShutdown = &Error{
+	Kind:   Unavailable,
+	Detail: "the server is shutting down and did not finish this call; it may still have taken effect",
+}
 
 // Uncertain reports whether the caller cannot tell from the error whether the call took effect.
 func (e *Error) Uncertain() bool {
@@ -84,8 +91,8 @@ func (e *Error) Uncertain() bool {
 	return false
 }
 
-// Classify maps an error to a problem. All errors that it does not list are internal errors: the answer hides their details, and the
-// log shows them.
+// Classify maps an error to a problem. All errors that it does not list are internal errors: the answer hides their
+// details, and the log shows them.
 func Classify(err error) *Error {
 	var known *Error
 	var throttled *access.ThrottledError
@@ -111,7 +118,8 @@ func Classify(err error) *Error {
 	return &Error{Kind: Internal, Detail: "see the log of the server"}
 }
 
-// kinds maps errors to kinds; the first match counts. The answer shows the error's own text with the advice, or the detail instead.
+// kinds maps errors to kinds; the first match counts. The answer shows the error's own text with the advice, or the
+// detail instead.
 var kinds = []struct {
 	err            error
 	kind           Kind

@@ -1,5 +1,5 @@
-// Package relay passes calls on to the replica that leads, and its answers back. It must not answer a call itself, except
-// with the reason why the leader did not.
+// Package relay passes calls on to the replica that leads, and its answers back. It must not answer a call itself,
+// except with the reason why the leader did not.
 package relay
 
 import (
@@ -28,7 +28,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
 
-// Leadership says which of several replicas leads. Only the leader knows the decisions, so the others pass calls on to it.
+// Leadership says which of several replicas leads. Only the leader knows the decisions, so the others pass calls on to
+// it.
 type Leadership interface {
 	// Leads reports whether this process leads.
 	Leads() bool
@@ -140,7 +141,8 @@ func (r *Relay) leaderFor(c *gin.Context) (string, error) {
 		reason = "another replica leads, but its Lease has no address to pass calls on to; " +
 			"call the leader directly (the Lease names it)"
 	case r.Authenticated && withoutToken:
-		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be trusted.
+		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
+		// trusted.
 		c.Header("Connection", "close")
 		return "", &problem.Error{Kind: problem.NotLeader, Detail: "another replica leads, and a client certificate " +
 			"cannot be passed on to it; try again over a new connection, or call with a token"}
@@ -192,8 +194,8 @@ func (r *Relay) call(c *gin.Context, address string, text []byte) {
 	proxy.ServeHTTP(out, request)
 }
 
-// watchLeader cancels a call when its replica no longer leads: a replica that hangs would never answer. Close ends streams,
-// because the shutdown of the server would wait for them.
+// watchLeader cancels a call when its replica no longer leads: a replica that hangs would never answer. Close ends
+// streams, because the shutdown of the server would wait for them.
 func (r *Relay) watchLeader(
 	ctx context.Context, address string, streams *atomic.Bool, cancel context.CancelCauseFunc,
 ) {
@@ -233,13 +235,15 @@ func (r *Relay) fail(c *gin.Context, ctx context.Context, address string, err er
 	case errors.Is(cause, errLeaderGone):
 		r.Answers.Fail(c, &problem.Error{Kind: problem.Unavailable, Detail: cause.Error() + uncertain})
 	default:
-		r.Log.Warn("passing a REST call on to the leader failed", "leader", address, "path", c.Request.URL.Path, "error", err)
+		r.Log.Warn(
+			"passing a REST call on to the leader failed", "leader", address, "path", c.Request.URL.Path, "error", err,
+		)
 		r.Answers.Fail(c, &problem.Error{Kind: problem.Unavailable, Detail: "cannot reach the leader now" + uncertain})
 	}
 }
 
-// relayed writes an answer of the leader. A stream of the leader is a stream here: it has a deadline for each write, and
-// none between writes.
+// relayed writes an answer of the leader. A stream of the leader is a stream here: it has a deadline for each write,
+// and none between writes.
 type relayed struct {
 	http.ResponseWriter
 	stream  *answer.Stream

@@ -28,16 +28,33 @@ func Busy() clusterview.View {
 		Bundles: []raydemand.Bundle{gpu, gpu}, BundleSelectors: []raydemand.Selector{zone, {}},
 	}
 	return clusterview.View{
-		Key: LLM, Mode: nodepool.Managed, ModeReason: "annotation heliostat.dev/mode", Frozen: true, Paused: "Ray's account is 12 s old",
-		CycleAt: Noon.Add(-time.Second), CycleTook: 3 * time.Millisecond, StateAt: Noon.Add(-1500 * time.Millisecond),
-		Error: "reading Ray's state: deadline exceeded",
+		Key:        LLM,
+		Mode:       nodepool.Managed,
+		ModeReason: "annotation heliostat.dev/mode",
+		Frozen:     true,
+		Paused:     "Ray's account is 12 s old",
+		CycleAt:    Noon.Add(-time.Second),
+		CycleTook:  3 * time.Millisecond,
+		StateAt:    Noon.Add(-1500 * time.Millisecond),
+		Error:      "reading Ray's state: deadline exceeded",
 		Snapshot: planner.Snapshot{
-			Name: "ml/llm", TakenAt: Noon.Add(-time.Second),
-			Groups: []planner.Group{{Name: "a100", Resources: gpu, Max: 4, NumOfHosts: 1}, {Name: "mig", Closed: "suspended"}},
+			Name:    "ml/llm",
+			TakenAt: Noon.Add(-time.Second),
+			Groups: []planner.Group{
+				{Name: "a100", Resources: gpu, Max: 4, NumOfHosts: 1},
+				{Name: "mig", Closed: "suspended"},
+			},
 			Nodes: []planner.Node{
-				{Pod: "a", Group: "a100", State: planner.Running}, {Pod: "b", Group: "a100", State: planner.Idle},
-				{Pod: "c", Group: "a100", State: planner.Pending}, {Pod: "d", Group: "a100", State: planner.Leaving},
-				{Pod: "e", Group: "a100", State: planner.AllocationTimeout}, {Pod: "f", Group: "mig", State: planner.Pending},
+				{Pod: "a", Group: "a100", State: planner.Running},
+				{Pod: "b", Group: "a100", State: planner.Idle},
+				{Pod: "c", Group: "a100", State: planner.Pending},
+				{Pod: "d", Group: "a100", State: planner.Leaving},
+				{
+					Pod:   "e",
+					Group: "a100",
+					State: planner.AllocationTimeout,
+				},
+				{Pod: "f", Group: "mig", State: planner.Pending},
 			},
 			Demand: raydemand.Demand{
 				Requests: []raydemand.Request{
@@ -53,18 +70,42 @@ func Busy() clusterview.View {
 				{Name: "a100", Current: 4, Desired: 4, Max: 4, Resources: gpu, Reasons: []planner.Reason{capped}},
 				{Name: "mig", Current: 1, Desired: 2, Min: 1, Max: 3},
 			},
-			InfeasibleRequests:         []planner.UnmetRequest{{Request: raydemand.Request{Bundle: gpu, Count: 2}, Reason: capped}},
-			InfeasibleGangRequests:     []planner.UnmetGang{{Gang: gang, Reason: capped}},
-			InfeasibleRequestResources: []planner.UnmetRequest{{Request: raydemand.Request{Bundle: gpu, Count: 3}, Reason: capped}},
+			InfeasibleRequests: []planner.UnmetRequest{
+				{Request: raydemand.Request{Bundle: gpu, Count: 2}, Reason: capped},
+			},
+			InfeasibleGangRequests: []planner.UnmetGang{{Gang: gang, Reason: capped}},
+			InfeasibleRequestResources: []planner.UnmetRequest{
+				{Request: raydemand.Request{Bundle: gpu, Count: 3}, Reason: capped},
+			},
 		},
 		Requested: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}},
 		Findings: []raydemand.Finding{
-			{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Fix: "ask for fewer shapes"},
+			{
+				Code:     "demand-truncated",
+				Severity: raydemand.Warning,
+				Object:   "RayCluster ml/llm",
+				Fix:      "ask for fewer shapes",
+			},
 			{Code: "old-ray", Severity: raydemand.Info},
 		},
 		Changes: []apiv1.Decision{
-			{At: Noon.Add(-time.Minute), Action: "scale-up", Group: "a100", From: 2, To: 4, Reason: planner.Reason{Code: "patch-ok", Message: "launching 2 pods for 2 × {GPU 1}"}},
-			{At: Noon.Add(-time.Hour), Action: "scale-down", Group: "a100", From: 3, To: 2, Pods: []string{"z"}, Reason: planner.Reason{Code: "patch-ok", Message: "without z"}},
+			{
+				At:     Noon.Add(-time.Minute),
+				Action: "scale-up",
+				Group:  "a100",
+				From:   2,
+				To:     4,
+				Reason: planner.Reason{Code: "patch-ok", Message: "launching 2 pods for 2 × {GPU 1}"},
+			},
+			{
+				At:     Noon.Add(-time.Hour),
+				Action: "scale-down",
+				Group:  "a100",
+				From:   3,
+				To:     2,
+				Pods:   []string{"z"},
+				Reason: planner.Reason{Code: "patch-ok", Message: "without z"},
+			},
 		},
 	}
 }
