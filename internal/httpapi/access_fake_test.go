@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// fakeAccess knows everybody whose token is a name, and lets them do what is allowed: everything when allowed is nil.
+// fakeAccess accepts every token as the name of its caller. A nil allowed allows everything.
 type fakeAccess struct {
 	allowed func(access.Caller, access.Right) bool
 
@@ -49,7 +49,7 @@ func (f *fakeAccess) fails() error {
 	return err
 }
 
-// take returns what was asked since the last time, sorted.
+// take returns the rights that were asked for since the last call, sorted.
 func (f *fakeAccess) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

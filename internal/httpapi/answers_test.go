@@ -13,9 +13,9 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 )
 
-func TestAnAnswerThatCannotBeEncodedIsALoggedProblem(t *testing.T) {
+func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 	var log bytes.Buffer
-	w := newWorld(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w := newFixture(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	view := viewtest.Busy()
 	view.CycleAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.fleet[llm] = view
@@ -28,7 +28,7 @@ func TestAnAnswerThatCannotBeEncodedIsALoggedProblem(t *testing.T) {
 	}
 }
 
-// slowReader is a caller who has not read yet what is written to him.
+// slowReader is a caller that reads only when the test says so.
 type slowReader struct {
 	*httptest.ResponseRecorder
 	begun, read chan struct{}
@@ -40,8 +40,8 @@ func (r slowReader) Write(text []byte) (int, error) {
 	return r.ResponseRecorder.Write(text)
 }
 
-func TestALargeAnswerIsRefusedWhileOthersOfItsCallerAreNotRead(t *testing.T) {
-	w := newWorld(t)
+func TestALargeAnswerIsRefusedWhileItsCallerHasUnreadOnes(t *testing.T) {
+	w := newFixture(t)
 	view := viewtest.Busy()
 	view.Error = strings.Repeat("x", 16<<20)
 	w.fleet[llm] = view

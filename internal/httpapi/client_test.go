@@ -29,8 +29,8 @@ func dial(t *testing.T, handler http.Handler) *client.Client {
 	return caller
 }
 
-func TestBothEndsUnderstandEachOther(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+func TestTheClientReadsWhatTheServerShows(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
 	caller := dial(t, w.handler)
 
 	clusters, err := caller.Clusters(ctx, "")
@@ -63,8 +63,8 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 	}
 }
 
-func TestClientRequestsReadsAndClears(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+func TestTheClientSetsReadsAndClearsARequest(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
 	caller := dial(t, w.handler)
 	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One}
 	zone := selector(t, "zone", "us-1")[0]
@@ -93,8 +93,8 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 	}
 }
 
-func TestClientReturnsTheServersProblem(t *testing.T) {
-	caller := dial(t, newWorld(t).handler)
+func TestTheClientReturnsTheServersProblem(t *testing.T) {
+	caller := dial(t, newFixture(t).handler)
 	_, err := caller.Status(context.Background(), nodepool.ClusterKey{Namespace: "ml", Name: "other"})
 	var problem *apiv1.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusNotFound {

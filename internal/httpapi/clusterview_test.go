@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestTheSummaryOfAPlanIsShownAsTheSpecSays(t *testing.T) {
+func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"takenAt": "2026-01-31T12:01:00Z",
 		"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 2}],
 		"nodes": [{"pod": "p", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"}],

@@ -17,10 +17,10 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
-// listening serves as NewServer does, on a port of its own.
+// listening starts a server of NewServer on its own port.
 func listening(t *testing.T) func() (net.Conn, error) {
 	t.Helper()
-	server, err := NewServer(Config{Fleet: fakeFleet{}, Requests: newWorld(t).requests})
+	server, err := NewServer(Config{Fleet: fakeFleet{}, Requests: newFixture(t).requests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,13 +28,13 @@ func listening(t *testing.T) func() (net.Conn, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = server.Serve(listener) }() // ends by Close
+	go func() { _ = server.Serve(listener) }() // returns after Close
 	t.Cleanup(func() { server.Close() })
 	return func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
 }
 
-// speak writes text to a new connection and returns all that comes back until the server ends it, or the first line
-// alone.
+// speak writes text to a new connection. It returns the answer until the server closes the connection, or its first
+// line.
 func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine bool) string {
 	t.Helper()
 	connection, err := dial()
@@ -45,7 +45,7 @@ func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine b
 	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(connection, text) }() // the server may answer and end before it has read all
+	go func() { _, _ = io.WriteString(connection, text) }() // the server may answer and close before it has read all
 	if firstLine {
 		line, err := bufio.NewReader(connection).ReadString('\n')
 		if err != nil {
@@ -60,7 +60,7 @@ func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine b
 	return string(answer)
 }
 
-func TestASlowClientHoldsAConnectionOnlyForAWhile(t *testing.T) {
+func TestAConnectionOfASlowClientTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wiredServer(t, func(c *Config) { c.Access = nil })
 		dial := func() (net.Conn, error) { return w.Dial(t.Context(), "", "") }
@@ -83,7 +83,7 @@ func TestASlowClientHoldsAConnectionOnlyForAWhile(t *testing.T) {
 	})
 }
 
-func TestABodyThatEndsEarlyOrIsHugeIsAProblem(t *testing.T) {
+func TestAShortOrHugeBodyIsAProblem(t *testing.T) {
 	to := listening(t)
 	head := "POST " + llmPath + "/request_resources HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
 	for name, test := range map[string]struct{ text, want string }{
@@ -101,8 +101,8 @@ func TestABodyThatEndsEarlyOrIsHugeIsAProblem(t *testing.T) {
 	}
 }
 
-func TestOverTLSHTTP2IsSpokenWithTheSameLimits(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Access = &fakeAccess{} })
+func TestHTTP2HasTheSameLimits(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{} })
 	server := httptest.NewUnstartedServer(w.handler)
 	built, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
 	if err != nil {

@@ -38,7 +38,7 @@ func TestEveryRouteIsInTheSpecAndTheReverse(t *testing.T) {
 		want = append(want, strings.ToUpper(method)+" "+regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1"))
 	})
 	var got []string
-	for _, route := range newWorld(t).handler.(*gin.Engine).Routes() {
+	for _, route := range newFixture(t).handler.(*gin.Engine).Routes() {
 		got = append(got, route.Method+" "+route.Path)
 	}
 	slices.Sort(want)
@@ -62,7 +62,7 @@ func TestEveryOperationIsDescribedWithExamplesAndErrors(t *testing.T) {
 	})
 }
 
-func TestExamplesOfTheSpecAreWhatItsSchemasSay(t *testing.T) {
+func TestExamplesOfTheSpecMatchItsSchemas(t *testing.T) {
 	s := loadSpec(t)
 	checked := 0
 	check := func(where string, content object) {
@@ -105,10 +105,10 @@ func TestExamplesOfTheSpecAreWhatItsSchemasSay(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfAnInvalidRequestIsWhatTheServerAnswers(t *testing.T) {
+func TestTheExampleOfAnInvalidRequestMatchesTheServer(t *testing.T) {
 	s := loadSpec(t)
 	want := s.at(s.root, "components", "responses", "Invalid", "content", "application/problem+json", "example")
-	answer := newWorld(t).call(http.MethodPost, want["instance"].(string), `{"bundles": [{"GPU": 1}, {"GPU": -1}]}`)
+	answer := newFixture(t).call(http.MethodPost, want["instance"].(string), `{"bundles": [{"GPU": 1}, {"GPU": -1}]}`)
 	var got object
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestTheExampleOfAnInvalidRequestIsWhatTheServerAnswers(t *testing.T) {
 	}
 }
 
-func TestLimitsAreThoseOfTheSpec(t *testing.T) {
+func TestLimitsMatchTheSpec(t *testing.T) {
 	s := loadSpec(t)
 	properties := s.at(s.root, "components", "schemas", "RequestResources", "properties")
 	got := map[string]any{
@@ -136,9 +136,9 @@ func TestLimitsAreThoseOfTheSpec(t *testing.T) {
 	}
 }
 
-func TestAnswersAreWhatTheSpecSays(t *testing.T) {
-	s, w := loadSpec(t), newWorld(t)
-	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: "off"} // everything empty: lists must still be lists
+func TestAnswersMatchTheSpec(t *testing.T) {
+	s, w := loadSpec(t), newFixture(t)
+	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: "off"} // even empty lists must be lists
 	w.requests.kept[llm] = viewtest.Busy().Snapshot.Requests
 	for path, schema := range map[string]string{
 		"/v1/rayclusters":                        "ClusterList",

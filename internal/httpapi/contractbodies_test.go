@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestNoBodyIsTakenThatTheContractRefuses changes every value of a body in every way it knows, and lets the contract
-// judge what comes of it.
-func TestNoBodyIsTakenThatTheContractRefuses(t *testing.T) {
+// TestBodiesThatBreakTheContractAreRefused changes every value of a body in every way that it knows, and checks
+// each against the contract.
+func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 	s := loadSpec(t)
 	for schema, call := range map[string]struct{ method, path, body string }{
 		"Supposition": {http.MethodPost, llmPath + "/plan", `{"maxWorkers": 9, "policy": {"gpuForCPU": true, "maxInFlight": 1, "maxInFlightPerGroup": 1},
@@ -31,7 +31,7 @@ func TestNoBodyIsTakenThatTheContractRefuses(t *testing.T) {
 			if err := json.Unmarshal([]byte(call.body), &body); err != nil {
 				t.Fatal(err)
 			}
-			w := plannedWorld(t, func(c *Config) { c.Owned = newFakeOwned() })
+			w := plannedFixture(t, func(c *Config) { c.Owned = newFakeOwned() })
 			if answer := w.call(call.method, call.path, call.body); answer.Code >= http.StatusMultipleChoices {
 				t.Fatalf("the body that is changed: %d, %s", answer.Code, answer.Body)
 			}
@@ -61,7 +61,7 @@ func TestNoBodyIsTakenThatTheContractRefuses(t *testing.T) {
 	}
 }
 
-// odd are values that are wrong nearly everywhere.
+// odd are values that are wrong in nearly all fields.
 func odd() []any {
 	wide := object{}
 	for i := range 150 {
@@ -70,7 +70,7 @@ func odd() []any {
 	return []any{nil, true, -1, 0, 0.5, 1e15, "", "no such", strings.Repeat("x", 5000), []any{}, []any{nil}, object{}, object{"unknown": 1}, wide}
 }
 
-// changed calls try with value changed in one place, for every place and every change, and leaves it as it was.
+// changed calls try with one change of value, for every place and every change, and undoes each.
 func changed(value any, try func()) {
 	switch value := value.(type) {
 	case object:
@@ -100,7 +100,7 @@ func changed(value any, try func()) {
 	}
 }
 
-// many is a list with its first element very often; any other value stays.
+// many returns a list with many copies of its first element, and any other value unchanged.
 func many(value any) any {
 	list, ok := value.([]any)
 	if !ok {

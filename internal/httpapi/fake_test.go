@@ -38,7 +38,7 @@ func (f fakeFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	return view, ok
 }
 
-// fakeRequests keeps requests of known clusters and fails on request.
+// fakeRequests stores requests of known clusters, and fails on demand.
 type fakeRequests struct {
 	known   fakeFleet
 	kept    map[nodepool.ClusterKey][]raydemand.Request
@@ -64,8 +64,8 @@ func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests 
 	return nil
 }
 
-// world is a server with its fakes.
-type world struct {
+// fixture is a server with its fakes.
+type fixture struct {
 	fleet    fakeFleet
 	requests *fakeRequests
 	frozen   *fakeFreezer
@@ -74,9 +74,9 @@ type world struct {
 	handler  http.Handler
 }
 
-func newWorld(t *testing.T, change ...func(*Config)) *world {
+func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
-	w := &world{fleet: fakeFleet{llm: viewtest.Busy()}, now: noon}
+	w := &fixture{fleet: fakeFleet{llm: viewtest.Busy()}, now: noon}
 	w.requests = &fakeRequests{
 		known: w.fleet,
 		kept:  map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},
@@ -95,8 +95,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	return w
 }
 
-// call sends a request as a local client does; a body is declared as JSON.
-func (w *world) call(method, path, body string) *httptest.ResponseRecorder {
+// call sends a request as a local client does, with a JSON body.
+func (w *fixture) call(method, path, body string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Host = "127.0.0.1:8090"
 	if body != "" {

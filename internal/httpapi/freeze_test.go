@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// fakeFreezer freezes known clusters and fails on request.
+// fakeFreezer freezes known clusters, and fails on demand.
 type fakeFreezer struct {
 	known   fakeFleet
 	frozen  map[nodepool.ClusterKey]bool
@@ -37,14 +37,14 @@ func (f *fakeFreezer) SetFreeze(ctx context.Context, key nodepool.ClusterKey, fr
 	return nil
 }
 
-// unreachable is what a dialer returns.
+// unreachable is the error of a dialer.
 type unreachable struct{ error }
 
 func (unreachable) Timeout() bool   { return false }
 func (unreachable) Temporary() bool { return false }
 
-func TestAClusterIsFrozenAndUnfrozenAnyNumberOfTimes(t *testing.T) {
-	w := newWorld(t)
+func TestFreezingTwiceIsNotAnError(t *testing.T) {
+	w := newFixture(t)
 	for _, step := range []struct {
 		method string
 		want   bool
@@ -56,8 +56,8 @@ func TestAClusterIsFrozenAndUnfrozenAnyNumberOfTimes(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeFrozenIsTold(t *testing.T) {
-	w := newWorld(t)
+func TestAFailedFreezeIsAProblem(t *testing.T) {
+	w := newFixture(t)
 	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/freeze", ""); got.Code != http.StatusNotFound {
 		t.Errorf("a cluster that is not there: %d", got.Code)
 	}
@@ -70,7 +70,7 @@ func TestWhatCannotBeFrozenIsTold(t *testing.T) {
 			t.Errorf("%v: %d, want %d", err, got.Code, want)
 		}
 	}
-	without := newWorld(t, func(c *Config) { c.Freezer = nil })
+	without := newFixture(t, func(c *Config) { c.Freezer = nil })
 	if got := without.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != http.StatusNotFound {
 		t.Errorf("where freezes are not served: %d", got.Code)
 	}

@@ -24,8 +24,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// as sends a call with a token; none when it is empty.
-func (w *world) as(token, method, path string) *httptest.ResponseRecorder {
+// as sends a call with a token, or without one if it is empty.
+func (w *fixture) as(token, method, path string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	request.Header.Set("Content-Type", "application/json")
 	if token != "" {
@@ -36,7 +36,7 @@ func (w *world) as(token, method, path string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// filled is a path of the spec with values in the place of its parameters.
+// filled returns a path of the spec with values for its parameters.
 func filled(path, name string) string {
 	path = strings.NewReplacer("{namespace}", "ml", "{name}", name).Replace(path)
 	return regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, "one")
@@ -51,9 +51,8 @@ func (s spec) guarded(visit func(path, method string, operation object)) {
 	})
 }
 
-// The rights of the operations that there are, so that a change of one is seen. What is new is not listed here and must
-// keep to the rules below.
-func TestRightsOfOperationsAreThese(t *testing.T) {
+// The rights of known operations, so that each change shows up in a diff. New operations must follow the rules below.
+func TestTheRightsOfAllOperations(t *testing.T) {
 	want := map[string]string{
 		"listClusters": "list rayclusters.ray.io, per namespace", "listNamespaceClusters": "list rayclusters.ray.io",
 		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
@@ -92,10 +91,10 @@ func TestRightsOfOperationsAreThese(t *testing.T) {
 	}
 }
 
-func TestEveryGuardedOperationAsksForItsRightBeforeItLooksAtAnything(t *testing.T) {
-	w, s := newWorld(t), loadSpec(t)
+func TestEveryGuardedOperationChecksItsRightFirst(t *testing.T) {
+	w, s := newFixture(t), loadSpec(t)
 	deny := &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
-	closed := newWorld(t, func(c *Config) { c.Access = deny })
+	closed := newFixture(t, func(c *Config) { c.Access = deny })
 	s.guarded(func(path, method string, operation object) {
 		if got := closed.as("", method, filled(path, "llm")); got.Code != http.StatusUnauthorized || got.Header().Get("WWW-Authenticate") != `Bearer realm="heliostat"` {
 			t.Errorf("%s %s without a token: %d, WWW-Authenticate %q", method, path, got.Code, got.Header().Get("WWW-Authenticate"))
@@ -104,7 +103,7 @@ func TestEveryGuardedOperationAsksForItsRightBeforeItLooksAtAnything(t *testing.
 			t.Errorf("%s %s without a token asks for %q", method, path, asked)
 		}
 		if operation["x-required-right"].(object)["perNamespace"] == true {
-			return // TestNoOperationOverTheFleetLeaksANamespace
+			return // TestNoFleetOperationRevealsAForbiddenNamespace
 		}
 		there, notThere := closed.as("eve", method, filled(path, "llm")), closed.as("eve", method, filled(path, "xyz"))
 		if there.Code != http.StatusForbidden || notThere.Code != http.StatusForbidden {
@@ -119,7 +118,7 @@ func TestEveryGuardedOperationAsksForItsRightBeforeItLooksAtAnything(t *testing.
 		s.mustMatch("Problem", there.Body.Bytes())
 	})
 	if closed.requests.sets != 0 || closed.frozen.calls != 0 {
-		t.Error("something was written for a caller who may not")
+		t.Error("a forbidden caller has written something")
 	}
 	if got := w.call(http.MethodGet, "/v1/rayclusters", ""); got.Code != http.StatusOK {
 		t.Errorf("where nobody is asked: %d", got.Code)
@@ -127,7 +126,7 @@ func TestEveryGuardedOperationAsksForItsRightBeforeItLooksAtAnything(t *testing.
 }
 
 func TestOpenOperationsNeedNoCaller(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Access = &fakeAccess{NextErr: errors.New("was asked")} })
+	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{NextErr: errors.New("was asked")} })
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/": 404, "/nowhere": 404} {
 		if got := w.as("", http.MethodGet, path); got.Code != want {
 			t.Errorf("GET %s: %d, want %d", path, got.Code, want)
@@ -135,7 +134,7 @@ func TestOpenOperationsNeedNoCaller(t *testing.T) {
 	}
 }
 
-func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
+func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 	secret := nodepool.ClusterKey{Namespace: "secret", Name: "hidden"}
 	may := func(namespaces ...string) *fakeAccess {
 		return &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool {
@@ -150,7 +149,7 @@ func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 		"one of two":  {may("ml"), []string{"ml/llm"}},
 		"none":        {may(), nil},
 	} {
-		w := newWorld(t, func(c *Config) { c.Access = test.access })
+		w := newFixture(t, func(c *Config) { c.Access = test.access })
 		w.fleet[secret] = clusterview.View{Key: secret}
 		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
 		list := readAnswer[apiv1.ClusterList](t, answer)
@@ -163,7 +162,7 @@ func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 		}
 	}
 	many := may("ml")
-	w := newWorld(t, func(c *Config) { c.Access = many })
+	w := newFixture(t, func(c *Config) { c.Access = many })
 	for i := range 40 {
 		for _, name := range []string{"a", "b", "c"} {
 			key := nodepool.ClusterKey{Namespace: fmt.Sprintf("n%d", i), Name: name}
@@ -176,11 +175,11 @@ func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 	}
 }
 
-// Operations over the fleet must show nothing of a namespace that the caller may not list. Streams end with their call.
-func TestNoOperationOverTheFleetLeaksANamespace(t *testing.T) {
+// Fleet operations must not reveal a namespace that the caller may not list.
+func TestNoFleetOperationRevealsAForbiddenNamespace(t *testing.T) {
 	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
 	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
-	w := newWorld(t, func(c *Config) { c.Access = only })
+	w := newFixture(t, func(c *Config) { c.Access = only })
 	w.fleet[hidden] = clusterview.View{Key: hidden, Error: "hidden-error"}
 	operations, err := contract.All()
 	if err != nil {
@@ -201,9 +200,9 @@ func TestNoOperationOverTheFleetLeaksANamespace(t *testing.T) {
 	}
 }
 
-func TestTheRightIsAskedForTheClusterOfTheCall(t *testing.T) {
+func TestTheRightIsForTheClusterOfTheCall(t *testing.T) {
 	all := &fakeAccess{}
-	w := newWorld(t, func(c *Config) { c.Access = all })
+	w := newFixture(t, func(c *Config) { c.Access = all })
 	for call, want := range map[string]string{
 		"GET " + llmPath:                         `get rayclusters.ray.io "llm" in namespace "ml"`,
 		"POST " + llmPath + "/request_resources": `request rayclusters.ray.io "llm" in namespace "ml"`,
@@ -225,10 +224,10 @@ func TestTheRightIsAskedForTheClusterOfTheCall(t *testing.T) {
 	}
 }
 
-func TestFailuresToAskAreToldAndNobodyIsLetIn(t *testing.T) {
+func TestAFailedReviewAdmitsNobody(t *testing.T) {
 	var log bytes.Buffer
 	fake := &fakeAccess{}
-	w := newWorld(t, func(c *Config) { c.Access, c.Log = fake, slog.New(slog.NewTextHandler(&log, nil)) })
+	w := newFixture(t, func(c *Config) { c.Access, c.Log = fake, slog.New(slog.NewTextHandler(&log, nil)) })
 	for name, test := range map[string]struct {
 		err        error
 		status     int
@@ -244,7 +243,7 @@ func TestFailuresToAskAreToldAndNobodyIsLetIn(t *testing.T) {
 			t.Errorf("%s: %d, Retry-After %q", name, got.Code, got.Header().Get("Retry-After"))
 		}
 		if text := got.Body.String(); strings.Contains(text, "10.0.0.1") || strings.Contains(text, "secret") {
-			t.Errorf("%s: the caller is told %s", name, text)
+			t.Errorf("%s: the answer is %s", name, text)
 		}
 	}
 	if !strings.Contains(log.String(), "10.0.0.1") || !strings.Contains(log.String(), "secret of the house") {
@@ -252,8 +251,8 @@ func TestFailuresToAskAreToldAndNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-func TestForeignWebPagesMayNotWrite(t *testing.T) {
-	w := newWorld(t)
+func TestWebPagesOfOtherOriginsMayNotWrite(t *testing.T) {
+	w := newFixture(t)
 	for name, test := range map[string]struct {
 		header map[string]string
 		status int
@@ -276,9 +275,9 @@ func TestForeignWebPagesMayNotWrite(t *testing.T) {
 	}
 }
 
-func TestWritesAreToldInTheLogAndTokensAreNot(t *testing.T) {
+func TestTheLogHasWritesAndNoTokens(t *testing.T) {
 	var log bytes.Buffer
-	w := newWorld(t, func(c *Config) {
+	w := newFixture(t, func(c *Config) {
 		c.Access = &fakeAccess{allowed: func(caller access.Caller, _ access.Right) bool { return caller.Name == "alice" }}
 		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -294,9 +293,9 @@ func TestWritesAreToldInTheLogAndTokensAreNot(t *testing.T) {
 	}
 }
 
-func TestTheTraceContextOfACallIsThatOfItsWork(t *testing.T) {
+func TestACallContinuesItsTrace(t *testing.T) {
 	var got trace.SpanContext
-	w := newWorld(t)
+	w := newFixture(t)
 	w.frozen.seen = func(r trace.SpanContext) { got = r }
 	request := httptest.NewRequest(http.MethodPut, llmPath+"/freeze", nil)
 	request.Host = "localhost"
@@ -307,8 +306,8 @@ func TestTheTraceContextOfACallIsThatOfItsWork(t *testing.T) {
 	}
 }
 
-func TestAnswersCarryTheHeadersOfSafety(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Access = &fakeAccess{} })
+func TestAnswersHaveSecurityHeaders(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Access = &fakeAccess{} })
 	want := map[string]string{
 		"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
 		"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeLeadership is what one replica knows of who decides.
+// fakeLeadership is what one replica knows about the leader.
 type fakeLeadership struct {
 	mu               sync.Mutex
 	leads, unsettled bool
@@ -31,10 +31,10 @@ func (f *fakeLeadership) becomes(address string, known bool) {
 	f.address, f.known = address, known
 }
 
-// serving answers on a port of its own, as NewServer does.
+// serving starts a server of NewServer on its own port.
 func serving(t *testing.T, change func(*Config)) *httptest.Server {
 	t.Helper()
-	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newWorld(t).requests}
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
 	change(&config)
 	built, err := NewServer(config)
 	if err != nil {
@@ -49,17 +49,17 @@ func serving(t *testing.T, change func(*Config)) *httptest.Server {
 
 func hostOf(s *httptest.Server) string { return s.Listener.Addr().String() }
 
-// behind is a replica that does not decide, with nothing in its own fleet.
+// behind starts a follower with an empty fleet.
 func behind(t *testing.T, leader string, change ...func(*Config)) (*httptest.Server, *fakeLeadership) {
 	t.Helper()
-	standing := &fakeLeadership{address: leader, known: leader != ""}
+	leadership := &fakeLeadership{address: leader, known: leader != ""}
 	server := serving(t, func(c *Config) {
-		c.Leadership = standing
+		c.Leadership = leadership
 		for _, f := range change {
 			f(c)
 		}
 	})
-	return server, standing
+	return server, leadership
 }
 
 // ask makes a call with alice's token and returns the answer and its body.
@@ -91,7 +91,7 @@ func ask(t *testing.T, server *httptest.Server, method, path, body string, heade
 	return response, string(text)
 }
 
-// wantUnavailable checks a 503 that says when to try again.
+// wantUnavailable checks a 503 with Retry-After.
 func wantUnavailable(t *testing.T, what string, response *http.Response, body, says string) {
 	t.Helper()
 	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "1" || !strings.Contains(body, says) {

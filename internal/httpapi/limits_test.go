@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
-func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Access, c.RequestsPerSecond = &fakeAccess{}, 10 })
+func TestTheRateLimitIsPerCaller(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Access, c.RequestsPerSecond = &fakeAccess{}, 10 })
 	for i := range 10 * 2 {
 		if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusOK {
 			t.Fatalf("call %d: %d", i, got.Code)
@@ -35,7 +35,7 @@ func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
 	if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusOK {
 		t.Errorf("a second later: %d", got.Code)
 	}
-	unlimited := newWorld(t)
+	unlimited := newFixture(t)
 	for range 10_000 {
 		if got := unlimited.call(http.MethodGet, "/v1/namespaces/none/rayclusters", ""); got.Code != http.StatusOK {
 			t.Fatalf("without a limit: %d", got.Code)
@@ -43,8 +43,8 @@ func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
 	}
 }
 
-func TestCallsThatAreRefusedCountNoLonger(t *testing.T) {
-	w := newWorld(t, func(c *Config) {
+func TestRefusedCallsDoNotCountAsConcurrent(t *testing.T) {
+	w := newFixture(t, func(c *Config) {
 		c.Access = &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
 	})
 	for i := range 2 * limits.MaxCalls {
@@ -55,7 +55,7 @@ func TestCallsThatAreRefusedCountNoLonger(t *testing.T) {
 }
 
 func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	send := func(path string, header http.Header) *httptest.ResponseRecorder {
 		request := httptest.NewRequest(http.MethodGet, path, nil)
 		request.Host = "localhost"
@@ -91,9 +91,9 @@ func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
 	}
 }
 
-func TestWhatIsPackedIsNotUnpacked(t *testing.T) {
+func TestCompressedBodiesAreRefused(t *testing.T) {
 	for encoding, want := range map[string]int{"gzip": 415, "br": 415, "identity": 200, "": 200} {
-		w := newWorld(t)
+		w := newFixture(t)
 		request := httptest.NewRequest(http.MethodPost, llmPath+"/request_resources", strings.NewReader(`{"num_cpus":1}`))
 		request.Host = "localhost"
 		request.Header.Set("Content-Type", "application/json")

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// fakeModes sets the modes of known clusters and fails on request.
+// fakeModes sets the modes of known clusters, and fails on demand.
 type fakeModes struct {
 	known   fakeFleet
 	set     map[nodepool.ClusterKey]nodepool.Mode
@@ -31,8 +31,8 @@ func (f *fakeModes) SetMode(_ context.Context, key nodepool.ClusterKey, mode nod
 	return nil
 }
 
-func TestAClusterIsManagedAndUnmanagedAnyNumberOfTimes(t *testing.T) {
-	w := newWorld(t)
+func TestManagingTwiceIsNotAnError(t *testing.T) {
+	w := newFixture(t)
 	for _, step := range []struct {
 		method string
 		want   nodepool.Mode
@@ -49,7 +49,7 @@ func TestAClusterIsManagedAndUnmanagedAnyNumberOfTimes(t *testing.T) {
 }
 
 func TestAModeThatCannotBeSetIsAProblem(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if got := w.call(http.MethodPut, "/v1/namespaces/ml/rayclusters/other/manage", ""); got.Code != http.StatusNotFound {
 		t.Errorf("a cluster that is not there: %d", got.Code)
 	}
@@ -62,14 +62,14 @@ func TestAModeThatCannotBeSetIsAProblem(t *testing.T) {
 			t.Errorf("%v: %d, want %d", err, got.Code, want)
 		}
 	}
-	without := newWorld(t, func(c *Config) { c.Modes = nil })
+	without := newFixture(t, func(c *Config) { c.Modes = nil })
 	if got := without.call(http.MethodPut, llmPath+"/manage", ""); got.Code != http.StatusNotFound {
 		t.Errorf("where modes are not served: %d", got.Code)
 	}
 }
 
-func TestWhatWouldBeDoneInShadowIsShown(t *testing.T) {
-	w := newWorld(t)
+func TestAClusterInShadowShowsItsOptIn(t *testing.T) {
+	w := newFixture(t)
 	view := w.fleet[llm]
 	view.Mode = nodepool.Shadow
 	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",

@@ -18,12 +18,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// fakeOwned keeps requests of one cluster, each write with a new version.
+// fakeOwned stores requests of one cluster; each write gets a new version.
 type fakeOwned struct {
 	kept    map[string]nodepool.OwnedRequest
 	version int
 	changes chan struct{}
-	// onGet is called before each reading.
+	// onGet runs before each Get.
 	onGet func()
 }
 
@@ -111,10 +111,10 @@ func (f *fakeOwned) Delete(_ context.Context, key nodepool.ClusterKey, id string
 
 func (f *fakeOwned) Changes(nodepool.ClusterKey, string) <-chan struct{} { return f.changes }
 
-// ownedWorld is a server that keeps requests; alice and bob may request, root may patch too.
-func ownedWorld(t *testing.T) (*world, *fakeOwned) {
+// ownedFixture is a server with a store of owned requests. alice and bob may request; root may also patch.
+func ownedFixture(t *testing.T) (*fixture, *fakeOwned) {
 	owned := newFakeOwned()
-	w := newWorld(t, func(c *Config) {
+	w := newFixture(t, func(c *Config) {
 		c.Owned = owned
 		c.Access = &fakeAccess{allowed: func(caller access.Caller, right access.Right) bool {
 			return right.Verb != "patch" || caller.Name == "root"
@@ -125,8 +125,8 @@ func ownedWorld(t *testing.T) (*world, *fakeOwned) {
 
 const oneGPU = `{"leaseSeconds": 60, "bundles": [{"resources": {"GPU": 1}, "count": 2}]}`
 
-// by calls as somebody; headers are pairs.
-func (w *world) by(caller, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+// by makes a call as a caller; headers are pairs.
+func (w *fixture) by(caller, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+caller)
 	if body != "" {
@@ -140,8 +140,8 @@ func (w *world) by(caller, method, path, body string, headers ...string) *httpte
 	return recorder
 }
 
-func TestARequestGoesThroughItsLife(t *testing.T) {
-	w, _ := ownedWorld(t)
+func TestTheLifeOfARequest(t *testing.T) {
+	w, _ := ownedFixture(t)
 	s := loadSpec(t)
 	const path = llmPath + "/request_resources/train"
 	asked := nodepool.OwnedRequest{UID: "uid-1", LeaseSeconds: 60, Owned: raydemand.Owned{
@@ -192,15 +192,15 @@ func TestARequestGoesThroughItsLife(t *testing.T) {
 	}
 }
 
-// If-Match shall hold as long as nobody asks for something else.
-func TestAnETagTellsWhatIsAskedForAndNothingElse(t *testing.T) {
-	w, owned := ownedWorld(t)
+// If-Match must match until the spec changes.
+func TestAnETagChangesWithTheSpecOnly(t *testing.T) {
+	w, owned := ownedFixture(t)
 	const path = llmPath + "/request_resources/train"
 	tag := func(method, path, body string) string { return w.by("alice", method, path, body).Header().Get("ETag") }
 	first := tag("PUT", path, oneGPU)
-	told := owned.kept["train"]
-	told.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: told.Fingerprint()}
-	owned.keep(told)
+	stored := owned.kept["train"]
+	stored.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: stored.Fingerprint()}
+	owned.keep(stored)
 	w.now = w.now.Add(time.Second)
 	for what, got := range map[string]string{
 		"its status":            tag("GET", path, ""),
@@ -232,8 +232,8 @@ func TestAnETagTellsWhatIsAskedForAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestThePlainRequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+func TestThePlainRequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
+	w, ctx := newFixture(t), context.Background()
 	caller := dial(t, w.handler)
 	asked := apiv1.RequestResources{NumCPUs: 1}
 	if kept, err := caller.RequestResources(ctx, llm, asked); err != nil || kept.NotScaled != "" {
@@ -251,8 +251,8 @@ func TestThePlainRequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
 	}
 }
 
-func TestARequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
-	w, _ := ownedWorld(t)
+func TestARequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
+	w, _ := ownedFixture(t)
 	const path = llmPath + "/request_resources/train"
 	w.by("alice", "PUT", path, oneGPU)
 	if text := w.by("bob", "GET", path, "").Body.String(); strings.Contains(text, "notScaled") {
@@ -275,7 +275,7 @@ func TestARequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
 }
 
 func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
-	w, owned := ownedWorld(t)
+	w, owned := ownedFixture(t)
 	for body, want := range map[string]string{
 		`{}`:                                 "leaseSeconds: want one of leaseSeconds and holdUntilDeleted",
 		`{"bundles": []}`:                    "one of leaseSeconds and holdUntilDeleted",
@@ -304,12 +304,12 @@ func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
 	}
 }
 
-func TestWaitAnswersWhenTheRequestIsNoLongerWaiting(t *testing.T) {
-	w, owned := ownedWorld(t)
+func TestALongPollReturnsWhenTheRequestIsNotWaiting(t *testing.T) {
+	w, owned := ownedFixture(t)
 	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
 	gets := 0
 	owned.onGet = func() {
-		if gets++; gets == 3 { // after the first look found it there, and the second one waiting
+		if gets++; gets == 3 { // after the first Get found it, and the second found it waiting
 			r := owned.kept["train"]
 			r.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: r.Fingerprint(), Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}}
 			owned.kept["train"] = r
@@ -323,8 +323,8 @@ func TestWaitAnswersWhenTheRequestIsNoLongerWaiting(t *testing.T) {
 	}
 }
 
-func TestAStatusOfAnotherSpecIsNotTold(t *testing.T) {
-	w, owned := ownedWorld(t)
+func TestTheStatusOfAnotherSpecIsIgnored(t *testing.T) {
+	w, owned := ownedFixture(t)
 	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
 	r := owned.kept["train"]
 	r.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: r.Fingerprint()}
@@ -342,12 +342,12 @@ func TestAStatusOfAnotherSpecIsNotTold(t *testing.T) {
 	}
 	w.now = w.now.Add(time.Hour)
 	if text := w.by("bob", "GET", llmPath+"/request_resources/train", "").Body.String(); !strings.Contains(text, `"state":"Expired"`) {
-		t.Errorf("a lease that is over is not told: %s", text)
+		t.Errorf("the expired lease is not in the answer: %s", text)
 	}
 }
 
-func TestWithoutRequestsOfOwnersThePlainFaceWorksAndTheOtherSaysSo(t *testing.T) {
-	w := newWorld(t)
+func TestThePlainRequestWorksWithoutAStoreOfOwnedOnes(t *testing.T) {
+	w := newFixture(t)
 	if answer := w.call("PUT", llmPath+"/request_resources/a", oneGPU); answer.Code != http.StatusNotImplemented || !strings.Contains(answer.Body.String(), "owned-requests-unavailable") {
 		t.Errorf("PUT: %d %s", answer.Code, answer.Body)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheExamplesOfRequestResourcesAreAnsweredAsThePageSays(t *testing.T) {
+func TestTheExamplesOfTheDocumentationWork(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/rest.md")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestTheExamplesOfRequestResourcesAreAnsweredAsThePageSays(t *testing.T) {
 		t.Fatalf("found %d examples, want 2", len(examples))
 	}
 	for _, e := range examples {
-		answer := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", e[1])
+		answer := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", e[1])
 		got := since.ReplaceAllString(strings.TrimSpace(answer.Body.String()), `"since":""`)
 		if diff := cmp.Diff(since.ReplaceAllString(strings.TrimSpace(e[2]), `"since":""`), got); answer.Code != http.StatusOK || diff != "" {
 			t.Errorf("%s\nstatus %d (-page +answer):\n%s\n%s", e[1], answer.Code, diff, got)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestOnlyWhoMayChangeTheClusterGoesBeforeAllOthers(t *testing.T) {
-	w, _ := ownedWorld(t)
+func TestHighPrioritiesNeedTheRightToPatch(t *testing.T) {
+	w, _ := ownedFixture(t)
 	for _, c := range []struct {
 		who      string
 		priority int

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/body"
 )
 
-func TestTheKeysOfAWishCountAmongTheResourcesOfABundle(t *testing.T) {
+func TestTheKeysOfASliceCountAsResourcesOfABundle(t *testing.T) {
 	names := func(n int) string {
 		var members strings.Builder
 		for i := range n {
@@ -19,7 +19,7 @@ func TestTheKeysOfAWishCountAmongTheResourcesOfABundle(t *testing.T) {
 	}
 	for n, want := range map[int]int{body.MaxResources - 2: http.StatusOK, body.MaxResources - 1: http.StatusBadRequest, body.MaxResources: http.StatusBadRequest} {
 		body := `[{` + names(n) + `"slice":0,"resources":0}]`
-		if got := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body); got.Code != want {
+		if got := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body); got.Code != want {
 			t.Errorf("%d resources besides slice and resources: %d, want %d", n, got.Code, want)
 		}
 	}

@@ -27,7 +27,7 @@ func selector(t *testing.T, key, expression string) []raydemand.Selector {
 
 // Semantics of ray.autoscaler.sdk.request_resources: num_cpus counts bundles {CPU 1}, equal pairs of bundle and
 // selector are counted, a call replaces the former one, an empty one clears it.
-func TestRequestsHaveTheSemanticsOfRaysSDK(t *testing.T) {
+func TestRequestsHaveTheSemanticsOfTheSDK(t *testing.T) {
 	cpu := func(n int64) raydemand.Request {
 		return raydemand.Request{Bundle: raydemand.Bundle{"CPU": raydemand.One}, Count: n}
 	}
@@ -57,7 +57,7 @@ func TestRequestsHaveTheSemanticsOfRaysSDK(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.requests.kept[llm] = []raydemand.Request{gpu(raydemand.Whole(9), 9, nil)}
 			answer := w.call(http.MethodPost, llmPath+"/request_resources", test.body)
 			if answer.Code != http.StatusOK {
@@ -74,8 +74,8 @@ func TestRequestsHaveTheSemanticsOfRaysSDK(t *testing.T) {
 	}
 }
 
-func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
-	w := newWorld(t)
+func TestSinceIsTheStartOfTheRequest(t *testing.T) {
+	w := newFixture(t)
 	path := llmPath + "/request_resources"
 	post := func(at time.Time, body string) *time.Time {
 		w.now = at
@@ -107,8 +107,8 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	}
 }
 
-func TestSinceIsNotInventedForARequestOfUnknownAge(t *testing.T) {
-	w := newWorld(t)
+func TestSinceIsNullForARequestOfUnknownAge(t *testing.T) {
+	w := newFixture(t)
 	w.requests.kept[llm] = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}
 	answer := w.call(http.MethodPost, llmPath+"/request_resources", `{"num_cpus":4}`)
 	if got := readAnswer[apiv1.Requested](t, answer).Since; got != nil {
@@ -116,7 +116,7 @@ func TestSinceIsNotInventedForARequestOfUnknownAge(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
+func TestErrorsOfTheStoreHaveTheirStatus(t *testing.T) {
 	for _, test := range []struct {
 		err    error
 		status int
@@ -132,7 +132,7 @@ func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 		{context.DeadlineExceeded, 504, "timeout"},
 		{errors.New("secret of the house"), 500, "internal"},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.requests.NextErr = fmt.Errorf("patching: %w", test.err)
 		answer := w.call(http.MethodPost, llmPath+"/request_resources", `{}`)
 		problem := readAnswer[apiv1.Problem](t, answer)

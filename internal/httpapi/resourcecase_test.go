@@ -12,12 +12,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAResourceInOtherCaseIsRefusedAndTheRightNameSaid(t *testing.T) {
+func TestAResourceInOtherCaseIsRefused(t *testing.T) {
 	custom := planner.Group{Name: "own", Resources: raydemand.Bundle{"gpu": raydemand.One, "TPU": raydemand.One}}
 	for name, test := range map[string]struct {
 		body  string
 		group *planner.Group
-		want  string // the detail, empty where it is taken
+		want  string // the detail, empty if it is accepted
 	}{
 		"GPU of Ray":                   {`{"bundles": [{"CPU": 1}, {"gpu": 1}]}`, nil, `bundles[1]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
 		"within resources":             {`[{"resources": {"Cpu": 1}, "count": 2}]`, nil, `bundles[0]: want CPU; nothing in ml/llm has a resource Cpu, is "Cpu"`},
@@ -28,7 +28,7 @@ func TestAResourceInOtherCaseIsRefusedAndTheRightNameSaid(t *testing.T) {
 		"Ray's own spelling":           {`[{"GPU": 1, "CPU": 1, "memory": 1, "object_store_memory": 1}]`, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if test.group != nil {
 				view := w.fleet[llm]
 				view.Snapshot.Groups = append(view.Snapshot.Groups, *test.group)
@@ -50,8 +50,8 @@ func TestAResourceInOtherCaseIsRefusedAndTheRightNameSaid(t *testing.T) {
 	}
 }
 
-func TestBeforeTheFirstDecisionNobodyKnowsWhatGroupsHave(t *testing.T) {
-	w := newWorld(t)
+func TestBeforeTheFirstDecisionAllResourcesAreAccepted(t *testing.T) {
+	w := newFixture(t)
 	view := w.fleet[llm]
 	view.CycleAt = time.Time{}
 	w.fleet[llm] = view
@@ -60,7 +60,7 @@ func TestBeforeTheFirstDecisionNobodyKnowsWhatGroupsHave(t *testing.T) {
 	}
 }
 
-func TestWhatTheHeadOrANodeHasInItsOwnCaseIsTaken(t *testing.T) {
+func TestResourcesOfTheHeadAndOfNodesAreAccepted(t *testing.T) {
 	for name, change := range map[string]func(*planner.Snapshot){
 		"the head alone has it": func(s *planner.Snapshot) {
 			s.Head = &planner.Node{Pod: "llm-head", Total: raydemand.Bundle{"gpu": raydemand.One}}
@@ -71,7 +71,7 @@ func TestWhatTheHeadOrANodeHasInItsOwnCaseIsTaken(t *testing.T) {
 		"no group is known": func(s *planner.Snapshot) { s.Groups = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			view := w.fleet[llm]
 			change(&view.Snapshot)
 			w.fleet[llm] = view
@@ -82,8 +82,8 @@ func TestWhatTheHeadOrANodeHasInItsOwnCaseIsTaken(t *testing.T) {
 	}
 }
 
-func TestRequestsOfOwnersAreSpeltAsRayDoesToo(t *testing.T) {
-	w, _ := ownedWorld(t)
+func TestOwnedRequestsWithResourcesInOtherCaseAreRefused(t *testing.T) {
+	w, _ := ownedFixture(t)
 	answer := w.by("alice", http.MethodPut, llmPath+"/request_resources/train-7", `{"leaseSeconds": 60, "bundles": [{"resources": {"gpu": 1}}]}`)
 	if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "want GPU") {
 		t.Errorf("status %d: %s", answer.Code, answer.Body)

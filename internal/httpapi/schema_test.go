@@ -17,7 +17,7 @@ import (
 // object is a JSON object of the spec.
 type object = map[string]any
 
-// spec is api/openapi.yaml, read generically, so that a mistake of the generator cannot hide in its own types.
+// spec is api/openapi.yaml as generic JSON, because generated types would hide bugs of the generator.
 type spec struct {
 	t    testing.TB
 	root object
@@ -32,7 +32,7 @@ func loadSpec(t testing.TB) spec {
 	return s
 }
 
-// at follows a path of keys; a $ref on the way is followed too.
+// at follows a path of keys and each $ref on it.
 func (s spec) at(from any, keys ...string) object {
 	s.t.Helper()
 	for _, key := range append([]string{""}, keys...) {
@@ -62,7 +62,7 @@ func (s spec) at(from any, keys ...string) object {
 	return found
 }
 
-// check lists where value departs from schema. It knows the keywords that api/openapi.yaml uses and refuses others.
+// check lists the differences between value and schema. It knows the keywords in api/openapi.yaml and refuses others.
 func (s spec) check(path string, schema any, value any) []string {
 	rules := s.at(schema)
 	if value == nil && rules["nullable"] == true {
@@ -129,7 +129,7 @@ func (s spec) checkKeyword(path, keyword string, rules object, value any) []stri
 		if ok && (keyword == "minimum" && number < rule.(float64) || keyword == "maximum" && number > rule.(float64)) {
 			return fault("%v is beyond %s %v", number, keyword, rule)
 		}
-	case "default": // what holds where the value is absent
+	case "default": // used if the value is absent
 	case "minItems":
 		if items, ok := value.([]any); ok && float64(len(items)) < rule.(float64) {
 			return fault("has %d items, want at least %v", len(items), rule)
@@ -211,7 +211,7 @@ func typeOf(value any) string {
 	}
 }
 
-// mustMatch fails unless text, a JSON document, is what the named schema says.
+// mustMatch fails unless text, a JSON document, matches the schema.
 func (s spec) mustMatch(schema string, text []byte) {
 	s.t.Helper()
 	var value any

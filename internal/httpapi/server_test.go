@@ -27,8 +27,8 @@ var update = flag.Bool("update", false, "rewrite testdata/*.json")
 
 var otherKey = nodepool.ClusterKey{Namespace: "ml", Name: "quiet"}
 
-func TestAnswersAreTheGoldenOnes(t *testing.T) {
-	w := newWorld(t)
+func TestAnswersMatchTheGoldenFiles(t *testing.T) {
+	w := newFixture(t)
 	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: nodepool.Off, ModeReason: "annotation heliostat.dev/mode"}
 	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = clusterview.View{Key: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}
 	for name, path := range map[string]string{
@@ -61,8 +61,8 @@ func TestAnswersAreTheGoldenOnes(t *testing.T) {
 	}
 }
 
-func TestSnapshotIsTheOneThatWasPlanned(t *testing.T) {
-	w := newWorld(t)
+func TestTheSnapshotIsThatOfTheLastDecision(t *testing.T) {
+	w := newFixture(t)
 	var got planner.Snapshot
 	if err := json.Unmarshal(w.call(http.MethodGet, llmPath+"/snapshot", "").Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func TestSnapshotIsTheOneThatWasPlanned(t *testing.T) {
 	}
 }
 
-func TestSnapshotOfAClusterWithoutDecisionComesLater(t *testing.T) {
-	w := newWorld(t)
+func TestThereIsNoSnapshotBeforeTheFirstDecision(t *testing.T) {
+	w := newFixture(t)
 	w.fleet[llm] = clusterview.View{Key: llm}
 	answer := w.call(http.MethodGet, llmPath+"/snapshot", "")
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
@@ -81,9 +81,9 @@ func TestSnapshotOfAClusterWithoutDecisionComesLater(t *testing.T) {
 	}
 }
 
-func TestReadinessTellsWhyNot(t *testing.T) {
+func TestReadinessHasAReason(t *testing.T) {
 	var reason error
-	w := newWorld(t, func(c *Config) { c.Ready = func() error { return reason } })
+	w := newFixture(t, func(c *Config) { c.Ready = func() error { return reason } })
 	if got := w.call(http.MethodGet, "/readyz", ""); got.Code != http.StatusOK || got.Body.String() != "ok\n" {
 		t.Errorf("ready: %d %q", got.Code, got.Body)
 	}
@@ -100,20 +100,20 @@ func TestPageMetricsAndSpecAreServed(t *testing.T) {
 	serve := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 	}
-	w := newWorld(t, func(c *Config) { c.Page, c.Metrics = serve("page"), serve("metrics") })
+	w := newFixture(t, func(c *Config) { c.Page, c.Metrics = serve("page"), serve("metrics") })
 	for path, want := range map[string]string{"/": "page", "/metrics": "metrics", "/openapi.yaml": string(api.Spec)} {
 		if got := w.call(http.MethodGet, path, ""); got.Code != http.StatusOK || got.Body.String() != want {
 			t.Errorf("GET %s: %d, %d bytes", path, got.Code, got.Body.Len())
 		}
 	}
-	if got := newWorld(t).call(http.MethodGet, "/metrics", ""); got.Code != http.StatusNotFound {
+	if got := newFixture(t).call(http.MethodGet, "/metrics", ""); got.Code != http.StatusNotFound {
 		t.Errorf("metrics that are not configured: %d", got.Code)
 	}
 }
 
-func TestOnlyLoopbackNamesAreAnsweredWhereNobodyIsAsked(t *testing.T) {
-	w := newWorld(t)
-	guarded := newWorld(t, func(c *Config) { c.Listen, c.Access = ":8090", &fakeAccess{} })
+func TestWithoutAccessOnlyLoopbackHostsAreAnswered(t *testing.T) {
+	w := newFixture(t)
+	guarded := newFixture(t, func(c *Config) { c.Listen, c.Access = ":8090", &fakeAccess{} })
 	for host, want := range map[string]int{
 		"127.0.0.1:8090": 200, "localhost": 200, "localhost:1": 200, "[::1]:8090": 200, "[::1]": 200, "127.3.2.1": 200,
 		"evil.example": 421, "evil.example:8090": 421, "10.0.0.1:8090": 421, "localhost.evil.example": 421, "": 421,
@@ -134,9 +134,9 @@ func TestOnlyLoopbackNamesAreAnsweredWhereNobodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnInternalErrorWhoseDetailsStayInTheLog(t *testing.T) {
+func TestTheDetailsOfAPanicAreInTheLogOnly(t *testing.T) {
 	var log bytes.Buffer
-	w := newWorld(t, func(c *Config) {
+	w := newFixture(t, func(c *Config) {
 		c.Ready = func() error { panic("secret of the house") }
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
@@ -171,7 +171,7 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 	}
 }
 
-func TestServerBoundsWhatAConnectionMayCost(t *testing.T) {
+func TestTheServerLimitsConnections(t *testing.T) {
 	s, err := NewServer(Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}})
 	if err != nil {
 		t.Fatal(err)

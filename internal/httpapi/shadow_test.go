@@ -31,8 +31,8 @@ func (fakeShadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 		}}
 }
 
-func TestTheClientReadsTheComparisonThatTheServerHas(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Shadow = fakeShadow{} })
+func TestTheClientReadsTheComparison(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Shadow = fakeShadow{} })
 	w.fleet[llm] = clusterview.View{Key: llm}
 	got, err := dial(t, w.handler).Shadow(context.Background(), llm)
 	if diff := cmp.Diff(fakeShadow{}.Comparison(llm), got); err != nil || diff != "" {
@@ -40,8 +40,8 @@ func TestTheClientReadsTheComparisonThatTheServerHas(t *testing.T) {
 	}
 }
 
-func TestWhereNothingIsComparedTheComparisonIsEmpty(t *testing.T) {
-	w := newWorld(t)
+func TestAComparisonCanBeEmpty(t *testing.T) {
+	w := newFixture(t)
 	w.fleet[llm] = clusterview.View{Key: llm}
 	answer := w.call(http.MethodGet, llmPath+"/shadow", "")
 	loadSpec(t).mustMatch("ShadowComparison", answer.Body.Bytes())

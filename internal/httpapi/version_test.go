@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
-func TestABuildNamesModuleRevisionAndGo(t *testing.T) {
+func TestTheBuildHasRevisionAndGo(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.0.0-20260102030405-abcdefabcdef"},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}}
 	want := apiv1.Build{Version: Release, Revision: "abc", Modified: true, RevisionTime: "2026-01-02T03:04:05Z",
@@ -24,9 +24,9 @@ func TestABuildNamesModuleRevisionAndGo(t *testing.T) {
 	}
 }
 
-func TestTheServerTellsItsOwnBuildToWhoMayKnow(t *testing.T) {
+func TestTheVersionNeedsARight(t *testing.T) {
 	fake := &fakeAccess{}
-	w := newWorld(t, func(c *Config) { c.Access = fake })
+	w := newFixture(t, func(c *Config) { c.Access = fake })
 	answer := w.as("alice", http.MethodGet, "/version")
 	if diff := cmp.Diff([]string{"get /version"}, fake.take()); answer.Code != http.StatusOK || diff != "" {
 		t.Errorf("status %d, rights (-want +got):\n%s", answer.Code, diff)
@@ -41,8 +41,8 @@ func TestTheServerTellsItsOwnBuildToWhoMayKnow(t *testing.T) {
 	}
 }
 
-// The chart installs the image of its appVersion, so that has to be what the program calls itself.
-func TestTheReleaseIsThatOfTheChart(t *testing.T) {
+// The chart installs the image of its appVersion, so the program must have the same version.
+func TestTheReleaseMatchesTheChart(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/chart/Chart.yaml")
 	if err != nil {
 		t.Fatal(err)

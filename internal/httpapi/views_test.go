@@ -22,7 +22,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// plannedView is a view whose plan is that of its snapshot.
+// plannedView returns a view with the plan of its snapshot.
 func plannedView(t *testing.T) clusterview.View {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
@@ -36,14 +36,14 @@ func plannedView(t *testing.T) clusterview.View {
 	return clusterview.View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
-func plannedWorld(t *testing.T, change ...func(*Config)) *world {
-	w := newWorld(t, change...)
+func plannedFixture(t *testing.T, change ...func(*Config)) *fixture {
+	w := newFixture(t, change...)
 	w.fleet[llm] = plannedView(t)
 	return w
 }
 
-func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
-	w, ctx := plannedWorld(t), context.Background()
+func TestTheServerExplainsAsThePlannerDoes(t *testing.T) {
+	w, ctx := plannedFixture(t), context.Background()
 	caller, s := dial(t, w.handler), w.fleet[llm].Snapshot
 	for _, question := range []planner.Question{
 		{Group: "gpu"}, {Pod: "gpu-1"}, {Gang: "3f2a"}, {Request: planner.PlainRequest},
@@ -60,8 +60,8 @@ func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 	}
 }
 
-func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
-	w := plannedWorld(t)
+func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
+	w := plannedFixture(t)
 	caller, managed := dial(t, w.handler), w.fleet[llm]
 	for want, change := range map[string]func(*clusterview.View){
 		"": func(*clusterview.View) {},
@@ -77,14 +77,14 @@ func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := got.Details[0]
-		if told := first.Code == raydemand.CodeNotScaled; told != (want != "") || told && !strings.Contains(first.Message, want) {
+		if explained := first.Code == raydemand.CodeNotScaled; explained != (want != "") || explained && !strings.Contains(first.Message, want) {
 			t.Errorf("%q: %+v", want, first)
 		}
 	}
 }
 
-func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
-	w := plannedWorld(t)
+func TestABadQuestionIsAProblem(t *testing.T) {
+	w := plannedFixture(t)
 	w.fleet[otherKey] = clusterview.View{Key: otherKey}
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
@@ -109,8 +109,8 @@ func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 	}
 }
 
-func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
-	w := plannedWorld(t)
+func TestAWhatIfPlanWritesNothing(t *testing.T) {
+	w := plannedFixture(t)
 	caller, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
 	answer, err := caller.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
 	if err != nil {
@@ -131,8 +131,8 @@ func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSupposedNamesTheField(t *testing.T) {
-	w := plannedWorld(t)
+func TestABadWhatIfBodyNamesTheField(t *testing.T) {
+	w := plannedFixture(t)
 	for body, want := range map[string]string{
 		`{"groups": [{"name": "gpu", "maxReplicas": -1}]}`: "groups[0].maxReplicas",
 		`{"policy": {"bold": 1}}`:                          "policy.bold",
@@ -150,7 +150,7 @@ func TestWhatCannotBeSupposedNamesTheField(t *testing.T) {
 	}
 }
 
-// fakeHistory remembers one decision.
+// fakeHistory has one decision.
 type fakeHistory struct{}
 
 func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
@@ -166,7 +166,7 @@ func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json
 }
 
 func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.History = fakeHistory{} })
+	w := newFixture(t, func(c *Config) { c.History = fakeHistory{} })
 	caller, ctx := dial(t, w.handler), context.Background()
 	entries, err := caller.History(ctx, llm)
 	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
@@ -184,7 +184,7 @@ func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
 		}
 	}
-	if answer := newWorld(t).call(http.MethodGet, llmPath+"/history", ""); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"items":[]`) {
+	if answer := newFixture(t).call(http.MethodGet, llmPath+"/history", ""); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"items":[]`) {
 		t.Errorf("where nothing is remembered: %d %s", answer.Code, answer.Body)
 	}
 }
@@ -197,23 +197,23 @@ func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 }
 
 func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{} })
+	w := newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{} })
 	report, err := dial(t, w.handler).Nodepools(context.Background())
 	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
 		t.Errorf("%+v, %v", report, err)
 	}
-	w = newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{problem.ErrUnavailable} })
+	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{problem.ErrUnavailable} })
 	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
 	}
-	if answer := newWorld(t).call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
+	if answer := newFixture(t).call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("a process that reads no nodes: %d", answer.Code)
 	}
 }
 
-func TestTheViewsAreWhatTheSpecSays(t *testing.T) {
+func TestTheViewsMatchTheSpec(t *testing.T) {
 	s := loadSpec(t)
-	w := plannedWorld(t, func(c *Config) { c.History, c.Nodepools, c.Shadow = fakeHistory{}, fakeNodes{}, fakeShadow{} })
+	w := plannedFixture(t, func(c *Config) { c.History, c.Nodepools, c.Shadow = fakeHistory{}, fakeNodes{}, fakeShadow{} })
 	for path, schema := range map[string]string{
 		llmPath + "/explain?group=gpu": "Explanation",
 		llmPath + "/explain?group=x":   "Problem",
@@ -227,9 +227,9 @@ func TestTheViewsAreWhatTheSpecSays(t *testing.T) {
 	s.mustMatch("Plan", w.call(http.MethodPost, llmPath+"/plan", `{}`).Body.Bytes())
 }
 
-func TestASupposedGroupTakesTheNumbersOfTheContractAndNoOthers(t *testing.T) {
+func TestWhatIfGroupsHaveTheLimitsOfTheContract(t *testing.T) {
 	s := loadSpec(t)
-	w := plannedWorld(t)
+	w := plannedFixture(t)
 	group := s.at(s.root, "components", "schemas", "Supposition", "properties", "groups", "items", "properties")
 	numbers := 0
 	for name := range group {

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
 
-func TestAnswersThatAreNotReadYetTakeRoomOfTheirCallerAndOfAll(t *testing.T) {
+func TestPendingAnswersAreLimitedPerCallerAndInTotal(t *testing.T) {
 	a := newPending()
 	var slower *access.ThrottledError
 	var full *problem.Error
@@ -35,13 +35,13 @@ func TestAnswersThatAreNotReadYetTakeRoomOfTheirCallerAndOfAll(t *testing.T) {
 	for _, release := range releases {
 		release()
 	}
-	hold("g", 2*maxOfAll)() // nothing else is held
+	hold("g", 2*maxOfAll)() // no other answer is pending
 	if a.bytes != 0 || len(a.byCaller) != 0 {
 		t.Errorf("when all are read %d bytes of %v are held", a.bytes, a.byCaller)
 	}
 }
 
-func TestAnAnswerGivesItsTurnToBeEncodedBack(t *testing.T) {
+func TestEncodingReleasesItsSlot(t *testing.T) {
 	a := newPending()
 	for i, body := range []any{1, func() {}} {
 		if _, err := a.encode(body); (err == nil) != (i == 0) || len(a.encoding) != 0 {

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestBundlesMayWishForSlices(t *testing.T) {
+func TestBundlesMayHaveSlices(t *testing.T) {
 	gpu := raydemand.Bundle{"GPU": raydemand.One}
 	tenGi := &raydemand.SliceRequirement{Memory: 10 << 30}
 	for body, want := range map[string][]raydemand.Request{
@@ -43,7 +43,7 @@ func TestBundlesMayWishForSlices(t *testing.T) {
 	}
 }
 
-func TestABadWishNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
+func TestABadSliceNamesTheField(t *testing.T) {
 	for body, want := range map[string]apiv1.FieldError{
 		`{"bundles": [{"GPU": 1}, {"GPU": 1, "slice": {"memory": "10GB"}}]}`: {
 			Field: "bundles[1].slice.memory", Value: `"10GB"`, Expected: raydemand.SliceMemoryWant + "; write 10G without B"},

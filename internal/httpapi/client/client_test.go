@@ -33,7 +33,7 @@ func TestAnAddressWithoutASchemeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheErrorSaysThatNobodyListens(t *testing.T) {
+func TestTheErrorSaysThatNothingListens(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	caller, err := New(server.URL, nil)

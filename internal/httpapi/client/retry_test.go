@@ -18,7 +18,7 @@ import (
 func TestGETAndPUTAreRetriedWhileTheServerIsUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, header, after string
-		// busy is how often the server answers 503 first.
+		// busy is how many 503s the server answers first.
 		busy   int
 		status int
 		calls  int
@@ -65,10 +65,10 @@ func TestGETAndPUTAreRetriedWhileTheServerIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestACallIsRetriedWhenTheServerRestarts(t *testing.T) {
+func TestCallsAreRetriedWhileTheServerRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string
-		// met: the server answers once, 503, before it goes; else it cuts the call off.
+		// met means that the server answers one 503 before it stops; otherwise it cuts the connection.
 		met, wantAnswer bool
 	}{
 		"GET that is cut off":   {http.MethodGet, false, true},
@@ -97,7 +97,7 @@ func TestACallIsRetriedWhenTheServerRestarts(t *testing.T) {
 				})
 				transport, dials := w.Transport(t, nil), 0
 				transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-					if dials++; dials > 1 && dials < 4 { // it starts anew
+					if dials++; dials > 1 && dials < 4 { // it restarts
 						return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 					}
 					return w.Dial(ctx, network, address)
@@ -126,7 +126,7 @@ func TestACallIsRetriedWhenTheServerRestarts(t *testing.T) {
 	}
 }
 
-func TestACallFailsAtOnceWhenNobodyListens(t *testing.T) {
+func TestACallFailsImmediatelyIfNothingListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

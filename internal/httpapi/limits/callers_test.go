@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-func TestACallerHasOnlySoManyCallsUnderWay(t *testing.T) {
+func TestConcurrentCallsAreLimitedPerCaller(t *testing.T) {
 	p := NewCallers(0)
 	var leave []func()
 	for i := range MaxCalls {

@@ -10,12 +10,12 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
 
-// plain makes a plan that takes no heed of its end.
+// plain returns a plan that ignores stop.
 func plain(plan func() int) func(<-chan struct{}) (int, bool) {
 	return func(<-chan struct{}) (int, bool) { return plan(), true }
 }
 
-func TestPlansForCallersWaitForTheirTurnAndAPanicIsAnError(t *testing.T) {
+func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 	plans := NewPlans(1)
 	leave, err := plans.enter(t.Context(), "bob")
 	if err != nil {
@@ -40,14 +40,14 @@ func TestPlansForCallersWaitForTheirTurnAndAPanicIsAnError(t *testing.T) {
 	}
 }
 
-func TestAPlanThatNobodyWaitsForIsToldSoAndKeepsItsPlaceUntilItEnds(t *testing.T) {
+func TestACanceledPlanKeepsItsSlotUntilItReturns(t *testing.T) {
 	plans := NewPlans(1)
 	ctx, cancel := context.WithCancel(t.Context())
-	told, ended := make(chan struct{}), make(chan struct{})
+	stopped, ended := make(chan struct{}), make(chan struct{})
 	_, err := Run(ctx, plans, "ada", func(stop <-chan struct{}) (int, bool) {
 		cancel()
 		<-stop
-		close(told)
+		close(stopped)
 		<-ended
 		return 1, true
 	})
@@ -55,7 +55,7 @@ func TestAPlanThatNobodyWaitsForIsToldSoAndKeepsItsPlaceUntilItEnds(t *testing.T
 	if !errors.As(err, &p) || p.Kind != problem.TimedOut {
 		t.Errorf("a plan that takes too long: %v", err)
 	}
-	<-told
+	<-stopped
 	if len(plans.slots) != 1 {
 		t.Error("a plan that still runs has lost its place")
 	}
@@ -65,9 +65,8 @@ func TestAPlanThatNobodyWaitsForIsToldSoAndKeepsItsPlaceUntilItEnds(t *testing.T
 	}
 }
 
-// The end of the time to wait and that of a plan that broke off for it come at once: the answer must not depend on
-// which is seen.
-func TestAPlanThatBrokeOffIsNoAnswer(t *testing.T) {
+// The timeout and the end of a plan that it stopped come at the same time. The answer must not depend on their order.
+func TestAnIncompletePlanTimesOut(t *testing.T) {
 	_, err := Run(t.Context(), NewPlans(1), "ada", func(<-chan struct{}) (int, bool) { return 0, false })
 	var p *problem.Error
 	if !errors.As(err, &p) || p.Kind != problem.TimedOut {
@@ -75,7 +74,7 @@ func TestAPlanThatBrokeOffIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestOneCallerHasOnePlanMadeAtATimeAndLeavesRoomForOthers(t *testing.T) {
+func TestEachCallerRunsOnePlanAtATime(t *testing.T) {
 	plans := NewPlans(2)
 	leave, err := plans.enter(t.Context(), "greedy")
 	if err != nil {
@@ -95,11 +94,11 @@ func TestOneCallerHasOnePlanMadeAtATimeAndLeavesRoomForOthers(t *testing.T) {
 		plans.join("greedy")
 	}
 	if _, err := plans.enter(over, "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already waiting") {
-		t.Errorf("one more than may stand in line: %v", err)
+		t.Errorf("more plans than the queue has room for: %v", err)
 	}
 }
 
-func TestACallThatFindsNoPlaceLeavesTheTurnToTheCallersNextOne(t *testing.T) {
+func TestACallWithoutASlotFreesTheQueueOfItsCaller(t *testing.T) {
 	plans := NewPlans(1)
 	leave, err := plans.enter(t.Context(), "bob")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
 
-func TestUnknownAndRepeatedParametersAreRefusedByName(t *testing.T) {
-	w := newWorld(t)
+func TestUnknownAndRepeatedParametersAreRefused(t *testing.T) {
+	w := newFixture(t)
 	for query, wants := range map[string]string{
 		"":                    "",
 		"?gruop=a100":         "gruop",
@@ -46,8 +46,8 @@ func TestUnknownAndRepeatedParametersAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestValuesOfParametersKeepToTheContract(t *testing.T) {
-	w := newWorld(t)
+func TestValuesOfParametersMustMatchTheContract(t *testing.T) {
+	w := newFixture(t)
 	long := strings.Repeat("ü", 254)
 	for query, want := range map[string]apiv1.FieldError{
 		"/v1/requests?owner=" + long:                        {Field: "owner", Value: problem.Shorten(long), Expected: "at most 253 characters"},

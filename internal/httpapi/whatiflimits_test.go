@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-func TestASuppositionIsBounded(t *testing.T) {
-	w := plannedWorld(t)
+func TestAWhatIfBodyHasLimits(t *testing.T) {
+	w := plannedFixture(t)
 	for field, entry := range map[string]string{
 		"groups": `{"name": "gpu"}`, "pendingRequests": `{"resources": {"CPU": 1}, "count": 1}`, "requestResources": `{"resources": {"CPU": 1}, "count": 1}`,
 		"pendingGangRequests": `{"strategy": "PACK", "bundles": [{"CPU": 1}]}`,
@@ -29,8 +29,8 @@ func TestASuppositionIsBounded(t *testing.T) {
 	}
 }
 
-func TestASupposedBundleHasAsManyNamesAsTheContractAllows(t *testing.T) {
-	w := plannedWorld(t)
+func TestAWhatIfBundleHasALimitOfNames(t *testing.T) {
+	w := plannedFixture(t)
 	names := make([]string, snapshotfile.MostWhatIfNames+1)
 	for i := range names {
 		names[i] = fmt.Sprintf(`"r%d": 1`, i)

@@ -14,10 +14,10 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/events"
 )
 
-func TestAReplicaThatDoesNotDecideAnswersAsTheOneThatDoes(t *testing.T) {
-	var w *world
+func TestAFollowerAnswersAsTheLeaderDoes(t *testing.T) {
+	var w *fixture
 	leader := serving(t, func(c *Config) {
-		w = newWorld(t)
+		w = newFixture(t)
 		c.Fleet, c.Requests, c.Freezer = w.fleet, w.requests, w.frozen
 		c.Leadership = &fakeLeadership{leads: true}
 	})
@@ -48,12 +48,12 @@ func TestAReplicaThatDoesNotDecideAnswersAsTheOneThatDoes(t *testing.T) {
 	}
 }
 
-// A list without clusters would tell a caller that there are none.
-func TestWithoutALeaderNoOperationIsAnsweredFromWhatAReplicaDoesNotKnow(t *testing.T) {
-	follower, standing := behind(t, "")
+// An empty list would mean that there are no clusters.
+func TestWithoutALeaderAllOperationsAreUnavailable(t *testing.T) {
+	follower, leadership := behind(t, "")
 	calls := 0
 	for _, known := range []struct{ says, address string }{{"no replica leads now", ""}, {"no address to pass calls on to; call the leader directly", "-"}} {
-		standing.becomes("", known.address != "")
+		leadership.becomes("", known.address != "")
 		loadSpec(t).guarded(func(path, method string, _ object) {
 			if !strings.HasPrefix(path, "/v1/") {
 				return
@@ -68,7 +68,7 @@ func TestWithoutALeaderNoOperationIsAnsweredFromWhatAReplicaDoesNotKnow(t *testi
 	}
 }
 
-func TestWhatIsOfTheReplicaItselfIsAnsweredThere(t *testing.T) {
+func TestAFollowerAnswersProbesMetricsAndThePageItself(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "mine") })
 	follower, _ := behind(t, "", func(c *Config) { c.Page, c.Metrics = page, page })
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml", "/", "/metrics"} {
@@ -78,7 +78,7 @@ func TestWhatIsOfTheReplicaItselfIsAnsweredThere(t *testing.T) {
 	}
 }
 
-func TestACallIsPassedOnOnceAndNeverInACircle(t *testing.T) {
+func TestACallIsPassedOnOnce(t *testing.T) {
 	a, aKnows := behind(t, "-")
 	b, _ := behind(t, hostOf(a))
 	var calls atomic.Int32
@@ -93,16 +93,16 @@ func TestACallIsPassedOnOnceAndNeverInACircle(t *testing.T) {
 	if calls.Load() != 1 {
 		t.Errorf("the call went round %d times", calls.Load())
 	}
-	leader := serving(t, func(c *Config) { c.Fleet, c.Leadership = newWorld(t).fleet, &fakeLeadership{leads: true} })
+	leader := serving(t, func(c *Config) { c.Fleet, c.Leadership = newFixture(t).fleet, &fakeLeadership{leads: true} })
 	if response, body := ask(t, leader, http.MethodGet, llmPath, "", "X-Heliostat-Passed-On", "1"); response.StatusCode != http.StatusOK {
 		t.Errorf("the leader itself: %s, %s", response.Status, body)
 	}
 }
 
-func TestStreamsThatArePassedOnEndWithTheirServer(t *testing.T) {
+func TestRelayedStreamsEndAtShutdown(t *testing.T) {
 	hub := events.NewHub(events.Config{})
 	leader := serving(t, func(c *Config) {
-		c.Fleet, c.Hub, c.Leadership = newWorld(t).fleet, hub, &fakeLeadership{leads: true}
+		c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, &fakeLeadership{leads: true}
 	})
 	follower, _ := behind(t, hostOf(leader))
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, follower.URL+"/v1/events", nil)
@@ -120,7 +120,7 @@ func TestStreamsThatArePassedOnEndWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestABodyBeyondTheLimitDoesNotReachTheLeader(t *testing.T) {
+func TestATooLargeBodyDoesNotReachTheLeader(t *testing.T) {
 	var got atomic.Int64
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -142,7 +142,7 @@ func TestABodyBeyondTheLimitDoesNotReachTheLeader(t *testing.T) {
 	}
 }
 
-// byCertificate is Access that knows whoever comes without a token, as by a client certificate.
+// byCertificate authenticates callers without a token, as a client certificate does.
 type byCertificate struct{ *fakeAccess }
 
 func (b byCertificate) Authenticate(r *http.Request) (access.Caller, error) {
@@ -152,7 +152,7 @@ func (b byCertificate) Authenticate(r *http.Request) (access.Caller, error) {
 	return b.fakeAccess.Authenticate(r)
 }
 
-func TestWhoIsKnownByCertificateIsToldAndNotPassedOn(t *testing.T) {
+func TestCallsWithACertificateAreNotPassedOn(t *testing.T) {
 	var heads []http.Header
 	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heads = append(heads, r.Header) }))
 	defer leader.Close()
@@ -169,7 +169,7 @@ func TestWhoIsKnownByCertificateIsToldAndNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotCallIsRefusedBeforeAnythingIsPassedOn(t *testing.T) {
+func TestForbiddenCallsAreNotPassedOn(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("passed on: %s", r.URL) }))
 	defer leader.Close()
 	follower, _ := behind(t, hostOf(leader), func(c *Config) {
@@ -183,9 +183,9 @@ func TestWhoMayNotCallIsRefusedBeforeAnythingIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestALeaderThatHasNotSeenAllYetSaysSo(t *testing.T) {
-	hub, standing := events.NewHub(events.Config{}), &fakeLeadership{leads: true, unsettled: true}
-	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newWorld(t).fleet, hub, standing })
+func TestANewLeaderIsUnavailableUntilItKnowsAllClusters(t *testing.T) {
+	hub, leadership := events.NewHub(events.Config{}), &fakeLeadership{leads: true, unsettled: true}
+	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, leadership })
 	for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters", "/v1/namespaces/ml/rayclusters/later", "/v1/events"} {
 		response, body := ask(t, leader, http.MethodGet, path, "")
 		wantUnavailable(t, path, response, body, "has not looked at every RayCluster yet")

@@ -11,11 +11,11 @@ import (
 	"heliostat.dev/heliostat/internal/simray/certs"
 )
 
-// wiredServer serves on a wire as NewServer does, with all its limits.
+// wiredServer starts a server of NewServer on a network in memory.
 func wiredServer(t *testing.T, change func(*Config)) *memnet.Network {
 	t.Helper()
 	w := memnet.New()
-	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newWorld(t).requests}
+	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests}
 	change(&config)
 	running, err := NewServer(config)
 	if err != nil {
@@ -25,7 +25,7 @@ func wiredServer(t *testing.T, change func(*Config)) *memnet.Network {
 	return w
 }
 
-// aliceGets makes a call with alice's token; it may bring a stream.
+// aliceGets makes a call with alice's token, which may return a stream.
 func aliceGets(t *testing.T, through http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -41,8 +41,8 @@ func aliceGets(t *testing.T, through http.RoundTripper, url string) *http.Respon
 	return response
 }
 
-// bothWays runs a test in a bubble twice: over HTTP/1.1 in the clear, and over TLS and HTTP/2. It is given where to
-// call, and the two ends' settings of TLS, nil in the clear.
+// bothWays runs a test in a synctest bubble twice: over HTTP/1.1, and over TLS with HTTP/2. The test gets the address
+// and the TLS settings of both ends, which are nil without TLS.
 func bothWays(t *testing.T, test func(t *testing.T, url string, ours, theirs *tls.Config)) {
 	t.Run("in the clear", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, "http://127.0.0.1", nil, nil) })
@@ -55,7 +55,7 @@ func bothWays(t *testing.T, test func(t *testing.T, url string, ours, theirs *tl
 	})
 }
 
-// tlsOf are the two ends' settings of TLS for 127.0.0.1.
+// tlsOf returns the TLS settings of both ends for 127.0.0.1.
 func tlsOf(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	authority := certs.NewAuthority(t)

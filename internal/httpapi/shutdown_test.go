@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// hangingOwned keeps requests where nobody answers.
+// hangingOwned is a store that does not answer.
 type hangingOwned struct{ *fakeOwned }
 
 func (hangingOwned) Put(ctx context.Context, _ nodepool.OwnedRequest, _ func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
@@ -23,7 +23,7 @@ func (hangingOwned) Put(ctx context.Context, _ nodepool.OwnedRequest, _ func(*no
 	return nodepool.OwnedRequest{}, false, fmt.Errorf("client rate limiter Wait returned an error: %w", ctx.Err())
 }
 
-func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
+func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 	asks := func(*testing.T) io.Reader {
 		return strings.NewReader(`{"bundles":[{"resources":{"CPU":1}}],"holdUntilDeleted":true}`)
 	}
@@ -35,7 +35,7 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path string
 		body         func(*testing.T) io.Reader
-		// follows: the call is passed on to a replica that does not answer.
+		// follows means that the call is passed on to a leader that does not answer.
 		follows bool
 	}{
 		"Kubernetes does not answer":         {method: http.MethodPut, path: llmPath + "/request_resources/one", body: asks},
@@ -49,12 +49,12 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 				kept := nodepool.OwnedRequest{}
 				kept.Cluster, kept.ID = llm, "kept"
 				owned.keep(kept)
-				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: viewtest.Busy()}, Requests: newWorld(t).requests, Owned: owned, TLS: ours}
+				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: viewtest.Busy()}, Requests: newFixture(t).requests, Owned: owned, TLS: ours}
 				if c.follows {
 					config.Leadership = &fakeLeadership{address: oldLeader, known: true}
 				}
 				silent := memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // until then nobody notices that the caller is gone
+					_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice that the caller is gone
 					<-r.Context().Done()
 				})
 				config.dialLeader = silent.Dial

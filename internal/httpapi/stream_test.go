@@ -23,12 +23,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// streaming is a server with a hub whose rounds follow each other at once.
-func streaming(t *testing.T, config events.Config) (*world, *events.Hub, *client.Client) {
+// streaming starts a server with a hub that dispatches without pauses.
+func streaming(t *testing.T, config events.Config) (*fixture, *events.Hub, *client.Client) {
 	t.Helper()
 	config.Interval = -1
 	hub := events.NewHub(config)
-	w := newWorld(t)
+	w := newFixture(t)
 	server, err := NewServer(Config{Fleet: w.fleet, Requests: w.requests, Now: func() time.Time { return w.now }, Hub: hub})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func streaming(t *testing.T, config events.Config) (*world, *events.Hub, *client
 	return w, hub, caller
 }
 
-// heard follows a cluster and passes its events on.
+// heard follows a cluster and returns its events.
 func heard(t *testing.T, caller *client.Client, key nodepool.ClusterKey) (received <-chan client.Event, ended <-chan error) {
 	t.Helper()
 	c, e := make(chan client.Event), make(chan error, 1)
@@ -74,7 +74,7 @@ func next(t *testing.T, received <-chan client.Event) client.Event {
 	return event
 }
 
-// kindsOf are the kinds of the next n events.
+// kindsOf returns the kinds of the next n events.
 func kindsOf(t *testing.T, received <-chan client.Event, n int) (kinds []string) {
 	for range n {
 		kinds = append(kinds, next(t, received).Kind)
@@ -82,7 +82,7 @@ func kindsOf(t *testing.T, received <-chan client.Event, n int) (kinds []string)
 	return kinds
 }
 
-func TestAStreamBeginsWithWhatIsThereAndTellsOnlyWhatIsNew(t *testing.T) {
+func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 	fleet := &movingFleet{}
 	fleet.set(viewtest.Busy())
 	_, hub, caller := streaming(t, events.Config{})
@@ -91,7 +91,7 @@ func TestAStreamBeginsWithWhatIsThereAndTellsOnlyWhatIsNew(t *testing.T) {
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
 		t.Fatalf("a stream begins with %v", kinds)
 	}
-	hub.Changed(llm) // the first round tells everything: nobody knows what was told before
+	hub.Changed(llm) // the first dispatch sends everything, because nothing was sent before
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
 		t.Fatalf("the first round tells %v", kinds)
 	}
@@ -110,7 +110,7 @@ func TestAStreamBeginsWithWhatIsThereAndTellsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestTheStreamOfTheFleetBeginsWithAStatusOfEachClusterAndTellsOfThoseGone(t *testing.T) {
+func TestAFleetStreamSendsEachStatusAndThenChanges(t *testing.T) {
 	w, hub, caller := streaming(t, events.Config{})
 	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: nodepool.Off}
 	got, _ := heard(t, caller, nodepool.ClusterKey{})
@@ -121,15 +121,15 @@ func TestTheStreamOfTheFleetBeginsWithAStatusOfEachClusterAndTellsOfThoseGone(t 
 	if event := next(t, got); event.Kind != "gone" || string(event.Data) != `{"namespace":"ml","name":"former"}` {
 		t.Errorf("%s %s", event.Kind, event.Data)
 	}
-	hub.Gone(otherKey) // it is there again
+	hub.Gone(otherKey) // it exists
 	hub.Changed(otherKey)
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
 		t.Errorf("a cluster that is there again: %v", kinds)
 	}
 }
 
-// Each of the limits of a connection would end an ordinary answer within that time.
-func TestAStreamOutlivesTheLimitsOfAnOrdinaryAnswer(t *testing.T) {
+// The timeouts of a connection would end an ordinary answer in this time.
+func TestAStreamHasNoWriteTimeout(t *testing.T) {
 	const beats = 2 * int(limits.WriteTimeout/(15*time.Second))
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
 		hub := events.NewHub(events.Config{})
@@ -156,7 +156,7 @@ func TestAStreamOutlivesTheLimitsOfAnOrdinaryAnswer(t *testing.T) {
 	})
 }
 
-func TestAStreamEndsWithItsTimeAndTheClientSaysSo(t *testing.T) {
+func TestAStreamHasAMaximumAge(t *testing.T) {
 	_, _, caller := streaming(t, events.Config{MaxAge: time.Millisecond})
 	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
 	if !errors.Is(err, client.ErrStreamEnded) || !strings.Contains(err.Error(), "a stream lasts 1ms") {
@@ -164,7 +164,7 @@ func TestAStreamEndsWithItsTimeAndTheClientSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheServerEndsWithoutWaitingForListeners(t *testing.T) {
+func TestTheShutdownDoesNotWaitForStreams(t *testing.T) {
 	_, hub, caller := streaming(t, events.Config{})
 	got, ended := heard(t, caller, llm)
 	next(t, got)

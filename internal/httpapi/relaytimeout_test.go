@@ -17,26 +17,26 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/memnet"
 )
 
-// oldLeader and newLeader are where replicas are called on a wire, which leads to one place whatever the address.
+// oldLeader and newLeader are addresses of replicas. On a network in memory, all addresses lead to one server.
 const (
 	oldLeader = "10.0.0.1:8090"
 	newLeader = "10.0.0.2:8090"
 )
 
-// wiredBehind is a replica on a wire that passes calls on over another one.
+// wiredBehind starts a follower on one network, with its leader on another.
 func wiredBehind(t *testing.T, leader *memnet.Network, change ...func(*Config)) (*memnet.Network, *fakeLeadership) {
 	t.Helper()
-	standing := &fakeLeadership{address: oldLeader, known: true}
+	leadership := &fakeLeadership{address: oldLeader, known: true}
 	w := wiredServer(t, func(c *Config) {
-		c.Leadership, c.dialLeader = standing, leader.Dial
+		c.Leadership, c.dialLeader = leadership, leader.Dial
 		for _, f := range change {
 			f(c)
 		}
 	})
-	return w, standing
+	return w, leadership
 }
 
-// refused makes a call and checks the problem that comes back.
+// refused makes a call and checks its problem.
 func refused(t *testing.T, what string, follower *memnet.Network, status int, says string) {
 	t.Helper()
 	response := aliceGets(t, follower.Transport(t, nil), "http://127.0.0.1"+llmPath)
@@ -46,7 +46,7 @@ func refused(t *testing.T, what string, follower *memnet.Network, status int, sa
 	}
 }
 
-func TestALeaderThatIsGoneIsTold(t *testing.T) {
+func TestALeaderThatIsGoneIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader := memnet.New()
 		leader.Close()
@@ -55,37 +55,37 @@ func TestALeaderThatIsGoneIsTold(t *testing.T) {
 	})
 }
 
-func TestACallDoesNotWaitForALeaderThatHangsAndLosesTheLease(t *testing.T) {
+func TestACallEndsWhenTheLeaderLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		arrived := make(chan struct{})
-		follower, standing := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
+		follower, leadership := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
 			close(arrived)
 			<-r.Context().Done()
 		}))
 		go func() {
 			<-arrived
-			standing.becomes("", false) // its lease runs out
+			leadership.becomes("", false) // the lease expires
 		}()
 		begun := time.Now()
 		refused(t, "it hangs", follower, http.StatusServiceUnavailable, "does not lead any more; the call may still have taken effect")
 		if took := time.Since(begun); took > 500*time.Millisecond {
-			t.Errorf("it is told after %v, want within %v", took, 500*time.Millisecond)
+			t.Errorf("the answer came after %v, want within %v", took, 500*time.Millisecond)
 		}
 	})
 }
 
-func TestALeaderThatIsSlowIsTold(t *testing.T) {
+func TestACallToASlowLeaderTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, _ := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		begun := time.Now()
 		refused(t, "it is slow", follower, http.StatusGatewayTimeout, "does not answer; the call may still have taken effect")
 		if took := time.Since(begun); took != limits.WriteTimeout {
-			t.Errorf("it is told after %v, want %v", took, limits.WriteTimeout)
+			t.Errorf("the answer came after %v, want %v", took, limits.WriteTimeout)
 		}
 	})
 }
 
-func TestACallWaitsForTheLeaderAsLongAsItsOwnParameterSays(t *testing.T) {
+func TestARelayedLongPollWaitsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, _ := wiredBehind(t, memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
 			select {
@@ -101,14 +101,14 @@ func TestACallWaitsForTheLeaderAsLongAsItsOwnParameterSays(t *testing.T) {
 	})
 }
 
-func TestStreamsArePassedOnAsTheyComeAndEndWithTheLeader(t *testing.T) {
+func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
 		hub := events.NewHub(events.Config{})
 		t.Cleanup(hub.Close)
 		leader := wiredServer(t, func(c *Config) {
 			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: viewtest.Busy()}, hub, &fakeLeadership{leads: true}
 		})
-		follower, standing := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
+		follower, leadership := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
 		begun := time.Now()
 		lines := bufio.NewReader(aliceGets(t, follower.Transport(t, theirs), url+llmPath+"/events").Body)
 		first, err := lines.ReadString('\n')
@@ -120,7 +120,7 @@ func TestStreamsArePassedOnAsTheyComeAndEndWithTheLeader(t *testing.T) {
 				t.Fatalf("the stream ended after %v: %v", time.Since(begun), err)
 			}
 		}
-		standing.becomes(newLeader, true)
+		leadership.becomes(newLeader, true)
 		changed := time.Now()
 		if _, err := io.Copy(io.Discard, lines); err == nil {
 			t.Error("a stream that was cut off looks as if it had ended in order")

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// movingFleet is a fleet of one cluster that changes while others look at it.
+// movingFleet is a fleet of one cluster that tests change.
 type movingFleet struct {
 	mu   sync.Mutex
 	view clusterview.View
@@ -31,7 +31,7 @@ func (f *movingFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	return f.view, f.view.Key == key
 }
 
-// growingFleet is a fleet that clusters are added to while others look at it.
+// growingFleet is a fleet to which tests add clusters.
 type growingFleet struct {
 	mu    sync.Mutex
 	views fakeFleet

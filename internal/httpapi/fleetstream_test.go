@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// fleetStream follows a fleet that grows, as a caller with these rights.
+// fleetStream follows a growing fleet as a caller with these rights.
 func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...clusterview.View) (*growingFleet, *events.Hub, <-chan client.Event) {
 	t.Helper()
 	fleet := &growingFleet{views: fakeFleet{}}
@@ -26,7 +26,7 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	}
 	hub := events.NewHub(events.Config{Interval: -1, Heartbeat: heartbeat})
 	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
-	w := newWorld(t)
+	w := newFixture(t)
 	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Access: rights, Hub: hub})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	return fleet, hub, received
 }
 
-// bearer shows the token ada.
+// bearer adds the token ada.
 type bearer struct{}
 
 func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -68,7 +68,7 @@ func subjectOf(t *testing.T, event client.Event) string {
 	return event.Kind + " " + of.Namespace + "/" + of.Name
 }
 
-func TestAStreamOfTheFleetHearsOfNamespacesThatComeAfterItBegan(t *testing.T) {
+func TestAFleetStreamShowsNewNamespaces(t *testing.T) {
 	for name, allowed := range map[string]func(access.Right) bool{
 		"who may list everywhere":         func(access.Right) bool { return true },
 		"who may list the new namespace":  func(right access.Right) bool { return slices.Contains([]string{"ml", "new"}, right.Namespace) },
@@ -88,7 +88,7 @@ func TestAStreamOfTheFleetHearsOfNamespacesThatComeAfterItBegan(t *testing.T) {
 	}
 }
 
-func TestAStreamOfTheFleetNeverHearsOfANamespaceThatMayNotBeListed(t *testing.T) {
+func TestAFleetStreamHidesForbiddenNamespaces(t *testing.T) {
 	fleet, hub, received := fleetStream(t, time.Hour, func(right access.Right) bool { return right.Namespace == "ml" }, viewOf("ml", "llm"))
 	next(t, received)
 	fleet.add(viewOf("hidden", "secret"))
@@ -100,8 +100,8 @@ func TestAStreamOfTheFleetNeverHearsOfANamespaceThatMayNotBeListed(t *testing.T)
 	}
 }
 
-// The heartbeat comes often here, so that the test need not wait; what was taken away is not heard of once it came.
-func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
+// A short heartbeat saves the test from waiting. A revoked right takes effect with the next heartbeat.
+func TestAFleetStreamHidesNamespacesAfterTheRightIsRevoked(t *testing.T) {
 	var revoked atomic.Bool
 	asked := make(chan struct{}, 1)
 	allowed := func(right access.Right) bool {
@@ -117,8 +117,8 @@ func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
 	next(t, received)
 	next(t, received)
 	revoked.Store(true)
-	<-asked // a heartbeat that asks
-	<-asked // and the next one: the answer of the first is known
+	<-asked // the review of one heartbeat
+	<-asked // the review of the next one, so the first is complete
 	hub.Changed(llm)
 	hub.Changed(nodepool.ClusterKey{Namespace: "other", Name: "llm"})
 	for range 3 {

@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/body"
 )
 
-func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
+func TestAProblemNamesTheBadFields(t *testing.T) {
 	const expression = "an expression: v, !v, in(a,b) or !in(a,b)"
 	const wholeNumber = "a whole number from 0 to 1000000"
 	const notNegative = "a number of at least 0"
@@ -64,7 +64,7 @@ func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
 	s := loadSpec(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			answer := w.call(http.MethodPost, llmPath+"/request_resources", test.body)
 			problem := readAnswer[apiv1.Problem](t, answer)
 			if answer.Code != http.StatusBadRequest || answer.Header().Get("Content-Type") != "application/problem+json" {
@@ -84,12 +84,12 @@ func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreNotJSONSayWhere(t *testing.T) {
+func TestAProblemHasThePositionOfASyntaxError(t *testing.T) {
 	for _, body := range []string{
 		`{`, `{"num_cpus":`, `{"num_cpus":NaN}`, `{"bundles":[{"GPU":Infinity}]}`, `{"num_cpus" 4}`, `{num_cpus:4}`, `[`, `[{]`,
 		`nonsense`, `{"bundles":[{"GPU":1},]}`, `{"a":` + strings.Repeat(`[`, 100_000),
 	} {
-		answer := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body)
+		answer := newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body)
 		problem := readAnswer[apiv1.Problem](t, answer)
 		if answer.Code != http.StatusBadRequest || len(problem.Errors) == 0 {
 			t.Fatalf("%.40q: %d %+v", body, answer.Code, problem)
@@ -101,33 +101,33 @@ func TestBodiesThatAreNotJSONSayWhere(t *testing.T) {
 	}
 }
 
-func TestDeepJSONIsSkippedWithoutStack(t *testing.T) {
+func TestDeepJSONNeedsNoStack(t *testing.T) {
 	const depth = 200_000
 	body := `{"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,"num_cpus":-1}`
-	problem := readAnswer[apiv1.Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	problem := readAnswer[apiv1.Problem](t, newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body))
 	if len(problem.Errors) != 2 || problem.Errors[1].Field != "num_cpus" {
 		t.Errorf("errors %+v: want the unknown field and the one after it", problem.Errors)
 	}
 }
 
-func TestAProblemNamesABoundedNumberOfFields(t *testing.T) {
+func TestAProblemNamesAtMost20Fields(t *testing.T) {
 	body := "[" + strings.Repeat(`{"GPU":-1},`, 5000) + `{"GPU":-1}]`
-	problem := readAnswer[apiv1.Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	problem := readAnswer[apiv1.Problem](t, newFixture(t).call(http.MethodPost, llmPath+"/request_resources", body))
 	if len(problem.Errors) != 20 {
 		t.Errorf("%d errors, want 20", len(problem.Errors))
 	}
 }
 
-func TestRequestsThatNeverReachTheBody(t *testing.T) {
+func TestCallsThatFailBeforeDecoding(t *testing.T) {
 	post := func(contentType, body string) *httptest.ResponseRecorder {
 		request := httptest.NewRequest(http.MethodPost, llmPath+"/request_resources", strings.NewReader(body))
 		request.Host = "localhost"
 		request.Header.Set("Content-Type", contentType)
 		recorder := httptest.NewRecorder()
-		newWorld(t).handler.ServeHTTP(recorder, request)
+		newFixture(t).handler.ServeHTTP(recorder, request)
 		return recorder
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	tests := map[string]struct {
 		answer *httptest.ResponseRecorder
 		status int

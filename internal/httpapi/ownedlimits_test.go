@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAnOwnerAndARayClusterHaveSoManyRequests(t *testing.T) {
+func TestOwnersAndClustersHaveLimitsOfActiveRequests(t *testing.T) {
 	const body = `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`
 	for name, c := range map[string]struct {
 		there, status int
@@ -32,7 +32,7 @@ func TestAnOwnerAndARayClusterHaveSoManyRequests(t *testing.T) {
 				id := fmt.Sprintf("r-%d", i)
 				owned.kept[id] = nodepool.OwnedRequest{Owned: raydemand.Owned{ID: id, Owner: c.owner(i)}, Cluster: llm}
 			}
-			w := newWorld(t, func(config *Config) { config.Owned = owned })
+			w := newFixture(t, func(config *Config) { config.Owned = owned })
 			got := w.call(http.MethodPut, llmPath+"/request_resources/"+c.id, body)
 			if got.Code != c.status {
 				t.Fatalf("answer %d %s, want %d", got.Code, got.Body, c.status)
@@ -44,8 +44,8 @@ func TestAnOwnerAndARayClusterHaveSoManyRequests(t *testing.T) {
 	}
 }
 
-// A driver that lets its leases end, one id for each of its jobs, must shut nobody out, itself neither.
-func TestWhatIsOverTakesNobodysPlaceUntilItCountsAgain(t *testing.T) {
+// A driver that uses one ID for each job and lets the leases expire must not block others or itself.
+func TestExpiredRequestsDoNotCountAsActive(t *testing.T) {
 	const body = `{"leaseSeconds": 60, "bundles": [{"resources": {"CPU": 1}}]}`
 	anonymous := func(int) string { return "anonymous" }
 	for name, c := range map[string]struct {
@@ -74,7 +74,7 @@ func TestWhatIsOverTakesNobodysPlaceUntilItCountsAgain(t *testing.T) {
 			for i := range c.held {
 				keep(fmt.Sprintf("held-%d", i), c.owner(i), noon)
 			}
-			w := newWorld(t, func(config *Config) { config.Owned = owned })
+			w := newFixture(t, func(config *Config) { config.Owned = owned })
 			sent := body
 			if c.method == http.MethodPost {
 				sent = ""
@@ -87,7 +87,7 @@ func TestWhatIsOverTakesNobodysPlaceUntilItCountsAgain(t *testing.T) {
 	}
 }
 
-func TestListsShowTheFirstBundlesAndTheRequestItselfAll(t *testing.T) {
+func TestListsShowTheFirstBundlesOnly(t *testing.T) {
 	one := raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 1}
 	wide := one
 	wide.Selectors = []raydemand.Selector{{{Key: "zone", Op: raydemand.In, Values: slices.Repeat([]string{"z"}, maxListedTerms)}}}
@@ -103,7 +103,7 @@ func TestListsShowTheFirstBundlesAndTheRequestItselfAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			owned := newFakeOwned()
 			owned.kept["a"] = nodepool.OwnedRequest{Owned: raydemand.Owned{ID: "a", Owner: "anonymous", Requests: c.bundles}, Cluster: llm}
-			w := newWorld(t, func(config *Config) { config.Owned = owned })
+			w := newFixture(t, func(config *Config) { config.Owned = owned })
 			w.requests.kept[llm] = c.bundles
 			for _, path := range []string{"/v1/requests", llmPath + "/requests"} {
 				for _, r := range readAnswer[apiv1.RequestList](t, w.call(http.MethodGet, path, "")).Items {
@@ -120,8 +120,8 @@ func TestListsShowTheFirstBundlesAndTheRequestItselfAll(t *testing.T) {
 	}
 }
 
-func TestAmountsBeyondWhatIsCountedAndShareOfACardThatNobodyCutsAreRefused(t *testing.T) {
-	w := newWorld(t, func(config *Config) { config.Owned = newFakeOwned() })
+func TestExtremeAmountsAndFractionsAreRefused(t *testing.T) {
+	w := newFixture(t, func(config *Config) { config.Owned = newFakeOwned() })
 	for body, field := range map[string]string{
 		`{"resources": {"CPU": 109951162777600}}`:                          "",
 		`{"resources": {"CPU": 900000000000000}}`:                          "bundles[0].resources.CPU",
@@ -142,7 +142,7 @@ func TestAmountsBeyondWhatIsCountedAndShareOfACardThatNobodyCutsAreRefused(t *te
 	}
 }
 
-func TestACallIsNotBoundedByWhatIsNoNumber(t *testing.T) {
+func TestARateThatIsNotANumberIsInvalid(t *testing.T) {
 	for _, perSecond := range []float64{math.NaN(), -1, math.Inf(1)} {
 		if err := (Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, RequestsPerSecond: perSecond}).Validate(); err == nil {
 			t.Errorf("%g calls a second are taken", perSecond)
