@@ -18,7 +18,7 @@ func TestFindingsNameFileLineAndWhatIsWrong(t *testing.T) {
 		"a/testdata/words.md": {Data: []byte("it shall\n")},
 		".git/words.md":       {Data: []byte("it shall\n")},
 		"CHANGELOG.md":        {Data: []byte("it shall\n")},
-		"docs/words.md":       {Data: []byte("The server is told.\nThe flag `shall` is code.\nThat which waits.\n" + long + long + "\n")},
+		"guide/words.md":      {Data: []byte("The server is told.\nThe flag `shall` is code.\nThat which waits.\n" + long + long + "\n")},
 	}
 	got, err := check(tree)
 	if err != nil {
@@ -27,8 +27,8 @@ func TestFindingsNameFileLineAndWhatIsWrong(t *testing.T) {
 	want := []string{
 		`a/long.go:5: 124 columns, at most 120`,
 		`a/long_test.go:3: "shall": write the present tense, or "must"`,
-		`docs/words.md:1: "is told": write "learns", "receives", "logs" or "reports"`,
-		`docs/words.md:3: "That which": write "what" or the noun`,
+		`guide/words.md:1: "is told": write "learns", "receives", "logs" or "reports"`,
+		`guide/words.md:3: "That which": write "what" or the noun`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
