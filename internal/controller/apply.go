@@ -93,7 +93,7 @@ func always(*outcome) bool { return true }
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.resting(o.view.Now) && !r.freshReads.resting(o.view.Now)
 	o.paused = r.mayReduce(o.view, c.config)
-	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
+	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" && len(o.intent.Drains) > 0 {
 		o.paused, o.intent.Drains = behind, nil
 	}
 	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
@@ -238,7 +238,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Drains) == 0 {
 		return
 	}
-	if behind := r.operatorBehind(o.view); behind != "" {
+	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" {
 		o.paused = behind
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -122,7 +123,7 @@ func TestAStateWithoutItsOwnHeadTakesNothingAway(t *testing.T) {
 	w.ray.nodes = w.ray.nodes[1:]
 	d := w.cycle()
 	w.nothingWritten("the list of nodes is not complete")
-	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == FindingHeadMissing }) {
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observation.FindingHeadMissing }) {
 		t.Errorf("findings = %+v", d.Findings)
 	}
 }

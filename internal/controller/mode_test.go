@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -344,15 +345,15 @@ func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
 func TestRandomDeletesAreToldWhereHeliostatDoesNotScale(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.kube.cluster.InTreeAutoscaling = false
-	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, FindingRandomDeletes) {
+	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, observation.FindingRandomDeletes) {
 		t.Errorf("mode %s: findings = %+v", d.Mode, d.Findings)
 	}
 	w.kube.cluster.Mode = nodepool.Shadow
-	if d := w.cycle(); !hasFinding(d, FindingRandomDeletes) {
-		t.Errorf("mode %s: findings = %+v, want %s", d.Mode, d.Findings, FindingRandomDeletes)
+	if d := w.cycle(); !hasFinding(d, observation.FindingRandomDeletes) {
+		t.Errorf("mode %s: findings = %+v, want %s", d.Mode, d.Findings, observation.FindingRandomDeletes)
 	}
 	w.kube.cluster.InTreeAutoscaling = true
-	if d := w.cycle(); hasFinding(d, FindingRandomDeletes) {
+	if d := w.cycle(); hasFinding(d, observation.FindingRandomDeletes) {
 		t.Errorf("with in-tree autoscaling: findings = %+v", d.Findings)
 	}
 }

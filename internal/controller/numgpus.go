@@ -6,48 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-const (
-	// refusalLasts is how long a refusal that was read from managedFields counts: nothing that is watched shows when
-	// they change.
-	refusalLasts = time.Minute
-	// revertWindow and mostRewrites: a number that was written this often within that time and is gone again is
-	// another writer's to set.
-	revertWindow = 10 * time.Minute
-	mostRewrites = 2
-)
-
-// numGPUsWrites remembers the writes of num-gpus by group. If it is lost, one more write is refused or reverted.
-type numGPUsWrites struct {
-	writes  map[string][]written
-	refused map[string]refused
-	backoff backoff
-}
-
-type written struct {
-	gpus raydemand.Amount
-	at   time.Time
-}
-
-type refused struct {
-	refusal *nodepool.SyncRefusal
-	until   time.Time
-}
 
 // syncNumGPUs compares the numbers of GPUs of all groups, reports differences, and writes what may be written, all
 // groups in one patch. It never writes in a cycle that changes replicas: each patch is computed from a spec that
 // nothing changed in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	o.numGPUs = map[string]decision.GroupNumGPUs{}
-	cluster, ray := &o.view.Cluster, rayGPUs(o.view)
+	cluster, ray := &o.view.Cluster, numgpus.RayGPUs(o.view)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
@@ -72,35 +42,6 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	}
 	c.emitNumGPUs(ctx, r, *o)
 }
-
-// rayGPUs returns the GPUs that living Ray nodes announce, by group.
-func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
-	newest := map[string]membership.Member{}
-	for _, m := range v.Members {
-		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
-			newest[m.Group] = m
-		}
-	}
-	all := make(map[string]nodepool.RayGPUs, len(newest))
-	for _, m := range v.Members {
-		if !announces(m) {
-			continue
-		}
-		known := all[m.Group]
-		if known.Newest == nil {
-			amount := newest[m.Group].Node.Total[raydemand.GPU]
-			known.Newest = &amount
-		}
-		known.Nodes++
-		if m.Node.Total[raydemand.GPU] == *known.Newest {
-			known.Same++
-		}
-		all[m.Group] = known
-	}
-	return all
-}
-
-func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
 
 // syncRefusal returns why a group's number must not be written now; nil if it must be, or if there is nothing to
 // write.
@@ -136,7 +77,7 @@ func (c *Controller) syncObstacle(
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}
-	if refusal := r.syncs.refuses(g.Name, *n.Reported, v.Now); refusal != nil {
+	if refusal := r.numGPUsWrites.Refusal(g.Name, *n.Reported, v.Now); refusal != nil {
 		return refusal
 	}
 	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
@@ -147,37 +88,10 @@ func (c *Controller) syncObstacle(
 		o.err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
-	if r.syncs.backoff.resting(v.Now) {
+	if r.syncBackoff.resting(v.Now) {
 		return because(nodepool.SyncLater, "the last write failed")
 	}
 	return nil
-}
-
-// refuses returns the refusal that was recently learned for this group and number, or nil.
-func (s *numGPUsWrites) refuses(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
-	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
-		return known.refusal
-	}
-	writes := slices.DeleteFunc(s.writes[group], func(w written) bool { return now.Sub(w.at) >= revertWindow })
-	if len(writes) == 0 {
-		delete(s.writes, group)
-		return nil
-	}
-	s.writes[group] = writes
-	same := 0
-	for _, w := range writes {
-		if w.gpus == gpus {
-			same++
-		}
-	}
-	if same < mostRewrites {
-		return nil
-	}
-	return &nodepool.SyncRefusal{
-		Code: nodepool.SyncReverted,
-		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source",
-			gpus, same, revertWindow),
-	}
 }
 
 // writeNumGPUs writes all numbers that are due, or none.
@@ -203,10 +117,10 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
 		result = decision.ResultError
-		r.syncs.backoff.fail(v.Now)
+		r.syncBackoff.fail(v.Now)
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
-		r.syncs.backoff, r.generation = backoff{}, generation
+		r.syncBackoff, r.generation = backoff{}, generation
 	}
 	for _, target := range due {
 		numbers := o.numGPUs[target.Group]
@@ -214,12 +128,12 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 			numbers.Sources.Reported)
 		switch result {
 		case decision.ResultOK:
-			r.syncs.wrote(target, v.Now)
+			r.numGPUsWrites.Wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, EventNumGPUsWritten, message)
 		case decision.ResultRefused:
-			r.syncs.refuse(target.Group, refusal, v.Now)
+			r.numGPUsWrites.Refuse(target.Group, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
 		default:
@@ -238,35 +152,10 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	}
 }
 
-func (s *numGPUsWrites) wrote(target nodepool.NumGPUsTarget, now time.Time) {
-	if s.writes == nil {
-		s.writes = map[string][]written{}
-	}
-	s.writes[target.Group] = append(s.writes[target.Group], written{target.GPUs, now})
-}
-
-func (s *numGPUsWrites) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
-	if s.refused == nil {
-		s.refused = map[string]refused{}
-	}
-	s.refused[group] = refused{refusal, now.Add(refusalLasts)}
-}
-
-// quietRefusals need nobody's attention: they are intended, or end by themselves.
-var quietRefusals = []string{
-	"",
-	nodepool.SyncReportOnly,
-	nodepool.SyncNotReported,
-	nodepool.SyncNotEmpty,
-	nodepool.SyncNotManaged,
-	nodepool.SyncNotLeading,
-	nodepool.SyncLater,
-}
-
 // emitNumGPUs emits an Event for each group whose number should be written and must not be.
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
-		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
+		if numbers := o.numGPUs[group]; !slices.Contains(numgpus.Quiet, numbers.Code) {
 			c.emitOnce(ctx, r, o.view, true, EventNumGPUsRefused,
 				fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/controller/observation"
 )
 
 // publish makes the cycle's decision readable for others.
@@ -17,10 +18,11 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
 		Kube: o.view.Cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
-		Findings: findings(r, o),
-		ReadAt:   o.view.ReadAt,
-		Paused:   o.paused,
-		Actions:  o.actions, Recent: slices.Clone(r.recent),
+		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
+			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster))),
+		ReadAt:  o.view.ReadAt,
+		Paused:  o.paused,
+		Actions: o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
 		NumGPUs: o.numGPUs, OptIn: o.optIn,
 	}

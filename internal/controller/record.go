@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/ownerstatus"
 	"heliostat.dev/heliostat/internal/controller/reduction"
@@ -64,9 +65,10 @@ type memory struct {
 	generation int64
 	patches    backoff
 	// unwritten is why the last patch failed; nil after one succeeds or when there is nothing to write.
-	unwritten error
-	syncs     numGPUsWrites
-	named     reduction.NamedPods // pods that were named while no living node was in them
+	unwritten     error
+	numGPUsWrites numgpus.Writes
+	syncBackoff   backoff
+	named         reduction.NamedPods // pods that were named while no living node was in them
 	// freshReads backs off after a fresh read that failed; freshErr is its error.
 	freshReads backoff
 	freshErr   error
@@ -199,31 +201,6 @@ func (r *record) keepRecent(actions []decision.Action) {
 	if surplus := len(r.recent) - kept; surplus > 0 {
 		r.recent = append([]decision.Action(nil), r.recent[surplus:]...)
 	}
-}
-
-// operatorBehind returns why the operator has not yet carried out what the RayCluster says, or "". Until then no
-// further node is drained: if the operator never deletes its pod, the node stays drained for ever.
-//
-// The operator writes observedGeneration only together with another change of the status (v1.6.2, consistency.go), so
-// a generation that it has not observed counts only while pods are missing.
-func (r *record) operatorBehind(v observation.View) string {
-	counted := 0
-	for _, m := range v.Members {
-		if m.Named && !m.Terminating && !m.Failed {
-			return "the operator has not yet deleted " + m.Pod + ", which workersToDelete names"
-		}
-		if m.Counted() {
-			counted++
-		}
-	}
-	goal := 0
-	for _, g := range v.Cluster.Groups {
-		goal += membership.GoalPods(g)
-	}
-	if v.Cluster.ObservedGeneration < r.generation && counted < goal {
-		return "the operator has not observed the last patch yet"
-	}
-	return ""
 }
 
 // backoff slows the loop down after a patch that failed, and counts conflicts in a row, which slow it down a little.

@@ -1,4 +1,4 @@
-package controller
+package observation
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,12 +25,9 @@ const (
 	FindingGated = "pods-gated"
 )
 
-// findings collects the findings of all sources.
-func findings(r *record, o outcome) []raydemand.Finding {
-	v := o.view
+// Findings adds the findings about the view to all.
+func Findings(v View, all []raydemand.Finding) []raydemand.Finding {
 	object := "RayCluster " + v.Cluster.Key.String()
-	all := slices.Concat(v.Cluster.Findings, v.State.Findings, o.findings, o.intent.plan.Findings,
-		r.shapes.Findings(v.Cluster))
 	if v.State.Truncated &&
 		!slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
 		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
@@ -65,7 +61,7 @@ func findings(r *record, o outcome) []raydemand.Finding {
 
 // gatedFindings lists the groups whose pods wait behind scheduling gates. Such pods count as on their way, and their
 // group does not fail however long they wait.
-func gatedFindings(v observation.View) []raydemand.Finding {
+func gatedFindings(v View) []raydemand.Finding {
 	gated := map[string]int{}
 	for _, m := range v.Members {
 		if m.Gated && m.Counted() {
@@ -88,7 +84,7 @@ func gatedFindings(v observation.View) []raydemand.Finding {
 	return all
 }
 
-func orphanFindings(v observation.View) []raydemand.Finding {
+func orphanFindings(v View) []raydemand.Finding {
 	var all []raydemand.Finding
 	for _, n := range membership.Orphans(v.Cluster, v.State.Nodes) {
 		all = append(all, raydemand.Finding{
