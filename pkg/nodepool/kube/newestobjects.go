@@ -71,8 +71,8 @@ func (f *newestObjects) needsCycle(written *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(written)
-	if told := f.watched[key]; told != nil &&
-		(told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
+	if reported := f.watched[key]; reported != nil &&
+		(reported.GetResourceVersion() == written.GetResourceVersion() || older(written, reported)) {
 		return false
 	}
 	f.requested[key] = written
@@ -81,17 +81,17 @@ func (f *newestObjects) needsCycle(written *unstructured.Unstructured) bool {
 
 // cycleRequested reports whether a write has requested a cycle for the object that the watch reports, or for a newer
 // one.
-func (f *newestObjects) cycleRequested(told *unstructured.Unstructured) bool {
+func (f *newestObjects) cycleRequested(reported *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := keyOf(told)
-	f.watched[key] = told
+	key := keyOf(reported)
+	f.watched[key] = reported
 	asked := f.requested[key]
-	if asked == nil || older(told, asked) {
+	if asked == nil || older(reported, asked) {
 		return asked != nil
 	}
 	delete(f.requested, key)
-	return asked.GetResourceVersion() == told.GetResourceVersion()
+	return asked.GetResourceVersion() == reported.GetResourceVersion()
 }
 
 // older compares resource versions. The API server gives them to all objects of a kind from one growing counter,

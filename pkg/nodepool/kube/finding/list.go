@@ -47,17 +47,17 @@ const MostOfOneCode = 20
 
 // Limit keeps at most MostOfOneCode findings of each code; the last one says how many more there are.
 func Limit(all []raydemand.Finding) []raydemand.Finding {
-	told, last := map[string]int{}, map[string]int{}
+	counts, last := map[string]int{}, map[string]int{}
 	var kept []raydemand.Finding
 	for _, f := range all {
-		told[f.Code]++
-		if told[f.Code] <= MostOfOneCode {
+		counts[f.Code]++
+		if counts[f.Code] <= MostOfOneCode {
 			last[f.Code] = len(kept)
 			kept = append(kept, f)
 		}
 	}
 	for code, at := range last {
-		if more := told[code] - MostOfOneCode; more > 0 {
+		if more := counts[code] - MostOfOneCode; more > 0 {
 			kept[at].Why += fmt.Sprintf("; %d more of this kind are not listed", more)
 		}
 	}

@@ -143,8 +143,8 @@ func (e poolEntry) spec() (pools.Spec, error) {
 		}
 	}
 	if len(template.resources) > 0 {
-		object, landing := template.node(e.Name)
-		spec.Shape, spec.Allocatable = &object, landing.Allocatable
+		object, node := template.node(e.Name)
+		spec.Shape, spec.Allocatable = &object, node.Allocatable
 	}
 	return spec, nil
 }

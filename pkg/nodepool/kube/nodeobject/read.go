@@ -45,16 +45,16 @@ func ReadWith(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject,
 	if err != nil {
 		return nodegpu.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
 	}
-	told := ForGPUs(node)
-	told.Unreadable = append(told.Unreadable, unreadable...)
+	forGPUs := ForGPUs(node)
+	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)
 	view := ForPodFit(reader, node)
 	if len(unreadable) > 0 {
-		view.GPUs = gpusOf(reader, told)
+		view.GPUs = gpusOf(reader, forGPUs)
 	}
-	if _, shown := told.Conditions[string(corev1.NodeReady)]; !shown {
+	if _, shown := forGPUs.Conditions[string(corev1.NodeReady)]; !shown {
 		view.Ready = true
 	}
-	return told, view, nil
+	return forGPUs, view, nil
 }
 
 func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err error) {

@@ -22,23 +22,23 @@ const RayAutoscalerDiffers = "ray-autoscaler-differs"
 // sees a group of MIG slices as one without GPUs, and leaves it at zero. The finding is for users who run that
 // autoscaler, or may again.
 func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
-	believed := gpusExpectedByRay(group)
-	announced, passed := g.Resources[raydemand.GPU]
-	if !passed || believed == announced || g.Broken {
+	expected := gpusExpectedByRay(group)
+	reported, passed := g.Resources[raydemand.GPU]
+	if !passed || expected == reported || g.Broken {
 		return
 	}
 	group.Report.Add(
 		raydemand.Info,
 		RayAutoscalerDiffers,
 		group.at(strings.Split(g.GPUs.Field, ".")...),
-		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", announced, believed),
+		fmt.Sprintf("pods report %s, Ray's autoscaler expects %s", reported, expected),
 		"Ray's own autoscaler reads the spec by other rules than the operator, so it would start this group for the "+
 			"wrong demand or for none; Heliostat plans with what pods report",
 		fmt.Sprintf(
 			"set in %s how many GPUs a worker gets, and both agree: %s, as pods report, or the number in the finding "+
 				"%s if there is one",
 			rayField(group),
-			announced,
+			reported,
 			nodepool.NumGPUsMismatch,
 		),
 	)

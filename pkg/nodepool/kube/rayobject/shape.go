@@ -114,8 +114,8 @@ func addInto(to, from podfit.Quantities) {
 	}
 }
 
-func maxInto(to, floor podfit.Quantities) {
-	for name, amount := range floor {
+func maxInto(to, least podfit.Quantities) {
+	for name, amount := range least {
 		to[name] = max(to[name], amount)
 	}
 }

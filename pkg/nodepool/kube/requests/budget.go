@@ -127,7 +127,7 @@ func over(r *nodepool.OwnedRequest) int {
 // admitAll divides the budget whenever something has changed while not all requests are admitted, and reads newly
 // admitted requests again.
 func (s *Store) admitAll(ctx context.Context) {
-	var told time.Time
+	var loggedAt time.Time
 	before := 0
 	for {
 		select {
@@ -139,9 +139,9 @@ func (s *Store) admitAll(ctx context.Context) {
 			continue // the end of the first list, or of the wait for it, divides again
 		}
 		toRead, refused := s.divide()
-		if refused != before && (refused == 0 || before == 0 || time.Since(told) >= overLogPause) {
+		if refused != before && (refused == 0 || before == 0 || time.Since(loggedAt) >= overLogPause) {
 			s.logOver(refused)
-			before, told = refused, time.Now()
+			before, loggedAt = refused, time.Now()
 		}
 		pause := admitPause
 		if !s.rereadAll(ctx, toRead) {

@@ -8,6 +8,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
+// fewCalls is how many writes of callers a second do not slow down other writes.
+const fewCalls = 20
+
 // writeLocks allows one write of each request at a time. Of two concurrent writes of this process one would get a
 // conflict, and an older status could overtake a newer one. It also knows whether callers write much.
 type writeLocks struct {

@@ -10,6 +10,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
@@ -262,3 +263,8 @@ func requestTrace(r *nodepool.OwnedRequest) map[string]any {
 	}
 	return map[string]any{rayobject.TraceAnnotation: r.Trace}
 }
+
+// requestKey is the namespace and name of a ResourceRequest.
+type requestKey struct{ namespace, name string }
+
+func uid(text string) types.UID { return types.UID(text) }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -28,8 +27,6 @@ import (
 
 // allNamespaces stands for the watch of all namespaces at once.
 const allNamespaces = metav1.NamespaceAll
-
-func uid(text string) types.UID { return types.UID(text) }
 
 // Store holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them if that is
 // newer. The caches that the manager waits for do not contain them: their CRD may not be installed, and then there are
@@ -65,8 +62,6 @@ type Store struct {
 	// budget counts the memory of objects.
 	budget budget
 }
-
-type requestKey struct{ namespace, name string }
 
 // removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
 // older. Otherwise this process deleted it, and finalizers may still keep the object.
@@ -109,7 +104,7 @@ func newStore(
 	known func(context.Context) *bool,
 	namespaces []string,
 	log *slog.Logger,
-	changed, told func(nodepool.ClusterKey),
+	changed, statusChanged func(nodepool.ClusterKey),
 ) *Store {
 	begun := time.Now()
 	s := &Store{
@@ -120,7 +115,7 @@ func newStore(
 		namespaces:    namespaces,
 		log:           log,
 		changed:       changed,
-		statusChanged: told,
+		statusChanged: statusChanged,
 		locks:         newWriteLocks(),
 		next:          map[requestKey]chan struct{}{},
 		objects:       map[requestKey]*nodepool.OwnedRequest{},

@@ -34,7 +34,7 @@ const (
 	requestWritesPause = 5 * time.Second // after one that failed
 	// While callers write more than fewCalls a second, updates that are not urgent are limited to ordinaryWrites a
 	// second: each status costs the API server as much as a caller's write.
-	fewCalls, ordinaryWrites = 20, 10
+	ordinaryWrites = 10
 	// overWrites is how many statuses of rejected requests are written a second, overWriters at a time. There may be
 	// thousands of large ones, and the API server validates the whole object with each status. A busy API server takes
 	// seconds for that, so these writes have overTimeout: a write that is given up costs it as much, for nothing.

@@ -113,9 +113,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	case view.known:
 		known := n.fits.of(cluster, view)
 		cluster.Pools = view.rooms
-		for i, landing := range known.list {
+		for i, fit := range known.list {
 			group := &cluster.Groups[i]
-			group.Fit, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
+			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
 			group.PoolPods = slices.Clone(known.pools[i])
 			reportNoNode(report, group)
 			reportSlices(report, group, known.visible[i])
