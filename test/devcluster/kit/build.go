@@ -18,29 +18,29 @@ import (
 // packagePath is this package's import path.
 const packagePath = "heliostat.dev/heliostat/test/devcluster/kit"
 
-// builder makes parts and keeps them in bin, one directory for each content hash.
+// builder builds parts into bin, one directory for each content hash.
 type builder struct {
 	source string // the directory with the modules that pin the parts
 	bin    string
 }
 
-// plan is a part with all that decides what its program is.
+// plan is a part with everything that determines its program.
 type plan struct {
 	recipe
 	version string
 	dir     string // where the finished part lies
 }
 
-// program is the path of the part's finished program.
+// program returns the path of the part's program.
 func (p plan) program() string { return filepath.Join(p.dir, string(p.part)) }
 
-// built says whether the part is finished.
+// built reports whether the part is built.
 func (p plan) built() bool { return exists(p.program()) }
 
-// title names the part and its version to a person.
+// title is the part and its version for messages.
 func (p plan) title() string { return string(p.part) + " " + p.version }
 
-// newBuilder returns a builder that keeps its results below cache.
+// newBuilder returns a builder with its results below cache.
 func newBuilder(cache string) (*builder, error) {
 	source, err := sourceDir()
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *builder) ownSource(r recipe) (pieces []string, err error) {
 	return pieces, nil
 }
 
-// build makes a part unless it is there. Two processes that want the same part build it once: the second waits.
+// build builds a part unless it is built. If two processes want the same part, the second one waits.
 func (b *builder) build(ctx context.Context, p plan) error {
 	lock, err := WaitLock(ctx, p.dir+".lock")
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *builder) copyFiles(ctx context.Context, p plan, dir string) error {
 	return nil
 }
 
-// copyTree copies a directory with the usual permissions: those of the module cache forbid removal.
+// copyTree copies a directory with the usual permissions, because those of the module cache forbid removal.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -221,12 +221,12 @@ func (b *builder) goCommand(ctx context.Context, p plan, args ...string) *exec.C
 func goVersion() (string, error) {
 	out, err := exec.Command("go", "version").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking for the version of go: %w", withStderr(err))
+		return "", fmt.Errorf("reading the version of go: %w", withStderr(err))
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// withStderr adds what a command said to the error with which it ended.
+// withStderr adds a command's standard error to its error.
 func withStderr(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

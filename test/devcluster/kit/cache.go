@@ -23,13 +23,13 @@ func CacheDir() (string, error) {
 	return filepath.Join(base, "heliostat"), nil
 }
 
-// ErrLocked says that another process holds a lock.
+// ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock is an advisory lock on a file. The kernel drops it when its holder ends, however that happens.
+// Lock is an advisory lock on a file. The kernel releases it when its holder ends, even by a kill.
 type Lock struct{ file *os.File }
 
-// TryLock takes the lock of a file, creating the file, or returns ErrLocked.
+// TryLock locks a file, which it creates, or returns ErrLocked.
 func TryLock(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -45,7 +45,7 @@ func TryLock(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// WaitLock takes the lock of a file as soon as it is free.
+// WaitLock locks a file as soon as it is free.
 func WaitLock(ctx context.Context, path string) (*Lock, error) {
 	for {
 		lock, err := TryLock(path)
@@ -61,7 +61,7 @@ func WaitLock(ctx context.Context, path string) (*Lock, error) {
 // File is the locked file, which its holder may write to.
 func (l *Lock) File() *os.File { return l.file }
 
-// Release gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+// Release releases the lock. The file stays: without it, two processes could lock two files of one name.
 func (l *Lock) Release() { l.file.Close() }
 
 // sleep waits for d or until ctx ends, whose error it returns.
@@ -76,7 +76,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// exists says whether there is something at path.
+// exists reports whether path exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

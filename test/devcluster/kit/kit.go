@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Needs says what a command needs to be built.
+// Needs is what to build for a command.
 type Needs struct {
 	Parts []Part
 	// Ray are the Ray versions whose environment is needed.
 	Ray []string
-	// Programs are made anew each time: what they are made of may have changed, and the Go build cache has the rest.
+	// Programs are built each time, because their source may have changed. The Go build cache has the rest.
 	Programs []Program
 }
 
-// Cluster returns what a default cluster needs. The operator is always part of it, since KubeRay's resource definitions
-// come with it.
+// Cluster returns the needs of a default cluster. They include the operator, which KubeRay's resource definitions come
+// with.
 func Cluster() Needs {
 	return Needs{Parts: []Part{Etcd, APIServer, Scheduler, ControllerManager, Operator}, Ray: []string{DefaultRay}}
 }
@@ -30,7 +30,7 @@ type Kit struct {
 	rays  map[string]rayEnv
 }
 
-// Bin returns the path of a part's program, and "" for a part that was not asked for.
+// Bin returns the path of a part's program, or "" for a part outside the needs.
 func (k *Kit) Bin(part Part) string {
 	p, ok := k.parts[part]
 	if !ok {
@@ -44,8 +44,8 @@ func (k *Kit) File(part Part, name string) string {
 	return filepath.Join(k.parts[part].dir, name)
 }
 
-// RayEnv returns the directory of the virtual environment of a Ray version, and "" for one that was not asked for.
-// Its programs are in the directory bin below it.
+// RayEnv returns the directory of the virtual environment of a Ray version, or "" for a version outside the needs. Its
+// programs are in the directory bin below it.
 func (k *Kit) RayEnv(version string) string { return k.rays[version].dir }
 
 // Ensure builds what is missing of the needs and tells out how it goes; what the machine lacks for that is said before.

@@ -22,7 +22,7 @@ const (
 	Kubectl           Part = "kubectl"
 )
 
-// recipe says how one part is built.
+// recipe is how to build one part.
 type recipe struct {
 	part Part
 	// moduleDir is the nested module whose go.mod pins the part, relative to this package's directory.

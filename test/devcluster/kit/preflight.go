@@ -20,14 +20,14 @@ const (
 	needMemory = 4 << 30
 )
 
-// errMachine says what a machine lacks that cannot be installed from here, all of it in one line.
+// errMachine lists missing prerequisites that cannot be installed automatically, in one line.
 type errMachine []string
 
 func (e errMachine) Error() string {
 	return "this machine cannot run the dev cluster: " + strings.Join(e, "; ")
 }
 
-// Preflight reports in one line all that this machine lacks for building and running a dev cluster. It is quick.
+// Preflight returns an error of one line with all missing prerequisites for building and running a dev cluster.
 func Preflight() error {
 	cache, err := CacheDir()
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *errMachine) add(err error) {
 	}
 }
 
-// CheckRun reports what this machine lacks for running a cluster that is built.
+// CheckRun returns an error with the missing prerequisites for running a built cluster.
 func CheckRun() error {
 	var lacks errMachine
 	lacks.add(checkPlatform(runtime.GOOS, runtime.GOARCH))
@@ -70,7 +70,7 @@ func CheckRun() error {
 	return lacks.orNil()
 }
 
-// checkBuild reports what this machine lacks for building into cache.
+// checkBuild returns the missing prerequisites for building into cache.
 func checkBuild(cache string, python bool) error {
 	var lacks errMachine
 	if _, err := exec.LookPath("go"); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Program is a program of this repository.
 type Program struct {
-	// Title names it to a person.
+	// Title is its name in messages.
 	Title string
 	// Dir is a directory of its module, Package its package as seen from there, Output the path of the finished
 	// program.
@@ -41,7 +41,7 @@ func (p Program) build(ctx context.Context) error {
 	return nil
 }
 
-// splitPrograms tells programs that were never built from those that only may have changed.
+// splitPrograms separates programs without a build from those that may have changed since theirs.
 func splitPrograms(programs []Program) (fresh, again []Program) {
 	for _, p := range programs {
 		if exists(p.Output) {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// heartbeat is how often a step that still runs says so where the output is no terminal.
+// heartbeat is the time between two lines about a running step if the output is not a terminal.
 const heartbeat = 15 * time.Second
 
-// progress tells what is being made: a line when a step begins, signs of life while it runs, a line when it is done.
-// Steps may overlap. On a terminal the running steps share one line that is redrawn every second.
+// progress reports the steps of a build: a line when a step begins, one every heartbeat, and one at the end. Steps may
+// overlap. On a terminal, the running steps share one line that is redrawn every second.
 type progress struct {
 	terminal bool
 	total    int
@@ -52,7 +52,7 @@ func newProgress(out io.Writer, total int) *progress {
 	return p
 }
 
-// run gives signs of life until close.
+// run reports running steps until close.
 func (p *progress) run() {
 	defer close(p.done)
 	ticker := time.NewTicker(time.Second)
@@ -67,7 +67,7 @@ func (p *progress) run() {
 	}
 }
 
-// close ends the signs of life.
+// close stops run.
 func (p *progress) close() {
 	close(p.stop)
 	<-p.done
@@ -147,7 +147,7 @@ func (s *step) title() string { return fmt.Sprintf("[%d/%d] %s", s.number, s.p.t
 // round drops what nobody reads: fractions of a second.
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// isTerminal says whether out is a character device a person may look at.
+// isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok {

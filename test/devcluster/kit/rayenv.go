@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultRay is the version of Ray that pods run unless their image says otherwise.
+// DefaultRay is the default version of Ray in pods.
 const DefaultRay = "2.60.0"
 
 // rayReleases lists the Ray versions that the dev cluster can run, as published on the package index. Their packages
@@ -17,7 +17,7 @@ var rayReleases = []release{
 	{name: "Ray", version: "2.40.0", minPython: 9, maxPython: 12},
 }
 
-// RayVersions returns the Ray versions that can be asked for.
+// RayVersions returns the available Ray versions.
 func RayVersions() []string {
 	versions := make([]string, len(rayReleases))
 	for i, r := range rayReleases {
@@ -47,15 +47,15 @@ func planRayEnv(source, cache, version string) (rayEnv, error) {
 	return rayEnv{release: known, venv: env, estimate: time.Minute}, nil
 }
 
-// rayReleaseOf returns what is known of a Ray version.
+// rayReleaseOf returns the release of a Ray version.
 func rayReleaseOf(version string) (release, error) {
 	for _, r := range rayReleases {
 		if r.version == version {
 			return r, nil
 		}
 	}
-	return release{}, fmt.Errorf("Ray %q has no pinned packages here; there are %v", version, RayVersions())
+	return release{}, fmt.Errorf("Ray %q has no pinned packages; available are %v", version, RayVersions())
 }
 
-// title names the environment to a person.
+// title is the environment's name in messages.
 func (e rayEnv) title() string { return "Ray " + e.version }

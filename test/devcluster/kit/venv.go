@@ -71,10 +71,10 @@ func planVenv(below, lock string, known release) (venv, error) {
 }
 
 // complete is the file that a finished environment has. A virtual environment holds its own path and cannot be made
-// elsewhere and moved, so a half-made one is recognised by what it lacks.
+// elsewhere and moved, so an incomplete one is recognized by this missing file.
 func (e venv) complete() string { return filepath.Join(e.dir, ".complete") }
 
-// built says whether the environment is finished.
+// built reports whether the environment is complete.
 func (e venv) built() bool { return exists(e.complete()) }
 
 // build makes the environment unless it is there; a second process waits for the first.
@@ -91,7 +91,7 @@ func (e venv) build(ctx context.Context) error {
 		return nil
 	}
 	if err := os.RemoveAll(e.dir); err != nil {
-		return fmt.Errorf("removing a half-made environment: %w", err)
+		return fmt.Errorf("removing an incomplete environment: %w", err)
 	}
 	if err := runQuietly(ctx, e.python, "-m", "venv", e.dir); err != nil {
 		return fmt.Errorf("creating a virtual environment: %w", err)
@@ -116,7 +116,7 @@ func (e venv) build(ctx context.Context) error {
 	return os.WriteFile(e.complete(), nil, 0o644)
 }
 
-// runQuietly runs a program and shows what it printed only in the error.
+// runQuietly runs a program and returns its output only in the error.
 func runQuietly(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var output bytes.Buffer
