@@ -45,11 +45,9 @@ type ResourceRequestList struct {
 
 // ResourceRequestSpec is the requested capacity, and for how long.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.leaseSeconds) != (has(self.holdUntilDeleted) &&
-// self.holdUntilDeleted)",message="give one of leaseSeconds and holdUntilDeleted: true"
-// +kubebuilder:validation:XValidation:rule="self.bundles.map(b, b.count).sum() <= 10000",message="all counts together
-// are at most 10000" +kubebuilder:validation:XValidation:rule="self.rayCluster ==
-// oldSelf.rayCluster",message="rayCluster cannot be changed: make another request"
+// +kubebuilder:validation:XValidation:rule="has(self.leaseSeconds) != (has(self.holdUntilDeleted) && self.holdUntilDeleted)",message="give one of leaseSeconds and holdUntilDeleted: true"
+// +kubebuilder:validation:XValidation:rule="self.bundles.map(b, b.count).sum() <= 10000",message="all counts together are at most 10000"
+// +kubebuilder:validation:XValidation:rule="self.rayCluster == oldSelf.rayCluster",message="rayCluster cannot be changed: make another request"
 type ResourceRequestSpec struct {
 	// RayCluster is the name of the RayCluster in the same namespace. It is immutable.
 	//
@@ -84,8 +82,8 @@ type ResourceRequestSpec struct {
 	// RenewTime is the time of the last renewal. Without it, the lease starts when leaseSeconds was last written. A
 	// time in the future counts as the time when Heliostat first sees it.
 	//
-	// +kubebuilder:validation:XValidation:rule="self < timestamp('9000-01-01T00:00:00Z')",message="renewTime is before
-	// the year 9000" +optional
+	// +kubebuilder:validation:XValidation:rule="self < timestamp('9000-01-01T00:00:00Z')",message="renewTime is before the year 9000"
+	// +optional
 	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
 	// AllOrNothing launches workers only if all bundles can be served.
 	//
@@ -101,14 +99,13 @@ type ResourceRequestSpec struct {
 
 // Bundle is a number of equal bundles. One worker must have room for each.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.slice) || (has(self.resources) && self.resources.exists(name,
-// self.resources[name] > 0.0))",message="a bundle asks for something: resources above 0, or a slice"
+// +kubebuilder:validation:XValidation:rule="has(self.slice) || (has(self.resources) && self.resources.exists(name, self.resources[name] > 0.0))",message="a bundle asks for something: resources above 0, or a slice"
 type Bundle struct {
 	// Resources are amounts by Ray's resource names, memory in bytes.
 	//
-	// +kubebuilder:validation:MaxProperties=32 +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <=
-	// 256 && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a resource's name
-	// has 1 to 256 printable characters, no space around it" +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <= 256 && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a resource's name has 1 to 256 printable characters, no space around it"
+	// +optional
 	Resources map[string]Amount `json:"resources,omitempty"`
 	// Count is the number of bundles.
 	//
@@ -132,23 +129,21 @@ type Bundle struct {
 
 // Amount is an amount of a Ray resource, with four decimals, which is the precision of Ray.
 //
-// +kubebuilder:validation:Minimum=0 +kubebuilder:validation:Maximum=109951162777600
-// +kubebuilder:validation:XValidation:rule="self == 0.0 || self >= 0.0001",message="an amount is 0, or at least 0.0001,
-// the precision of Ray's amounts"
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:Maximum=109951162777600
+// +kubebuilder:validation:XValidation:rule="self == 0.0 || self >= 0.0001",message="an amount is 0, or at least 0.0001, the precision of Ray's amounts"
 type Amount float64
 
 // LabelSelector maps labels to Ray's expressions. An empty one means any node.
 //
-// +kubebuilder:validation:MaxProperties=16 +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <= 256
-// && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a label's key has 1 to 256
-// printable characters, no space around it"
+// +kubebuilder:validation:MaxProperties=16
+// +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <= 256 && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a label's key has 1 to 256 printable characters, no space around it"
 type LabelSelector map[string]LabelExpression
 
 // LabelExpression is v, !v, in(a,b) or !in(a,b).
 //
-// +kubebuilder:validation:MaxLength=1024 +kubebuilder:validation:Pattern=`^ *(!?
-// *([a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?|in\( *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?( *,
-// *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?)* *\)) *)?$`
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:Pattern=`^ *(!? *([a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?|in\( *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?( *, *[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?)* *\)) *)?$`
 type LabelExpression string
 
 // SliceRequirement is what one GPU must offer.
@@ -161,9 +156,11 @@ type SliceRequirement struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// ComputeFraction is a fraction of the compute of one card, from 0.0001 to 1.
 	//
-	// +kubebuilder:validation:Minimum=0 +kubebuilder:validation:ExclusiveMinimum=true
-	// +kubebuilder:validation:XValidation:rule="self >= 0.0001",message="a fraction is at least 0.0001, the precision
-	// of Ray's amounts" +kubebuilder:validation:Maximum=1 +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=true
+	// +kubebuilder:validation:XValidation:rule="self >= 0.0001",message="a fraction is at least 0.0001, the precision of Ray's amounts"
+	// +kubebuilder:validation:Maximum=1
+	// +optional
 	ComputeFraction *float64 `json:"computeFraction,omitempty"`
 	// Isolation is the minimal isolation from the work of others.
 	//
