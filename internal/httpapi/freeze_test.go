@@ -63,7 +63,7 @@ func TestAFailedFreezeIsAProblem(t *testing.T) {
 	}
 	for want, err := range map[int]error{
 		http.StatusServiceUnavailable: unreachable{errors.New("connection refused")}, http.StatusGatewayTimeout: context.DeadlineExceeded,
-		http.StatusConflict: nodepool.ErrConflict, http.StatusInternalServerError: errors.New("what nobody foresaw"),
+		http.StatusConflict: nodepool.ErrConflict, http.StatusInternalServerError: errors.New("an unexpected error"),
 	} {
 		w.frozen.NextErr = err
 		if got := w.call(http.MethodPut, llmPath+"/freeze", ""); got.Code != want {

@@ -110,7 +110,7 @@ func TestEveryGuardedOperationChecksItsRightFirst(t *testing.T) {
 			t.Errorf("%s %s without the right: %d, and %d for what does not exist", method, path, there.Code, notThere.Code)
 		}
 		if a, b := there.Body.String(), strings.ReplaceAll(notThere.Body.String(), "xyz", "llm"); a != b {
-			t.Errorf("%s %s tells what exists from what does not:\n%s%s", method, path, a, b)
+			t.Errorf("%s %s reveals what exists:\n%s%s", method, path, a, b)
 		}
 		if asked := deny.take(); len(asked) != 2 {
 			t.Errorf("%s %s asks for %q, want its right once a call", method, path, asked)
@@ -121,7 +121,7 @@ func TestEveryGuardedOperationChecksItsRightFirst(t *testing.T) {
 		t.Error("a forbidden caller has written something")
 	}
 	if got := w.call(http.MethodGet, "/v1/rayclusters", ""); got.Code != http.StatusOK {
-		t.Errorf("where nobody is asked: %d", got.Code)
+		t.Errorf("without access: %d", got.Code)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestAFailedReviewAdmitsNobody(t *testing.T) {
 	}{
 		"the API server does not answer": {fmt.Errorf("%w: dial tcp 10.0.0.1:443: connection refused", access.ErrUnavailable), 503, "1"},
 		"too many guesses":               {&access.ThrottledError{After: 2500 * time.Millisecond, Why: "too many"}, 429, "3"},
-		"what nobody foresaw":            {errors.New("secret of the house"), 500, ""},
+		"an unexpected error":            {errors.New("secret of the house"), 500, ""},
 	} {
 		fake.NextErr = test.err
 		got := w.as("alice", http.MethodGet, llmPath)

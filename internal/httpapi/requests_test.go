@@ -112,7 +112,7 @@ func TestSinceIsNullForARequestOfUnknownAge(t *testing.T) {
 	w.requests.kept[llm] = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}
 	answer := w.call(http.MethodPost, llmPath+"/request_resources", `{"num_cpus":4}`)
 	if got := readAnswer[apiv1.Requested](t, answer).Since; got != nil {
-		t.Errorf("since %v, want null: nobody knows when it was kept", got)
+		t.Errorf("since %v, want null: its start is unknown", got)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestErrorsOfTheStoreHaveTheirStatus(t *testing.T) {
 			t.Errorf("%v: %d %+v, want %d %s", test.err, answer.Code, problem, test.status, test.slug)
 		}
 		if test.status == 500 && problem.Detail != "see the log of the server" {
-			t.Errorf("an internal error tells %q", problem.Detail)
+			t.Errorf("the detail of an internal error is %q", problem.Detail)
 		}
 		if (test.status == 503) != (answer.Header().Get("Retry-After") != "") {
 			t.Errorf("%v: Retry-After %q", test.err, answer.Header().Get("Retry-After"))

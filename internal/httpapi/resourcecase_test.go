@@ -24,7 +24,7 @@ func TestAResourceInOtherCaseIsRefused(t *testing.T) {
 		"bytes":                        {`[{"MEMORY": 1}]`, nil, `bundles[0]: want memory; nothing in ml/llm has a resource MEMORY, is "MEMORY"`},
 		"a resource of a group":        {`[{"tpu": 1}]`, &custom, `bundles[0]: want TPU; nothing in ml/llm has a resource tpu, is "tpu"`},
 		"a group has exactly this one": {`[{"gpu": 1}]`, &custom, ""},
-		"nobody has one like it":       {`[{"licence": 1}]`, nil, ""},
+		"no similar resource":          {`[{"licence": 1}]`, nil, ""},
 		"Ray's own spelling":           {`[{"GPU": 1, "CPU": 1, "memory": 1, "object_store_memory": 1}]`, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

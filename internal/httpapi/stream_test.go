@@ -93,7 +93,7 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 	}
 	hub.Changed(llm) // the first dispatch sends everything, because nothing was sent before
 	if kinds := kindsOf(t, got, 3); !slices.Equal(kinds, []string{"status", "demand", "plan"}) {
-		t.Fatalf("the first round tells %v", kinds)
+		t.Fatalf("the first dispatch sends %v", kinds)
 	}
 	grown := viewtest.Busy()
 	grown.Plan.Groups = slices.Clone(grown.Plan.Groups)

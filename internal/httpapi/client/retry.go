@@ -53,8 +53,8 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 func pauseBefore(response *http.Response, err error, reached bool) (time.Duration, bool) {
 	if err != nil {
 		var network *net.OpError
-		nobody := errors.As(err, &network) && network.Op == "dial"
-		return reconnectPause, cutOff(err) || reached && nobody
+		refused := errors.As(err, &network) && network.Op == "dial"
+		return reconnectPause, cutOff(err) || reached && refused
 	}
 	pause, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	return time.Duration(pause) * time.Second, err == nil && response.StatusCode == http.StatusServiceUnavailable

@@ -70,7 +70,7 @@ func TestAnIncompletePlanTimesOut(t *testing.T) {
 	_, err := Run(t.Context(), NewPlans(1), "ada", func(<-chan struct{}) (int, bool) { return 0, false })
 	var p *problem.Error
 	if !errors.As(err, &p) || p.Kind != problem.TimedOut {
-		t.Errorf("a plan that nobody made: %v", err)
+		t.Errorf("an incomplete plan: %v", err)
 	}
 }
 

@@ -1,5 +1,5 @@
-// The chart shows one resource over time: capacity as an area, use as a darker area, use plus waiting demand as a line, and
-// desired capacity as a dashed line. A value lasts until the next point, so lines are steps.
+// The chart shows one resource over time: capacity as an area, use as a darker area, use plus waiting demand as a line,
+// and desired capacity as a dashed line. A value lasts until the next point, so lines are steps.
 const chartWidth = 720, chartHeight = 180, chartLeft = 44, chartBottom = 22, chartTop = 10;
 
 // charted is the resource that the user chose, for all clusters.
