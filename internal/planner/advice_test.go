@@ -135,7 +135,7 @@ func TestFewerGPUsAreAdvisedIfOneDeviceIsEnough(t *testing.T) {
 	}
 }
 
-func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
+func TestARoundedRequirementGetsNoAdvice(t *testing.T) {
 	s := cutPool(1, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
 	s.Requests[0].Slice = &raydemand.SliceRequirement{ComputeFraction: 0.143}
 	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message

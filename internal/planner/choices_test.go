@@ -35,7 +35,7 @@ func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
 	}
 }
 
-func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
+func TestEveryChoiceOfAGangIsExplainedInOrder(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "STRICT_SPREAD", "bundles": [{"TPU": 1}, {"TPU": 1}],
 		"fallbackBundles": [[{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}], [{"GPU": 2}]]}]}`)
 	plan := Compute(s, Policy{})

@@ -22,8 +22,8 @@ func TestALaunchNamesWhoseRequestsItIsFor(t *testing.T) {
 		"an owner whose request is served already is not named": {`, "nodes": [` + node + `]`, request("a", "ann", 1) + "," + request("b", "bob", 1),
 			"launching 1 pod for request b of bob: 1 × {GPU 1}"},
 		"an owner whose request is capped is not named": {"", request("a", "ann", 8) + "," + request("b", "bob", 1), "launching 8 pods for request a of ann: 8 × {GPU 1}"},
-		"nobody's request stands beside":                {`, "keptResources": [{"resources": {"GPU": 1}, "count": 1}]`, request("a", "ann", 1), "for request_resources over REST and request a of ann: 2 × {GPU 1}"},
-		"nobody's request alone":                        {`, "keptResources": [{"resources": {"GPU": 1}, "count": 1}]`, "", "for request_resources over REST 1 × {GPU 1}"},
+		"the plain request is named too":                {`, "keptResources": [{"resources": {"GPU": 1}, "count": 1}]`, request("a", "ann", 1), "for request_resources over REST and request a of ann: 2 × {GPU 1}"},
+		"the plain request alone":                       {`, "keptResources": [{"resources": {"GPU": 1}, "count": 1}]`, "", "for request_resources over REST 1 × {GPU 1}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 8}]`+test.more+`, "ownedRequests": [`+test.owned+`]}`), Policy{})

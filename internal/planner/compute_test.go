@@ -77,7 +77,7 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 	}
 }
 
-func TestThePriceIsToldWhenEveryLaunchedGroupHasOne(t *testing.T) {
+func TestThePriceIsReportedIfEveryLaunchedGroupHasOne(t *testing.T) {
 	price := 1.5
 	s := Snapshot{Groups: []Group{{Name: "g", Resources: plannertest.Bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},
 		Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: plannertest.Bundle(1, 0, 0), Count: 2}}}}

@@ -27,7 +27,7 @@ func wide() Snapshot {
 }
 
 // The test counts steps, because time depends on the machine: a plan that is stopped at its first step does no other.
-func TestAPlanThatNobodyWaitsForIsBrokenOff(t *testing.T) {
+func TestAPlanStopsWithItsCaller(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)
 	s := wide()
@@ -49,7 +49,7 @@ func TestAPlanThatIsWaitedForIsThatOfCompute(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
+func TestAnAnswerStopsWithItsCaller(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)
 	s := wide()

@@ -85,8 +85,8 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 		"ownedRequests": [{"id": "a", "owner": "ann", "satisfiedSince": "2026-01-01T00:00:00Z", "requests": [{"resources": {"GPU": 1}, "count": 1}]},
 		{"id": "b", "owner": "bob", "priority": 9, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`
 	for name, test := range map[string]struct{ snapshot, fates, held string }{
-		"what another packing would leave idle is held over":      {repacked, "a=Satisfied 5+0/5 (satisfied), b=Waiting 1+1/2 (launch)", "small"},
-		"who asks later with a higher priority waits for his own": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
+		"what another packing would leave idle is held over":            {repacked, "a=Satisfied 5+0/5 (satisfied), b=Waiting 1+1/2 (launch)", "small"},
+		"a later request with a higher priority waits for its own pods": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})

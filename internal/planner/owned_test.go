@@ -47,7 +47,7 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestWavesLetARequestWaitForItsTurn(t *testing.T) {
+func TestInFlightCapsDelayARequest(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
 		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
 	plan := Compute(s, Policy{MaxInFlight: 2})
@@ -146,9 +146,9 @@ func had(plan Plan) map[string]int64 {
 	return counts
 }
 
-// TestWhoLeavesTakesNothingFromOthers holds where one kind of worker serves all, and nobody wants all or nothing: who
-// goes may make room for such a one, which then goes before others.
-func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
+// TestADeletedRequestTakesNothingFromOthers has one kind of worker and no all-or-nothing requests: otherwise a deleted
+// request could make room for an all-or-nothing one, which then comes before others.
+func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
 		s.Groups = s.Groups[:min(len(s.Groups), 1)]

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
+func TestEachRequestOverRESTHasItsOwnReason(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"keptResources": [{"resources": {"gpu": 1}, "count": 1}],
 		"ownedRequests": [{"id": "train-7", "owner": "a", "priority": 10, "allOrNothing": true, "requests": [{"resources": {"CPU": 8, "GPU": 1}, "count": 4}]},
@@ -32,7 +32,7 @@ func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
+func TestUnservedBundlesNameTheirRequests(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 1}],
 		"keptResources": [{"resources": {"TPU": 1}, "count": 1}, {"resources": {"FPGA": 1}, "count": 1}],
 		"requestResources": [{"resources": {"NPU": 1}, "count": 1}],
@@ -49,7 +49,7 @@ func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
+func TestAMisspelledResourceGetsASuggestion(t *testing.T) {
 	for name, want := range map[string]string{
 		"GPUS":    "needs 1 GPUS; no group has any; did you mean GPU?",
 		"gpu":     "needs 1 gpu; no group has any; did you mean GPU? Resource names are case-sensitive",
@@ -66,8 +66,8 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 	}
 }
 
-// Ray has all of a call of request_resources or nothing of it.
-func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T) {
+// Ray serves a call of request_resources as a whole or not at all.
+func TestABundleOfACallFromWithinRayNamesTheBundleThatPreventsIt(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), Policy{})
 	for _, unmet := range plan.InfeasibleRequestResources {

@@ -32,7 +32,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 }
 
 // The operator does not delete pods of unknown groups, and the loop does not name them, so the sentence says so.
-func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
+func TestThePodOfARemovedGroupIsLeftToTheUser(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
 	plan := Compute(plannertest.Read(t, snapshot+`}`), Policy{})
 	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator does not delete its pods") {

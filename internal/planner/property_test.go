@@ -318,7 +318,7 @@ func TestRequestResourcesIsServedInFullOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
+func TestAGangThatCannotBeServedWholeLaunchesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil

@@ -37,7 +37,7 @@ func requiring(gpus raydemand.Amount, requirement raydemand.SliceRequirement) ra
 	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &requirement}
 }
 
-func TestHalfAGPUIsToldInMemory(t *testing.T) {
+func TestHalfAGPUIsReportedInMemory(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 1.0/7))}}
 	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One / 2}, Count: 1}}
 	if got, want := Compute(s, Policy{}).Groups[0].Reasons[0].Message, "launching 1 pod for 1 × {GPU 0.5} (0.5 of a slice 1g.10gb, 4.75 GiB)"; got != want {
@@ -58,7 +58,7 @@ func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
 	}
 }
 
-func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
+func TestTheLargerRequirementTakesTheLargerSliceInAnyOrder(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
 	for _, g := range s.Groups {
 		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
@@ -122,7 +122,7 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 	}
 }
 
-func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
+func TestARequirementIsReadFromAFile(t *testing.T) {
 	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
 	s.Requests = []raydemand.Request{requiring(raydemand.One, raydemand.SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
 	text, err := json.Marshal(s)

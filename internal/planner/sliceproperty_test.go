@@ -46,7 +46,7 @@ func drawSliced(t *rapid.T) Snapshot {
 	return s
 }
 
-func TestNoWishLandsOnLess(t *testing.T) {
+func TestNoRequirementIsPlacedOnLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSliced(t)
 		p, _, out := search.Decide(nil, &s, Policy{})
@@ -81,7 +81,7 @@ func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 	})
 }
 
-func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
+func TestEveryReplicaLaunchedForRequirementsIsNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawPooled(t)
 		plan := Compute(s, Policy{})
@@ -111,7 +111,7 @@ func drawPooled(t *rapid.T) Snapshot {
 	return s
 }
 
-func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
+func TestSlicesChangeNothingWithoutRequirements(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		bare := Compute(s, Policy{})

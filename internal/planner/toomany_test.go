@@ -24,7 +24,7 @@ func gpuWorld(owned ...raydemand.Owned) Snapshot {
 	return Snapshot{Groups: []Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
 }
 
-func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
+func TestRequestsBeyondTheBoundAreReported(t *testing.T) {
 	s := gpuWorld()
 	for i := range search.MaxOwned + 1 {
 		s.OwnedRequests = append(s.OwnedRequests, gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1))

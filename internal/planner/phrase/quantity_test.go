@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestMemoryIsToldInOneUnit(t *testing.T) {
+func TestMemoryIsFormattedInOneUnit(t *testing.T) {
 	bytes := raydemand.Whole
 	for _, c := range []struct {
 		need, has int64

@@ -10,7 +10,7 @@ import (
 )
 
 // A plan may be made in time, while its explanation takes longer than the caller waits.
-func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
+func TestTheSentencesOfAnAnswerStopWithItsCaller(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
 	p, given, out := search.Decide(nil, &s, model.Policy{})
 	stop := make(chan struct{})

@@ -25,7 +25,7 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 	}
 	plans := New(p).requestPlans(given, &out)
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
-		t.Errorf("a is %s (%s), want what could not be had capped", got.State, got.Reason.Code)
+		t.Errorf("a is %s (%s), want the unserved bundles capped", got.State, got.Reason.Code)
 	}
 	const sentence = "too many requests come before this one"
 	if got := plans[1]; got.State != raydemand.RequestCapped || got.Reason.Code != raydemand.CodeTooMany || !strings.Contains(got.Reason.Message, sentence) {

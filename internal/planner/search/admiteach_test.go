@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
+func TestWhatIsAdmittedOneByOneFitsTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
 		s.KeptResources = nil
@@ -25,7 +25,7 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 		a.none()
 		a.eachFrom(0)
 		if a.tries = 1; !a.fits() {
-			t.Errorf("what is admitted cannot be had: %s", plannertest.Compact(s))
+			t.Errorf("what is admitted does not fit: %s", plannertest.Compact(s))
 		}
 		for i := range p.RestRequests {
 			of := &p.RestRequests[i]
@@ -101,7 +101,7 @@ func drawIndependent(t *rapid.T) model.Snapshot {
 	return s
 }
 
-func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
+func TestTheRequestAtWhichTrialsEndLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawIndependent(t)
 		p := newSearch(fleet.New(&s), &s, model.Policy{})
