@@ -13,10 +13,15 @@ const columns, tabWidth = 120, 4
 // rule returns what is wrong with a line, or nothing.
 type rule func(line string) string
 
-// width finds long lines. A line that is one unbroken text, such as a URL in a comment, cannot be shorter.
+// marker matches a directive to a program, such as //go:generate or // +kubebuilder:validation. It is one line.
+var marker = regexp.MustCompile(`^\s*//(go:| \+)[a-z]`)
+
+// width finds long lines. A directive cannot be broken, nor can a line that is one unbroken text, such as a URL in a
+// comment.
 func width(line string) string {
 	wide := utf8.RuneCountInString(line) + strings.Count(line, "\t")*(tabWidth-1)
-	if wide <= columns || len(strings.Fields(line)) <= 2 && strings.Contains(line, "://") {
+	unbroken := marker.MatchString(line) || len(strings.Fields(line)) <= 2 && strings.Contains(line, "://")
+	if wide <= columns || unbroken {
 		return ""
 	}
 	return fmt.Sprintf("%d columns, at most %d", wide, columns)
