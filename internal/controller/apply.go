@@ -41,14 +41,14 @@ type outcome struct {
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
 // outcome says what a managed cluster would get.
-func (c *Controller) apply(ctx context.Context, r *record, v observation.View, wanted intent) outcome {
-	o := outcome{view: v, intent: wanted}
+func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i intent) outcome {
+	o := outcome{view: v, intent: i}
 	r.conditions.begin()
 	defer r.conditions.end()
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, o)
 	if o.view.Mode != nodepool.Managed {
-		r.wantedAt = time.Time{}
+		r.growthSince = time.Time{}
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)
@@ -148,7 +148,7 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	key := o.view.Cluster.Key
-	o.growthWanted = r.wantedAt
+	o.growthWanted = r.growthSince
 	if r.patches.resting(o.view.Now) {
 		return
 	}
@@ -163,7 +163,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	r.growthWanted(o.view, targets)
-	o.growthWanted = r.wantedAt
+	o.growthWanted = r.growthSince
 	if len(targets) == 0 {
 		r.patches.conflicts, r.unwritten = 0, nil
 		return
@@ -213,9 +213,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	}
 	r.patches, r.unwritten, r.generation = backoff{}, nil, generation
 	r.named.Note(o.intent.Removals)
-	if !r.wantedAt.IsZero() {
-		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
-		r.wantedAt = time.Time{}
+	if !r.growthSince.IsZero() {
+		o.seenToPatched = c.config.Now().Sub(r.growthSince)
+		r.growthSince = time.Time{}
 	}
 	c.recordPatch(ctx, o, targets, started, took)
 }
@@ -225,9 +225,9 @@ func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
 	case !grows:
-		r.wantedAt = time.Time{}
-	case r.wantedAt.IsZero():
-		r.wantedAt = v.Now
+		r.growthSince = time.Time{}
+	case r.growthSince.IsZero():
+		r.growthSince = v.Now
 	}
 }
 
@@ -265,17 +265,17 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 
 // drainRound returns the drains of one cycle, with the hosts of a replica next to each other. It never splits a
 // replica, because the rest of a replica with a drained host is of no use.
-func drainRound(wishes []reduction.DrainRequest) []reduction.DrainRequest {
-	wishes = slices.Clone(wishes)
-	slices.SortStableFunc(wishes, func(a, b reduction.DrainRequest) int {
+func drainRound(drains []reduction.DrainRequest) []reduction.DrainRequest {
+	drains = slices.Clone(drains)
+	slices.SortStableFunc(drains, func(a, b reduction.DrainRequest) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Replica, b.Replica))
 	})
-	for n := maxDrains; n < len(wishes); n++ {
-		if replica := wishes[n].Replica; replica == "" || replica != wishes[n-1].Replica {
-			return wishes[:n]
+	for n := maxDrains; n < len(drains); n++ {
+		if replica := drains[n].Replica; replica == "" || replica != drains[n-1].Replica {
+			return drains[:n]
 		}
 	}
-	return wishes
+	return drains
 }
 
 // stillManaged reports whether the caches still show the RayCluster as managed. It is called right before each write:

@@ -73,12 +73,12 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	r.remember(&v, c.config)
-	wanted, err := r.decide(ctx, v, c.config)
+	intent, err := r.decide(ctx, v, c.config)
 	if err != nil {
 		return 0 // the process ends
 	}
 	v.PlanTook = c.config.Now().Sub(observed)
-	outcome := c.apply(ctx, r, v, wanted)
+	outcome := c.apply(ctx, r, v, intent)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)

@@ -106,8 +106,8 @@ const maxUnmetEvents = 20
 
 // emitUnmet reports the first unmet demands, and how many more there are.
 func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.View, plan planner.Plan) {
-	told, further := 0, map[string]int{}
-	tell := func(what string, reason planner.Reason) {
+	emitted, further := 0, map[string]int{}
+	emit := func(what string, reason planner.Reason) {
 		event, warning := EventCapped, false
 		switch reason.Code {
 		case planner.Impossible:
@@ -116,24 +116,24 @@ func (c *Controller) emitUnmet(ctx context.Context, r *record, v observation.Vie
 			// The message counts seconds down and would change every minute; GroupFailing reports the group.
 			reason.Message = "a group that could serve it failed recently and gets no launches for a while"
 		}
-		if told++; told > maxUnmetEvents {
+		if emitted++; emitted > maxUnmetEvents {
 			further[event]++
 			return
 		}
 		c.emitOnce(ctx, r, v, warning, event, what+": "+reason.Message)
 	}
 	for _, u := range plan.InfeasibleRequests {
-		tell(planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+		emit(planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
 	}
 	for _, u := range plan.InfeasibleGangRequests {
-		tell("gang "+u.ID, u.Reason)
+		emit("gang "+u.ID, u.Reason)
 	}
 	for _, u := range plan.InfeasibleRequestResources {
 		what := "request_resources " + planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice})
 		if u.AskedBy != "" {
 			what += " (" + u.AskedBy + ")"
 		}
-		tell(what, u.Reason)
+		emit(what, u.Reason)
 	}
 	for _, event := range slices.Sorted(maps.Keys(further)) {
 		c.emitOnce(ctx, r, v, event == EventImpossible, event,

@@ -18,8 +18,8 @@ type fakeKube struct {
 	clusterErr    error
 	freshErr      error
 	freshReads    int
-	looking       func() // runs during each fresh read
-	telling       func() // runs during each Event
+	onFresh       func() // runs during each fresh read
+	recording     func() // runs during each Event
 	writing       func() // runs during each Apply
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
@@ -44,8 +44,8 @@ func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Clust
 
 func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	k.freshReads++
-	if k.looking != nil {
-		k.looking()
+	if k.onFresh != nil {
+		k.onFresh()
 	}
 	if k.freshErr != nil {
 		return nodepool.Cluster{}, k.freshErr
@@ -112,12 +112,12 @@ func (k *fakeKube) Leading() bool { return !k.deposed }
 
 func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
 	k.events = append(k.events, reason)
-	if k.telling != nil {
-		k.telling()
+	if k.recording != nil {
+		k.recording()
 	}
 }
 
-func (k *fakeKube) told(reason string) int {
+func (k *fakeKube) emitted(reason string) int {
 	count := 0
 	for _, e := range k.events {
 		if e == reason {

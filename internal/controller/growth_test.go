@@ -63,7 +63,7 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 48 {
 		t.Errorf("unmet = %+v, want 48 requests", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.told(EventCapped) != 1 {
+	if w.kube.emitted(EventCapped) != 1 {
 		t.Errorf("events = %v, want Capped once", w.kube.events)
 	}
 }
@@ -77,7 +77,7 @@ func TestThousandsOfUnservedDemandsAreNotToldOneByOne(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.told(EventImpossible); got != maxUnmetEvents+1 {
+	if got := w.kube.emitted(EventImpossible); got != maxUnmetEvents+1 {
 		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, maxUnmetEvents)
 	}
 }
@@ -134,7 +134,7 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 		t.Errorf("while the next try is awaited it is told as %q", d.Unwritten)
 	}
 	w.nothingWritten("the pause after an error is not over")
-	if w.kube.told(EventPatchFailed) != 1 {
+	if w.kube.emitted(EventPatchFailed) != 1 {
 		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
 	}
 	d := w.after(time.Second)
@@ -152,7 +152,7 @@ func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	if got := w.lastChange(); got.Replicas != 2 {
 		t.Errorf("target = %+v, want replicas 2: four of five allowed pods, since a replica has two", got)
 	}
-	if w.kube.told(EventInFlightCap) != 1 {
+	if w.kube.emitted(EventInFlightCap) != 1 {
 		t.Errorf("events = %v, want InFlightCap", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -188,7 +188,7 @@ func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
 	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
 	w.after(30 * time.Second)
 	w.nothingWritten("half of the timeout is not all of it")
-	for w.kube.told(EventGroupFailing) == 0 {
+	for w.kube.emitted(EventGroupFailing) == 0 {
 		w.after(10 * time.Second)
 		if w.now.Hour() > 12 {
 			t.Fatal("the group was never broken off")
@@ -240,7 +240,7 @@ func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
 		for range 10 {
 			w.after(10 * time.Second)
 		}
-		if w.kube.told(EventGroupFailing) > 0 {
+		if w.kube.emitted(EventGroupFailing) > 0 {
 			t.Errorf("%s: events = %v, want no failing group: nothing was tried", name, w.kube.events)
 		}
 	}
@@ -258,7 +258,7 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 2 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.Closed {
 		t.Errorf("unmet = %+v, want both requests, because the group is closed", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.told(EventGroupFailing) > 0 {
+	if w.kube.emitted(EventGroupFailing) > 0 {
 		t.Errorf("events = %v, want no failing group", w.kube.events)
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatWeTookAwayOurselvesIsNoSuddenDropHoweverLateRayNoticesIt(t *testing
 	}
 	w.after(time.Second)
 	w.ray.nodes = w.ray.nodes[:1]
-	if d := w.after(time.Second); d.Paused != "" || w.kube.told(EventReductionsPaused) > 0 {
+	if d := w.after(time.Second); d.Paused != "" || w.kube.emitted(EventReductionsPaused) > 0 {
 		t.Errorf("paused: %q, events %v", d.Paused, w.kube.events)
 	}
 }

@@ -92,13 +92,13 @@ func aboveMaximum(t *testing.T) *world {
 
 func TestNoPodGoesByNameOnALookThatHasGrownOld(t *testing.T) {
 	w := aboveMaximum(t)
-	w.kube.telling = func() { w.now = w.now.Add(1100 * time.Millisecond) }
+	w.kube.recording = func() { w.now = w.now.Add(1100 * time.Millisecond) }
 	w.after(time.Second)
 	if len(w.kube.events) == 0 {
 		t.Fatal("nothing was told, so no time has passed between look and patch")
 	}
 	w.lastNothing("a pod may join within a second")
-	w.kube.telling = nil
+	w.kube.recording = nil
 	w.after(time.Second)
 	if got := w.lastChange(); len(got.WorkersToDelete) != 1 {
 		t.Errorf("target = %+v, want the pod gone on the next look", got)
@@ -107,7 +107,7 @@ func TestNoPodGoesByNameOnALookThatHasGrownOld(t *testing.T) {
 
 func TestNoPodGoesByNameOnASpecThatHasChangedSince(t *testing.T) {
 	w := aboveMaximum(t)
-	w.kube.telling = func() { w.kube.cluster.Generation++ }
+	w.kube.recording = func() { w.kube.cluster.Generation++ }
 	d := w.after(time.Second)
 	if !slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Result == decision.ResultConflict }) {
 		t.Errorf("actions = %+v, want a conflict: the spec is not the one that the pod was chosen from", d.Actions)
@@ -123,15 +123,15 @@ func TestADrainedPodThatComesToLifeDuringTheSecondLookStays(t *testing.T) {
 	if len(w.ray.drains) != 1 {
 		t.Fatalf("drained %v, want the idle worker", w.ray.drained())
 	}
-	w.kube.looking = func() {
+	w.kube.onFresh = func() {
 		reborn := *w.node(w.pod(0))
 		reborn.ID, reborn.Status, reborn.Available = nodeID("reborn"), raydemand.Running, raydemand.Bundle{}
 		w.ray.nodes = append(w.ray.nodes, reborn)
-		w.kube.looking = nil
+		w.kube.onFresh = nil
 	}
 	w.after(time.Second)
 	w.lastNothing("its container was started anew, and the new Ray node works")
-	if w.kube.looking != nil {
+	if w.kube.onFresh != nil {
 		t.Fatal("the pod was never about to go")
 	}
 }

@@ -13,7 +13,7 @@ func TestAPodThatJoinsDuringTheSecondLookStays(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas = 1
 	w.operate() // the pod is there, and slow to join
-	w.kube.looking = func() {
+	w.kube.onFresh = func() {
 		w.now = w.now.Add(3 * time.Second)
 		if len(w.ray.nodes) == 1 {
 			w.joinAll()
@@ -31,7 +31,7 @@ func TestAPodThatJoinsDuringTheSecondLookStays(t *testing.T) {
 
 func TestANodeThatGetsWorkDuringTheSecondLookIsNotDrained(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
-	w.kube.looking = func() { w.busy(w.pod(0)) }
+	w.kube.onFresh = func() { w.busy(w.pod(0)) }
 	w.after(61 * time.Second)
 	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
 		t.Errorf("drained %v, want only %s: even a refused drain marks actors", got, w.pod(1))
@@ -42,7 +42,7 @@ func TestNoPodGoesForAnAbsenceThatRayToldTooSlowly(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas = 1
 	w.operate()
-	w.kube.looking = func() { w.ray.reading = func() { w.now = w.now.Add(1100 * time.Millisecond) } }
+	w.kube.onFresh = func() { w.ray.reading = func() { w.now = w.now.Add(1100 * time.Millisecond) } }
 	for range 65 {
 		w.after(time.Second)
 	}
@@ -50,7 +50,7 @@ func TestNoPodGoesForAnAbsenceThatRayToldTooSlowly(t *testing.T) {
 		t.Fatal("the pod was never about to go")
 	}
 	w.nothingWritten("the reading is older than a raylet's report")
-	w.kube.looking, w.ray.reading = nil, nil
+	w.kube.onFresh, w.ray.reading = nil, nil
 	w.after(time.Second)
 	if got := w.lastChange(); got.Replicas != 0 {
 		t.Errorf("target = %+v, want the pod gone once Ray answers in time", got)
@@ -66,7 +66,7 @@ func TestNothingIsTakenAwayWhenRaySecondReadingFailsOrIsAnothers(t *testing.T) {
 		"the node's death became public": func(w *world) { w.node(w.pod(0)).Status = raydemand.Dead },
 	} {
 		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-		w.kube.looking = func() { change(w) }
+		w.kube.onFresh = func() { change(w) }
 		w.after(61 * time.Second)
 		if w.kube.freshReads == 0 {
 			t.Fatal("the worker was never about to go")
@@ -79,7 +79,7 @@ func TestAReplicaOfWhichOneHostGetsWorkIsNotDrained(t *testing.T) {
 	slice := gpuGroup("slice", 1, 0, 4)
 	slice.NumOfHosts = 2
 	w := newWorld(t, Config{}, slice)
-	w.kube.looking = func() { w.busy(w.pod(1)) }
+	w.kube.onFresh = func() { w.busy(w.pod(1)) }
 	w.after(61 * time.Second)
 	w.nothingWritten("its other host works")
 }

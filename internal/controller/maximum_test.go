@@ -112,7 +112,7 @@ func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
 	late.Pod = "llm-gpu-late"
 	w.kube.cluster.Workers[1] = late // the operator replaced one
 	w.after(15 * time.Second)
-	if w.kube.told(EventGroupFailing) != 1 {
+	if w.kube.emitted(EventGroupFailing) != 1 {
 		t.Fatalf("events = %v, want the group broken off", w.kube.events)
 	}
 	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, "llm-gpu-late") {
@@ -158,7 +158,7 @@ func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	for range 30 {
 		w.after(10 * time.Second)
 	}
-	if w.kube.told(EventGroupFailing) != 1 {
+	if w.kube.emitted(EventGroupFailing) != 1 {
 		t.Fatalf("events = %v, want the group broken off", w.kube.events)
 	}
 	w.nothingWritten("the operator would only make it anew")

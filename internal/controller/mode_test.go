@@ -47,14 +47,14 @@ func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
 	hiddenNamespace(&w.kube.cluster)
 	w.want(2, gpu(1))
 	w.cycle()
-	if w.kube.told(mode.NamespaceUnknown) != 0 {
+	if w.kube.emitted(mode.NamespaceUnknown) != 0 {
 		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
 	}
 	for range 10 {
 		w.after(time.Second)
 	}
 	w.nothingWritten("it is not known whether the namespace says off")
-	if w.kube.told(mode.NamespaceUnknown) != 1 {
+	if w.kube.emitted(mode.NamespaceUnknown) != 1 {
 		t.Errorf("events = %v, want %s once", w.kube.events, mode.NamespaceUnknown)
 	}
 }
@@ -96,20 +96,20 @@ func TestShadowPlansAndTellsWhatItWouldDo(t *testing.T) {
 	}
 }
 
-func TestAPythonSidecarIsToldOnce(t *testing.T) {
+func TestAPythonSidecarIsReportedOnce(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
 	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
 	for range 100 {
 		w.after(time.Second)
 	}
-	if w.kube.told(mode.SidecarAlive) != 1 {
+	if w.kube.emitted(mode.SidecarAlive) != 1 {
 		t.Errorf("events = %v, want SidecarAlive once", w.kube.events)
 	}
 	w.kube.cluster.Head.Sidecar = nodepool.NoAutoscaler
 	w.after(time.Second)
 	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
 	w.after(time.Second)
-	if w.kube.told(mode.SidecarAlive) != 2 {
+	if w.kube.emitted(mode.SidecarAlive) != 2 {
 		t.Errorf("events = %v, want it told again when it comes back", w.kube.events)
 	}
 }

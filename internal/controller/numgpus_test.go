@@ -82,7 +82,7 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 				if diff := cmp.Diff(want, w.kube.synced[0]); diff != "" {
 					t.Errorf("change (-want +got):\n%s", diff)
 				}
-				if w.kube.told(EventNumGPUsWritten) != 1 {
+				if w.kube.emitted(EventNumGPUsWritten) != 1 {
 					t.Errorf("Events %v, want one %s", w.kube.events, EventNumGPUsWritten)
 				}
 				if after := w.after(time.Second); after.NumGPUs["slices"].Mismatch || len(w.kube.synced) != 1 {
@@ -96,7 +96,7 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 	}
 }
 
-func TestARefusedSyncIsToldOnce(t *testing.T) {
+func TestARefusedSyncIsReportedOnce(t *testing.T) {
 	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 0))
 	w.kube.events = nil
 	w.kube.cluster.UpgradeStrategy = "Recreate"
@@ -104,7 +104,7 @@ func TestARefusedSyncIsToldOnce(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.told(EventNumGPUsRefused); got != 1 {
+	if got := w.kube.emitted(EventNumGPUsRefused); got != 1 {
 		t.Errorf("told %d times, want once: %v", got, w.kube.events)
 	}
 }

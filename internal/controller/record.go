@@ -72,8 +72,8 @@ type memory struct {
 	// freshReads backs off after a fresh read that failed; freshErr is its error.
 	freshReads backoff
 	freshErr   error
-	// wantedAt is since when growth is wanted that is not patched yet.
-	wantedAt time.Time
+	// growthSince is since when growth is wanted that is not patched yet.
+	growthSince time.Time
 	// seen and movedAt say when the cluster last changed, for pace.
 	seen    fingerprint
 	movedAt time.Time

@@ -78,7 +78,7 @@ func TestARefusedDrainKeepsTheWorkerAndIsNotRepeatedSoon(t *testing.T) {
 	for range 20 {
 		w.after(time.Second)
 	}
-	if len(w.ray.drains) != 1 || w.kube.told(EventDrainRefused) != 1 {
+	if len(w.ray.drains) != 1 || w.kube.emitted(EventDrainRefused) != 1 {
 		t.Errorf("%d drains and events %v, want one refusal: each one marks the node's actors", len(w.ray.drains), w.kube.events)
 	}
 	w.lastNothing("Ray refused")

@@ -13,8 +13,8 @@ import (
 type OwnedRequests interface {
 	// Of lists the requests for a RayCluster, whether it exists or not.
 	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
-	// Tell writes the updates soon and waits for nothing. What cannot be written is dropped: it is found missing, and
-	// told again.
+	// Tell queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds it
+	// missing and queues it again.
 	Tell(updates []nodepool.OwnedUpdate)
 }
 

@@ -124,7 +124,7 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	if got := w.group("gpu").Replicas; got != 1 {
 		t.Errorf("replicas %d after one of two requests has expired, want 1", got)
 	}
-	if n := w.kube.told(EventRequestExpired); n != 1 {
+	if n := w.kube.emitted(EventRequestExpired); n != 1 {
 		t.Errorf("%d Events of the one expiry", n)
 	}
 
@@ -160,7 +160,7 @@ func TestARenewedRequestCountsAgain(t *testing.T) {
 		t.Error("a renewed request launches nothing")
 	}
 	w.after(time.Minute)
-	if n := w.kube.told(EventRequestExpired); n != 2 {
+	if n := w.kube.emitted(EventRequestExpired); n != 2 {
 		t.Errorf("%d Events of two expiries", n)
 	}
 }
@@ -247,8 +247,8 @@ func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testin
 		w.restart(Config{Owned: told, DefaultMode: mode})
 		w.after(10 * time.Minute)
 		w.after(nodepool.ExpiredKept)
-		if updates := told.updates[before:]; len(updates) > 0 || w.kube.told(EventRequestExpired) > 0 {
-			t.Errorf("one whose clock is ahead and whose mode is %s told %+v and %d Events", mode, updates, w.kube.told(EventRequestExpired))
+		if updates := told.updates[before:]; len(updates) > 0 || w.kube.emitted(EventRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s told %+v and %d Events", mode, updates, w.kube.emitted(EventRequestExpired))
 		}
 		w.c = manager
 		w.pass(-nodepool.ExpiredKept - 10*time.Minute)
@@ -287,14 +287,14 @@ func TestWhoOnlyReadsTellsOwnersNothing(t *testing.T) {
 
 func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	told := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
+	emitted := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
 		r := nodepool.OwnedRequest{Owned: raydemand.Owned{ID: of, Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
 		r.Status = nodepool.OwnedStatus{State: state, Since: since, ObservedRequest: r.Fingerprint()}
 		return r
 	}
-	grown := told(raydemand.RequestSatisfied, "grown")
+	grown := emitted(raydemand.RequestSatisfied, "grown")
 	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
-	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{told(raydemand.RequestSatisfied, "satisfied"), told(raydemand.RequestWaiting, "waiting"), grown}}
+	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{emitted(raydemand.RequestSatisfied, "satisfied"), emitted(raydemand.RequestWaiting, "waiting"), grown}}
 	got := map[string]time.Time{}
 	for _, of := range ownerstatus.Counted(cluster, nil, since) {
 		got[of.ID] = of.SatisfiedSince
@@ -364,7 +364,7 @@ func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) 
 }
 
 // A status waits to be written for a while. One that is no longer so must not be written after all.
-func TestWhatIsAsItsObjectSaysAgainIsToldOnce(t *testing.T) {
+func TestWhatIsAsItsObjectSaysAgainIsReportedOnce(t *testing.T) {
 	w, told := newOwnedWorld(t, 2)
 	w.ask("a", 2, 0)
 	w.cycle()

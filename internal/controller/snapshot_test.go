@@ -104,7 +104,7 @@ func TestOneCallOfADriverNeverAsksForMoreThanTheInFlightCap(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 1<<31-1))
 	w.want(1_000_000_000, gpu(1))
 	w.cycle()
-	if got := w.lastChange(); got.Replicas != 1000 || w.kube.told(EventInFlightCap) != 1 {
+	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(EventInFlightCap) != 1 {
 		t.Errorf("target = %+v and events %v, want 1000 pods and the cap told", got, w.kube.events)
 	}
 }

@@ -64,7 +64,7 @@ func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) 
 			if got := w.group("b-second").Replicas; got != 2 {
 				t.Errorf("the second group has %d replicas, want 2", got)
 			}
-			if w.kube.told(EventGroupFailing) != 1 {
+			if w.kube.emitted(EventGroupFailing) != 1 {
 				t.Errorf("events = %v, want GroupFailing once", w.kube.events)
 			}
 		})

@@ -25,7 +25,7 @@ func newStrandedWorld(t *testing.T, config Config) (*world, *fakeOwned) {
 // look runs a cycle and returns when the next is due.
 func (w *world) look() time.Duration { return w.c.Cycle(w.t.Context(), key) }
 
-func TestARequestForAClusterThatIsNotThereIsToldSo(t *testing.T) {
+func TestARequestForAClusterThatIsNotThereIsReported(t *testing.T) {
 	w, told := newStrandedWorld(t, Config{})
 	w.ask("held", 1, 0)
 	w.look()

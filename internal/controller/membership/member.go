@@ -55,7 +55,7 @@ func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 // address while it lives, but not once it is dead, since addresses are reused. Orphans are living nodes without a pod.
 func nodesByPod(
 	workers []nodepool.Worker, nodes []raydemand.Node,
-) (byPod map[string]*raydemand.Node, strangers []*raydemand.Node) {
+) (byPod map[string]*raydemand.Node, orphans []*raydemand.Node) {
 	pods, podAt := podsByIP(workers)
 	byPod = make(map[string]*raydemand.Node, len(nodes))
 	var others []*raydemand.Node
@@ -76,10 +76,10 @@ func nodesByPod(
 		case pod != "" && (known == nil || known.Status == raydemand.Dead):
 			byPod[pod] = n
 		default:
-			strangers = append(strangers, n)
+			orphans = append(orphans, n)
 		}
 	}
-	return byPod, strangers
+	return byPod, orphans
 }
 
 // podsByIP returns the names of all pods, and the pod at each address. Pods on the host's network may share an

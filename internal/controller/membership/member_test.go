@@ -26,9 +26,9 @@ func TestAnAddressIsNoProofOfWhoIsThere(t *testing.T) {
 		"a pod without an address yet": {
 			[]nodepool.Worker{pod("a", "")}, node("", "", raydemand.Running), true},
 	} {
-		byPod, strangers := nodesByPod(c.workers, []raydemand.Node{c.node})
-		if len(byPod) > 0 || (len(strangers) > 0) != c.strange {
-			t.Errorf("%s: joined %v, strangers %v", name, byPod, strangers)
+		byPod, orphans := nodesByPod(c.workers, []raydemand.Node{c.node})
+		if len(byPod) > 0 || (len(orphans) > 0) != c.strange {
+			t.Errorf("%s: joined %v, orphans %v", name, byPod, orphans)
 		}
 	}
 }

@@ -97,10 +97,10 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" && s.Cluster.Refused {
 		group.Closed = "the operator rejects the RayCluster's spec; see findings"
 	}
-	standing := s.Breakers.AvailabilityOf(g.Name, s.Now)
-	group.RecoverableScore, group.CloudAvailability = standing.RecoverableScore, standing.CloudAvailability
-	if group.Closed == "" && standing.Cooldown > 0 {
-		group.Closed, group.CoolingSeconds = standing.Reason, standing.Cooldown.Seconds()
+	availability := s.Breakers.AvailabilityOf(g.Name, s.Now)
+	group.RecoverableScore, group.CloudAvailability = availability.RecoverableScore, availability.CloudAvailability
+	if group.Closed == "" && availability.Cooldown > 0 {
+		group.Closed, group.CoolingSeconds = availability.Reason, availability.Cooldown.Seconds()
 	}
 	if group.Closed == "" {
 		group.Closed = s.DemandUnknown

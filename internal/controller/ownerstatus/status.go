@@ -36,11 +36,11 @@ func (n Reported) of(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 }
 
 // Counted returns the requests that count now.
-func Counted(cluster *nodepool.Cluster, news Reported, now time.Time) []raydemand.Owned {
+func Counted(cluster *nodepool.Cluster, next Reported, now time.Time) []raydemand.Owned {
 	var owned []raydemand.Owned
 	for i := range cluster.Owned {
 		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
-			made, known := r.Owned, news.of(r)
+			made, known := r.Owned, next.of(r)
 			made.SatisfiedSince = known.SatisfiedSince()
 			owned = append(owned, made)
 		}
@@ -51,7 +51,7 @@ func Counted(cluster *nodepool.Cluster, news Reported, now time.Time) []raydeman
 // Updates returns what to write to requests, what is now reported of each, and the requests whose lease was first seen
 // to be over. known is what was reported before.
 func Updates(v *observation.View, plan planner.Plan, known Reported, starts *StartTimes) (
-	updates []nodepool.OwnedUpdate, news Reported, expired []*nodepool.OwnedRequest,
+	updates []nodepool.OwnedUpdate, next Reported, expired []*nodepool.OwnedRequest,
 ) {
 	plans := map[string]*planner.RequestPlan{}
 	for i := range plan.Requests {
@@ -59,31 +59,31 @@ func Updates(v *observation.View, plan planner.Plan, known Reported, starts *Sta
 			plans[plan.ID] = plan
 		}
 	}
-	news = Reported{}
+	next = Reported{}
 	for i := range v.Cluster.Owned {
 		request := &v.Cluster.Owned[i]
 		if request.Deleting || request.ClusterUID != "" && request.ClusterUID != v.Cluster.UID {
 			continue
 		}
-		told := known[request.UID]
-		expiredBefore := told.expired
-		if update, any := update(known.of(request), &told, v, request, plans[request.ID], starts); any {
+		reported := known[request.UID]
+		expiredBefore := reported.expired
+		if update, any := update(known.of(request), &reported, v, request, plans[request.ID], starts); any {
 			updates = append(updates, update)
 		}
 		observed := request.Status.State == raydemand.RequestExpired &&
 			request.Status.ObservedRequest == request.Fingerprint()
-		if told.expired && !expiredBefore && !observed {
+		if reported.expired && !expiredBefore && !observed {
 			expired = append(expired, request)
 		}
-		news[request.UID] = told
+		next[request.UID] = reported
 	}
-	return updates, news, expired
+	return updates, next, expired
 }
 
 // update returns what to write to one request, if anything.
 func update(
 	known nodepool.OwnedRequest,
-	told *reportedStatus,
+	reported *reportedStatus,
 	v *observation.View,
 	request *nodepool.OwnedRequest,
 	plan *planner.RequestPlan,
@@ -98,7 +98,7 @@ func update(
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
-	told.expired = told.expired && request.Expired(v.Now) // a renewed request may expire once more
+	reported.expired = reported.expired && request.Expired(v.Now) // a renewed request may expire once more
 	var status nodepool.OwnedStatus
 	switch {
 	case request.Unreadable != "":
@@ -108,7 +108,7 @@ func update(
 			u.Delete = true
 			return u, true
 		}
-		told.expired = true
+		reported.expired = true
 		status = leaseOver(request)
 	case request.Admission == nodepool.Refused:
 		status = nodepool.OverMemory(request)
@@ -120,12 +120,12 @@ func update(
 		return u, u.Adopt != nil
 	}
 	complete(&status, &known, v.Now)
-	told.status = status
+	reported.status = status
 	// An earlier status may not be written yet.
 	again := !known.Status.SameOutcome(status)
 	if again || !request.Status.SameOutcome(status) ||
-		!request.Status.Equal(status) && v.Now.Sub(told.at) >= statusPause {
-		told.at = v.Now
+		!request.Status.Equal(status) && v.Now.Sub(reported.at) >= statusPause {
+		reported.at = v.Now
 		u.Status = &status
 	}
 	return u, u.Adopt != nil || u.Status != nil

@@ -23,21 +23,21 @@ func (s Set) Any() bool { return len(s.Removals)+len(s.Drains) > 0 }
 
 // ConfirmedBy keeps of fresh reductions those that s has too.
 func (s Set) ConfirmedBy(fresh Set) Set {
-	wanted := map[string]bool{}
+	in := map[string]bool{}
 	for _, r := range s.Removals {
-		wanted["remove "+r.pod] = true
+		in["remove "+r.pod] = true
 	}
 	for _, w := range s.Drains {
-		wanted["drain "+w.Pod] = true
+		in["drain "+w.Pod] = true
 	}
 	var both Set
 	for _, r := range fresh.Removals {
-		if wanted["remove "+r.pod] {
+		if in["remove "+r.pod] {
 			both.Removals = append(both.Removals, r)
 		}
 	}
 	for _, w := range fresh.Drains {
-		if wanted["drain "+w.Pod] {
+		if in["drain "+w.Pod] {
 			both.Drains = append(both.Drains, w)
 		}
 	}
