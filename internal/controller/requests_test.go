@@ -287,14 +287,14 @@ func TestWhoOnlyReadsTellsOwnersNothing(t *testing.T) {
 
 func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	emitted := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
+	request := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
 		r := nodepool.OwnedRequest{Owned: raydemand.Owned{ID: of, Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
 		r.Status = nodepool.OwnedStatus{State: state, Since: since, ObservedRequest: r.Fingerprint()}
 		return r
 	}
-	grown := emitted(raydemand.RequestSatisfied, "grown")
+	grown := request(raydemand.RequestSatisfied, "grown")
 	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
-	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{emitted(raydemand.RequestSatisfied, "satisfied"), emitted(raydemand.RequestWaiting, "waiting"), grown}}
+	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{request(raydemand.RequestSatisfied, "satisfied"), request(raydemand.RequestWaiting, "waiting"), grown}}
 	got := map[string]time.Time{}
 	for _, of := range ownerstatus.Counted(cluster, nil, since) {
 		got[of.ID] = of.SatisfiedSince
