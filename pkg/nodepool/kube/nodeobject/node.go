@@ -50,6 +50,7 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 // karpenterPool is the label of nodes that Karpenter made. The limits of its NodePools count capacity.
 const karpenterPool = "karpenter.sh/nodepool"
 
+// Taints returns the taints of a node that keep pods away.
 func Taints(node *corev1.Node) []nodegpu.Taint {
 	var taints []nodegpu.Taint
 	for _, t := range node.Spec.Taints {

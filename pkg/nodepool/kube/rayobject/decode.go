@@ -47,6 +47,7 @@ type Decoded struct {
 	Findings  []raydemand.Finding
 }
 
+// DecodeObject is Decode without configured names of resources.
 func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
 	return Decode(nodegpu.Reader{}, rayCluster)
 }

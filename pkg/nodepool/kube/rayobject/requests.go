@@ -63,6 +63,8 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 	return requests, problems
 }
 
+// CheckRequest returns an error if a request cannot be planned: a count out of range, or resources that are empty or
+// negative.
 func CheckRequest(request raydemand.Request) error {
 	if request.Count < 1 || request.Count > maxRequestCount {
 		return fmt.Errorf("count is %d, want 1 to %d", request.Count, maxRequestCount)

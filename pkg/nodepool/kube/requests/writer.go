@@ -99,6 +99,7 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	return ordinary
 }
 
+// NewWriter prepares a writer; Start begins to write. leading reports whether this process may write now.
 func NewWriter(
 	requests *Store,
 	client dynamic.NamespaceableResourceInterface,
