@@ -1,7 +1,7 @@
 // Command churn lets random work come and go on a real Ray for minutes, with idle time-outs so short that workers are
 // taken away and brought back all the time, and counts what must not happen:
 //
-//   - tasks or actors that a scale-down destroyed: Ray is told to retry nothing, so each would be told as lost;
+//   - tasks or actors that a scale-down destroyed: Ray retries nothing, so it reports each as lost;
 //   - workers beyond what demand needed: for each patch that raised a group, the workers that nothing asked for at any
 //     moment on whose state the patch may have been decided (see ledger);
 //   - workers that stay: 10 s after the idle time-out at the end, all must be gone.

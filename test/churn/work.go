@@ -176,8 +176,8 @@ func amountOf(group string, size int) (string, float64) {
 	return "CPU", 2 * float64(size) / units
 }
 
-// release ends a piece of work once it runs: work that never ran was not served, and could not have been lost. An actor
-// is asked first, so that one that died unnoticed is told as lost.
+// release ends a piece of work once it runs: work that never ran was not served, and could not have been lost. It first
+// calls an actor, so that an actor that died unnoticed counts as lost.
 func (w *work) release(ctx context.Context, h held) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()

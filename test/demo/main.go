@@ -1,7 +1,7 @@
 // Command demo shows the whole loop on one machine: a real Ray asks for GPUs in several ways, Heliostat sees it, scales
 // the worker groups of a real RayCluster under the real KubeRay operator, and takes the workers away again when they
-// are idle. Each step is told when it happens and read from where it happens: the Kubernetes API, Ray's GCS, the work
-// itself. Heliostat's word is not taken for anything.
+// are idle. It prints each step when it happens, and reads it from its source: the Kubernetes API, Ray's GCS, the work
+// itself. It never relies on what Heliostat reports.
 //
 // With DEMO_EXIT=1 it ends after the story, with status 0 only when every step really happened; otherwise it keeps the
 // cluster until Ctrl-C. Either way it leaves nothing behind but what was built.

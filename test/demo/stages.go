@@ -31,8 +31,8 @@ func newClock() *clock {
 	return &clock{patched: map[string]time.Time{}, pods: map[string]time.Time{}, worked: map[string]bool{}}
 }
 
-// since takes note of a fact and returns the time since the stage before it. It is false for facts that are no part of
-// the story: a node that is idle before its first work, a drain that is told twice.
+// since records a fact and returns the time since the stage before it. It returns false for facts outside the story: a
+// node that is idle before its first work, a second report of a drain.
 func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 	switch f.Stage {
 	case rig.DemandSeen:

@@ -371,7 +371,7 @@ func (s *stage) everyLineWasExported() {
 	s.Logf("%d lines of the last process, and %d exported records", len(written), len(exported))
 }
 
-// crash kills Heliostat while a pod is on its way: the rest of the scale-up is told by the next process, with a link.
+// crash kills Heliostat while a pod is on its way. The next process reports the rest of the scale-up, with a link.
 func (s *stage) crash(driver *rig.Driver) {
 	s.Helper()
 	s.cordon(true)

@@ -113,7 +113,7 @@ func (b *tab) hear(event any) {
 	case *runtime.EventExceptionThrown:
 		fault = e.ExceptionDetails.Error()
 	case *log.EventEntryAdded:
-		// A refused or missing answer is told on the page; the browser's own line about it is no fault.
+		// The page shows a refused or missing answer, so the browser's own line about it is not an error.
 		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
 			fault = e.Entry.Text
 		}

@@ -150,8 +150,8 @@ func many(n int, value string) string {
 	return "{" + strings.Join(names, ", ") + "}"
 }
 
-// Three things differ, and shall: REST takes 2.0 for a whole number, the API server drops a null as if nothing were
-// there, and a memory that no card has, such as -1Gi or 1Pi, is told as unreadable where kubectl wrote it.
+// Three differences are intended: REST accepts 2.0 as a whole number, the API server drops a null like a missing field,
+// and a memory that no card has, such as -1Gi or 1Pi, is reported as unreadable if kubectl wrote it.
 func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 	const gpu = `"bundles": [{"resources": {"GPU": 1}}]`
 	d, handler := readDefinition(t), rest(t)

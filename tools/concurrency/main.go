@@ -44,7 +44,8 @@ func run(arguments []string, out io.Writer) error {
 			return err
 		case arguments[0] == "long" && found.concurrent && len(found.long) > 0:
 			lines, patterns = append(lines, p.ImportPath), append(patterns, found.long...)
-		case arguments[0] == "race" && found.concurrent && found.tested, arguments[0] == "plain" && !found.concurrent && found.tested:
+		case arguments[0] == "race" && found.concurrent && found.tested,
+			arguments[0] == "plain" && !found.concurrent && found.tested:
 			lines = append(lines, p.ImportPath)
 		}
 	}

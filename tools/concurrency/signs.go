@@ -30,7 +30,8 @@ var onceOnly = []string{"Once", "OnceFunc", "OnceValue", "OnceValues"}
 func (p listed) read() (found signs, err error) {
 	found.tested = len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
 	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return found, fmt.Errorf("reading package %s: %w", p.ImportPath, err)
 		}

@@ -32,7 +32,8 @@ func build(ctx context.Context, source, work string, platforms []string) (built,
 			return built{}, err
 		}
 		platform := v1.Platform{OS: "linux", Architecture: arch}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: p.image, Descriptor: v1.Descriptor{Platform: &platform}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: p.image, Descriptor: v1.Descriptor{Platform: &platform}})
 		index = mutate.Annotations(index, p.told).(v1.ImageIndex)
 		b.lists = append(b.lists, p.list)
 	}

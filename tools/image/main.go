@@ -1,6 +1,7 @@
 // Command image makes Heliostat's OCI image for amd64 and arm64 without a container engine: programs, certificates and
-// users in three layers, the same bytes from the same sources, and for each platform a list of what is in it (CycloneDX)
-// that refers to the image. It writes an OCI layout, pushes to a registry, or both. Run it in its own directory's module:
+// users in three layers, the same bytes from the same sources, and for each platform a list of what is in it
+// (CycloneDX) that refers to the image. It writes an OCI layout, pushes to a registry, or both. Run it in its own
+// directory's module:
 //
 //	go run ./image -source .. -out /tmp/image -push registry.example/heliostat:v1
 package main

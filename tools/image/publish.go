@@ -39,7 +39,11 @@ func (b built) push(ctx context.Context, reference string) error {
 	if err != nil {
 		return err
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithReferrersTagFallback(true)}
+	options := []remote.Option{
+		remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithReferrersTagFallback(true),
+	}
 	if err := remote.WriteIndex(tag, b.index, options...); err != nil {
 		return fmt.Errorf("pushing %s: %w", tag, err)
 	}

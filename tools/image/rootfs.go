@@ -84,7 +84,14 @@ func layerOf(entries []entry) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
 	for _, e := range entries {
-		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Name:     e.name,
+			Mode:     e.mode,
+			Size:     int64(len(e.data)),
+			Typeflag: tar.TypeReg,
+			ModTime:  time.Unix(0, 0),
+			Format:   tar.FormatUSTAR,
+		}
 		switch {
 		case e.dir:
 			h.Typeflag = tar.TypeDir

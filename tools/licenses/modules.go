@@ -119,7 +119,8 @@ func (p Program) list(ctx context.Context) (listing, error) {
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing what %s in %s is linked from: %w\n%s", p.Package, p.Dir, err, bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("listing what %s in %s is linked from: %w\n%s", p.Package, p.Dir, err,
+			bytes.TrimSpace(said.Bytes()))
 	}
 	found := listing{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -151,7 +152,8 @@ func standardLibrary(ctx context.Context) (moduleKey, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION").Output()
 	root, version, found := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if err != nil || !found {
-		return moduleKey{}, fmt.Errorf("finding the standard library: %w", errors.Join(err, fmt.Errorf("go env printed %q", out)))
+		return moduleKey{}, fmt.Errorf("finding the standard library: %w",
+			errors.Join(err, fmt.Errorf("go env printed %q", out)))
 	}
 	return moduleKey{Path: Stdlib, Version: strings.TrimPrefix(version, "go"), Dir: root}, nil
 }

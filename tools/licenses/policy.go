@@ -100,11 +100,14 @@ func (c *Checker) check(m Module) error {
 		}
 		licensed = true
 		if err := c.checkText(f.Text); err != nil {
-			errs = append(errs, fmt.Errorf("module %s %s: %s: %w", m.Path, m.Version, filepath.Join(m.Dir, f.Name), err))
+			errs = append(errs,
+				fmt.Errorf("module %s %s: %s: %w", m.Path, m.Version, filepath.Join(m.Dir, f.Name), err))
 		}
 	}
 	if !licensed {
-		errs = append(errs, fmt.Errorf("module %s %s: no file LICENSE or COPYING in %s, so nobody may pass it on: replace the module", m.Path, m.Version, m.Dir))
+		errs = append(errs, fmt.Errorf(
+			"module %s %s: no file LICENSE or COPYING in %s, so nobody may pass it on: replace the module",
+			m.Path, m.Version, m.Dir))
 	}
 	return errors.Join(errs...)
 }
@@ -113,15 +116,17 @@ func (c *Checker) checkText(text []byte) error {
 	r := c.recognize(text)
 	for _, id := range r.ids {
 		if !slices.Contains(allowed, id) {
-			return fmt.Errorf("%s is not allowed, want %s: replace the module, or add the license in %s with the reason",
-				id, strings.Join(allowed, ", "), policyFile)
+			return fmt.Errorf(
+				"%s is not allowed, want %s: replace the module, or add the license in %s with the reason", id,
+				strings.Join(allowed, ", "), policyFile)
 		}
 	}
 	switch {
 	case len(r.ids) == 0:
 		return fmt.Errorf("no known license is in it, want %s: replace the module", strings.Join(allowed, ", "))
 	case !r.mostly:
-		return fmt.Errorf("less than half of it is %s, and the rest is not known: read it, and replace the module", strings.Join(r.ids, ", "))
+		return fmt.Errorf("less than half of it is %s, and the rest is not known: read it, and replace the module",
+			strings.Join(r.ids, ", "))
 	}
 	return nil
 }

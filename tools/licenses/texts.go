@@ -21,7 +21,9 @@ func (c *Checker) Texts(modules []Module) []byte {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "Heliostat is linked from the Go standard library and %d modules. These are their licenses and notices.\n", len(modules)-1)
+	fmt.Fprintf(&out,
+		"Heliostat is linked from the Go standard library and %d modules. These are their licenses and notices.\n",
+		len(modules)-1)
 	for _, text := range order {
 		fmt.Fprintf(&out, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(names[text], "\n"), text)
 	}

@@ -123,7 +123,8 @@ func generate(ctx context.Context, plugin string, request *pluginpb.CodeGenerato
 		return fmt.Errorf("%s", strings.TrimSpace(response.GetError()))
 	}
 	for _, file := range response.GetFile() {
-		if err := os.WriteFile(filepath.Join(out, filepath.FromSlash(file.GetName())), []byte(file.GetContent()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, filepath.FromSlash(file.GetName())), []byte(file.GetContent()),
+			0o644); err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,14 @@ var unplain = []struct {
 	{regexp.MustCompile(`(?i)\b(is|are) told\b`), `write "learns", "receives", "logs" or "reports"`},
 	{regexp.MustCompile(`(?i)\b(that|those) which\b`), `write "what" or the noun`},
 	{regexp.MustCompile(`(?i)\bshall\b`), `write the present tense, or "must"`},
-	{regexp.MustCompile(`(?i)\b(whereof|thereof|thereby|whereby|herein|hereby|thereupon)\b`), "write the noun that it stands for"},
-	{regexp.MustCompile(`(?i)\b(autoscaler|heliostat|operator|server|process|planner|controller|kubelet) who\b`), `a program is "that", not "who"`},
+	{
+		regexp.MustCompile(`(?i)\b(whereof|thereof|thereby|whereby|herein|hereby|thereupon)\b`),
+		"write the noun that it stands for",
+	},
+	{
+		regexp.MustCompile(`(?i)\b(autoscaler|heliostat|operator|server|process|planner|controller|kubelet) who\b`),
+		`a program is "that", not "who"`,
+	},
 	{regexp.MustCompile(`(?i)\bis none of (its|their|a)\b`), "say what it does not do"},
 	{regexp.MustCompile(`(?i)\bnobody asked (for|of)\b`), `write "unexpected" or "unrequested"`},
 }

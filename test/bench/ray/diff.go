@@ -83,7 +83,8 @@ func (t *tally) add(s planner.Snapshot, f finding) {
 func (t *tally) write(out io.Writer) error {
 	fmt.Fprintf(
 		out,
-		"\nPlans of Ray and Heliostat for %d random snapshots. An exhaustive search finds that what Heliostat says it serves\n"+
+		"\nPlans of Ray and Heliostat for %d random snapshots. "+
+			"An exhaustive search finds that what Heliostat says it serves\n"+
 			"fits (not decided: %d). What differs, by cause (docs/design/0003-differences-from-ray.md):\n\n",
 		t.snapshots,
 		t.undecided,
@@ -91,11 +92,8 @@ func (t *tally) write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "Heliostat, compared with Ray\tcause\tsnapshots\tthe first")
 	kinds := slices.SortedFunc(maps.Keys(t.counts), func(a, b kind) int {
-		return cmp.Or(
-			cmp.Compare(a.aspect, b.aspect),
-			cmp.Compare(t.counts[b], t.counts[a]),
-			cmp.Compare(a.causes, b.causes),
-		)
+		return cmp.Or(cmp.Compare(a.aspect, b.aspect), cmp.Compare(t.counts[b], t.counts[a]),
+			cmp.Compare(a.causes, b.causes))
 	})
 	for _, k := range kinds {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", k.aspect, cmp.Or(k.causes, "–"), t.counts[k], t.first[k])
@@ -115,12 +113,8 @@ func (t *tally) err(dir string) error {
 		}
 		lines = append(
 			lines,
-			fmt.Sprintf(
-				"%s: %s: %s",
-				filepath.Join(dir, fileName(each.snapshot)),
-				each.finding.aspect,
-				each.finding.detail,
-			),
+			fmt.Sprintf("%s: %s: %s", filepath.Join(dir, fileName(each.snapshot)), each.finding.aspect,
+				each.finding.detail),
 		)
 	}
 	return fmt.Errorf("%d differences from Ray have no explanation:\n%s", len(t.open), strings.Join(lines, "\n"))

@@ -56,13 +56,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.Arg(0) == "snapshots" {
-		return writeSnapshots(
-			flags.Arg(1),
-			slices.Concat(o.draw(oneKind), o.draw(mixedKinds), samples(o.samples, o.seed)),
-		)
+		return writeSnapshots(flags.Arg(1),
+			slices.Concat(o.draw(oneKind), o.draw(mixedKinds), samples(o.samples, o.seed)))
 	}
 	for _, name := range flags.Args() {
-		command, ok := map[string]func(context.Context, io.Writer) error{"speed": o.speed, "quality": o.quality, "diff": o.diff}[name]
+		commands := map[string]func(context.Context, io.Writer) error{
+			"speed": o.speed, "quality": o.quality, "diff": o.diff,
+		}
+		command, ok := commands[name]
 		if !ok {
 			return fmt.Errorf("%q is no command: want speed, quality, diff or snapshots", name)
 		}

@@ -32,7 +32,8 @@ type stopwatch struct {
 func (w stopwatch) speed(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(
 		out,
-		"\nOne decision on one core: CPU seconds of Ray's schedule() and of Heliostat's Compute, the same snapshot file\n"+
+		"\nOne decision on one core: CPU seconds of Ray's schedule() and of Heliostat's Compute, "+
+			"the same snapshot file\n"+
 			"for both. `autoscaler plan` is the whole command, with the reading of the file.\n\n",
 	)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -72,10 +73,7 @@ func (w stopwatch) row(ctx context.Context, each scenario) ([]string, error) {
 			significant(seconds) + " s",
 			fmt.Sprintf("> %s", significant(w.ray.limit.Seconds()/seconds)),
 			significant(command) + " s",
-			fmt.Sprintf(
-				"–, %d",
-				ours.pods(),
-			),
+			fmt.Sprintf("–, %d", ours.pods()),
 			fmt.Sprintf("–, %.2f", ours.price(s)),
 			fmt.Sprintf("–, %d", ours.unserved()),
 		}, nil

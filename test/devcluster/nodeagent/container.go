@@ -59,8 +59,8 @@ func newContainer(p *pod, spec corev1.Container, reason string) *container {
 	}
 }
 
-// run keeps the container going until it has ended and again says that it shall not be started again, or until ctx is
-// canceled and the process has ended. It returns the last exit code.
+// run restarts the container until again returns false, or until ctx is canceled and the process has ended. It returns
+// the last exit code.
 func (c *container) run(ctx context.Context, again func(code int32) bool) int32 {
 	pause := time.Duration(0)
 	for {
@@ -104,7 +104,7 @@ func (c *container) backOff(ctx context.Context, pause time.Duration, code int32
 	case <-time.After(pause):
 		c.pod.mu.Lock()
 		c.restarts++
-		c.previousLog = c.log // whoever is told of the restart finds it
+		c.previousLog = c.log // readers of the status find it
 		c.pod.mu.Unlock()
 		return true
 	}

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// listenTLS listens on a port of the kernel's choice with a certificate made for the occasion: an API server does not
-// verify a kubelet's certificate unless it is told an authority for it. With clientCAFile a client must show a
-// certificate of that authority.
+// listenTLS listens on a free port with a new certificate. An API server without an authority for kubelets does not
+// verify it. With clientCAFile, clients need a certificate of that authority.
 func listenTLS(ip, clientCAFile string) (net.Listener, error) {
 	certificate, err := selfSigned(ip)
 	if err != nil {

@@ -244,7 +244,7 @@ func (s *scene) readCeilings(config *rest.Config) {
 	}
 }
 
-// Who may not list anything is told why it is not ready, and ends when it is told to.
+// A process without the right to list anything reports why it is not ready, and ends on a signal.
 func TestWithoutRightsItSaysSoAndEndsWhenTold(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "nobody")

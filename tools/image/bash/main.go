@@ -1,5 +1,6 @@
 // Command bash is the shell of the image: it runs `bash -c -- SCRIPT`, which is how KubeRay starts the autoscaler's
-// container (docs/reference/facts.md#start-of-the-sidecar), and nothing else. It is no interactive shell, reads no files and has no programs beside it but Heliostat.
+// container (docs/reference/facts.md#start-of-the-sidecar), and nothing else. It is no interactive shell, reads no
+// files and has no programs beside it but Heliostat.
 package main
 
 import (
@@ -47,7 +48,8 @@ func run(argv []string, in io.Reader, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "%s: %v\n", argv[0], err)
 		return exitUsage
 	}
-	runner, err := interp.New(interp.StdIO(in, out, errOut), interp.Params(slices.Concat(l.options, []string{"--"}, l.params)...),
+	runner, err := interp.New(interp.StdIO(in, out, errOut),
+		interp.Params(slices.Concat(l.options, []string{"--"}, l.params)...),
 		interp.ExecHandlers(execHandler(isOneCommand(script))))
 	if err != nil {
 		fmt.Fprintf(errOut, "%s: %v\n", argv[0], err)
@@ -72,8 +74,8 @@ type line struct {
 	params  []string
 }
 
-// parse understands `-c`, alone or together with other letters: `l` of a login shell, which KubeRay adds on request, and the options `e`,
-// `u` and `x` of scripts; `-o pipefail` too. There are no profiles to read in the image.
+// parse understands `-c`, alone or together with other letters: `l` of a login shell, which KubeRay adds on request,
+// and the options `e`, `u` and `x` of scripts; `-o pipefail` too. There are no profiles to read in the image.
 func parse(args []string) (line, error) {
 	const known = "this shell knows -c, -e, -l, -u, -x, -o pipefail and --"
 	var l line
@@ -114,7 +116,8 @@ func parse(args []string) (line, error) {
 	return l, nil
 }
 
-// checkDivisions finds a division by what may be zero. Bash ends a script there; the interpreter would tell it and go on as if all were well.
+// checkDivisions finds a division by what may be zero. Bash ends a script there; the interpreter would tell it and go
+// on as if all were well.
 func checkDivisions(script *syntax.File) (err error) {
 	syntax.Walk(script, func(n syntax.Node) bool {
 		b, ok := n.(*syntax.BinaryArithm)
@@ -159,7 +162,8 @@ func isOneCommand(script *syntax.File) bool {
 	return one
 }
 
-// execHandler starts programs. A shell that is process 1 of its container is not ended by signals, so they are passed on.
+// execHandler starts programs. A shell that is process 1 of its container is not ended by signals, so they are passed
+// on.
 func execHandler(become bool) func(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	return func(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 		return func(ctx context.Context, args []string) error {
@@ -175,12 +179,14 @@ func execHandler(become bool) func(interp.ExecHandlerFunc) interp.ExecHandlerFun
 				fmt.Fprintf(h.Stderr, "bash: starting %s: %v\n", path, err)
 				return interp.ExitStatus(exitNotFound)
 			}
-			return child(&exec.Cmd{Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr})
+			return child(&exec.Cmd{
+				Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr,
+			})
 		}
 	}
 }
 
-// child runs a program to its end and passes on what the shell is told meanwhile.
+// child runs a program to its end and forwards the signals of the shell to it.
 func child(c *exec.Cmd) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)

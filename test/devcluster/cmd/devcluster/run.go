@@ -35,7 +35,8 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 	nameFlag(cmd, &f.name)
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", "file with the nodes (default: those of nodes.yaml)")
 	cmd.Flags().
-		StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)",
+		StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf(
+			"versions of Ray that pods can run, of %v (default %s; empty: none)",
 			kit.RayVersions(), devcluster.DefaultRay))
 	cmd.Flags().StringToStringVar(&f.images, "image", nil, "further images: NAME=DIRECTORY with the image's programs")
 	cmd.Flags().BoolVar(&f.kwok, "kwok", false, "add kwok, which plays nodes annotated kwok.x-k8s.io/node=fake")

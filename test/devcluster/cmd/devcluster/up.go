@@ -132,7 +132,7 @@ func repeatWaits(out io.Writer, path string) (done func()) {
 			}
 			text, err := os.ReadFile(path)
 			if err != nil {
-				continue // it is told by the next look, or the process has ended and cleaned up
+				continue // the next look reports it, or the process has ended and cleaned up
 			}
 			for line := range strings.Lines(string(text[min(told, len(text)):])) {
 				if strings.HasPrefix(line, devcluster.AwaitingPrefix) && strings.HasSuffix(line, "\n") {
