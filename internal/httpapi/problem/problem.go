@@ -9,9 +9,9 @@ import (
 	"net"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -173,13 +173,4 @@ func Invalid(fields []apiv1.FieldError) error {
 const maxShown = 60
 
 // Shorten cuts text to 60 bytes, between two characters.
-func Shorten(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	cut := maxShown
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
+func Shorten(text string) string { return fieldpath.Excerpt(text, maxShown) }
