@@ -26,52 +26,24 @@ func (w *Writer) topologyReason(
 	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
 	reasons := phrase.List(w.Considered(o.Items, given, label, open...))
+	because := func(code, format string, args ...any) model.Reason {
+		return model.Reason{Code: code, Message: fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case len(all) == 0:
-		return model.Reason{
-			Code:    model.Impossible,
-			Message: fmt.Sprintf("no node and no group has the gang's topology label %s", label),
-		}
+		return because(model.Impossible, "no node and no group has the gang's topology label %s", label)
 	case !w.possibleWithin(o, all):
-		return model.Reason{
-			Code:    model.Impossible,
-			Message: fmt.Sprintf("no value of label %s has nodes or groups for every bundle: %s", label, reasons),
-		}
+		return because(model.Impossible, "no value of label %s has nodes or groups for every bundle: %s", label, reasons)
 	case len(open) == 0:
-		return model.Reason{
-			Code: model.Capped,
-			Message: fmt.Sprintf(
-				"the nodes that hold the gang's other bundles lack its topology label %s",
-				label,
-			),
-		}
+		return because(model.Capped, "the nodes that hold the gang's other bundles lack its topology label %s", label)
 	case !w.possibleWithin(o, open):
-		return model.Reason{
-			Code: model.Capped,
-			Message: fmt.Sprintf(
-				"its other bundles are on %s, where no node and no group can hold the rest: %s",
-				w.valuesOf(open, label),
-				reasons,
-			),
-		}
+		return because(model.Capped, "its other bundles are on %s, where no node and no group can hold the rest: %s",
+			w.valuesOf(open, label), reasons)
 	case g.Held:
-		return model.Reason{
-			Code: w.codeWithin(o, given, open),
-			Message: fmt.Sprintf(
-				"its other bundles are on %s, which has no room for the remaining %d: %s",
-				w.valuesOf(open, label),
-				bundles,
-				reasons,
-			),
-		}
+		return because(w.codeWithin(o, given, open), "its other bundles are on %s, which has no room for the remaining %d: %s",
+			w.valuesOf(open, label), bundles, reasons)
 	}
-	reason.Message = fmt.Sprintf(
-		"no value of label %s has room for all %d bundles: %s",
-		label,
-		bundles,
-		reason.Message,
-	)
-	return reason
+	return because(reason.Code, "no value of label %s has room for all %d bundles: %s", label, bundles, reason.Message)
 }
 
 // valuesOf returns domains as text: rack=1.

@@ -80,6 +80,9 @@ const mostElsewhere = 10
 func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outcome) []model.Detail {
 	unmet, byItem := r.unmetReasons(given, out), dispositions(out)
 	var details []model.Detail
+	add := func(about, code, message string) {
+		details = append(details, model.Detail{About: about, Reason: model.Reason{Code: code, Message: message}})
+	}
 	more := 0
 	for _, g := range r.Gangs {
 		asks := asksFor(g, b)
@@ -92,26 +95,11 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			if reason := unmet.gangs[g.Number]; reason != nil {
 				text += ": " + reason.Message
 			}
-			details = append(
-				details,
-				model.Detail{
-					About:  strings.TrimSpace("gang " + g.ID),
-					Reason: model.Reason{Code: summary.Worst(), Message: text},
-				},
-			)
+			add(strings.TrimSpace("gang "+g.ID), summary.Worst(), text)
 		}
 	}
 	if more > 0 {
-		details = append(
-			details,
-			model.Detail{
-				About: "gangs",
-				Reason: model.Reason{
-					Code:    model.DispositionWaiting,
-					Message: fmt.Sprintf("%d more ask for this", more),
-				},
-			},
-		)
+		add("gangs", model.DispositionWaiting, fmt.Sprintf("%d more ask for this", more))
 	}
 	for i, c := range r.Claims {
 		left := out.LeftOf(i, c)
@@ -121,16 +109,7 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			}
 			reason := reasonAt(unmet.claims[i], k)
 			summary := summaryOf(model.KindRequestResources, it, byItem[it], left[k], reason.Code)
-			details = append(
-				details,
-				model.Detail{
-					About: c.Purpose,
-					Reason: model.Reason{
-						Code:    summary.Worst(),
-						Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": "),
-					},
-				},
-			)
+			add(c.Purpose, summary.Worst(), strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": "))
 		}
 	}
 	return details

@@ -22,41 +22,28 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 		return model.Explanation{}, false
 	}
 	row := p.row(i, given, &out)
-	g := &p.Groups[i]
+	size := fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: p.Groups[i].Resources}))
 	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
-		{
-			About: "size",
-			Reason: model.Reason{
-				Code: row.Reasons[0].Code,
-				Message: fmt.Sprintf(
-					"%s, each %s",
-					row.Size(),
-					phrase.Describe(raydemand.Request{Bundle: g.Resources}),
-				),
-			},
-		}}}
+		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: size}},
+	}}
 	for _, reason := range row.Reasons[1:] {
 		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
 	}
 	e.Details = append(e.Details, p.podStates(i)...)
-	for _, it := range p.Requests {
-		e.Details = append(
-			e.Details,
-			model.Detail{About: "demand " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
-		)
+	add := func(about string, items []*vector.Item) {
+		for _, it := range items {
+			verdict := p.groupVerdict(i, it, given, &out)
+			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: verdict})
+		}
 	}
+	add("demand", p.Requests)
 	for _, gang := range p.Gangs {
 		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
 			if choice := phrase.Choice(k, len(gang.Options)); choice != "" {
 				about += ", " + choice + ":"
 			}
-			for _, it := range o.Items {
-				e.Details = append(
-					e.Details,
-					model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
-				)
-			}
+			add(about, o.Items)
 		}
 	}
 	for _, c := range p.Claims {
@@ -64,12 +51,7 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 		if about == search.OverREST {
 			about = "requests over REST" // includes the requests of owners
 		}
-		for _, it := range c.Items {
-			e.Details = append(
-				e.Details,
-				model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
-			)
-		}
+		add(about, c.Items)
 	}
 	return e, true
 }
