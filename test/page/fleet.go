@@ -227,7 +227,8 @@ type cards struct{}
 // Nodepools returns them.
 func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,` +
-		`"mig":{"enabled":true,"instances":[{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
+		`"mig":{"enabled":true,"instances":[{"profile":"3g.20gb","start":4},` +
+		`{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
 	mig := nodegpu.Reader{PoolLabel: "pool"}.Read(nodegpu.NodeObject{
 		Name: "mig-node",
 		Labels: map[string]string{

@@ -191,7 +191,9 @@ func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
 
 func readyConditions() []corev1.NodeCondition {
 	now := metav1.Now()
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+	condition := func(
+		kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string,
+	) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: kind, Status: status, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now,
 		}
