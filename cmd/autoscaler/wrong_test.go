@@ -29,7 +29,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler status --help`},
 		{[]string{"status", "ml/"}, `RayCluster "ml/": want NAME or NAMESPACE/NAME`},
 		{[]string{"status", "ml/llm", "-n", "dev"}, `RayCluster "ml/llm" is not in --namespace dev: want one of the two, or the same namespace`},
-		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// where there is no TLS`},
+		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// without TLS`},
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
 		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
 		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
