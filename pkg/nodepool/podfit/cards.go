@@ -9,33 +9,37 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// cardRequest is what a pod asks of single cards: so many cards, and of each so much memory and so many percent of cores. A resource that is
-// announced as a sum over cards does not tell whether one of them is large enough.
+// cardRequest is what a pod requests of single cards: a number of cards, and of each an amount of memory and a
+// percentage of cores. A resource that is reported as a sum over cards does not say whether one of them is large
+// enough.
 type cardRequest struct {
-	// resource is the one that memory is counted in, kind whose node it takes.
+	// resource is the one that counts memory; kind is the one whose node it needs.
 	resource string
 	kind     gpuinfo.Kind
 	cards    int64
-	// memory is in units of the resource: GiB or else for gpu-mem, MiB for HAMi and Volcano.
+	// memory is in units of the resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano.
 	memory, cores int64
 }
 
-// cardRequest returns what the pod asks of cards, and false where it asks for whole devices or nothing.
+// cardRequest returns what the pod requests of cards, and false if it requests whole devices or nothing.
 func (p *PodShape) cardRequest() (cardRequest, bool) {
 	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
 	switch {
 	case asked(gpuinfo.AliyunMemory) > 0:
 		cards := max(p.CardsAsked, 1)
-		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards, (asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
+		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards,
+			(asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
 	case asked(gpuinfo.VolcanoNumber) > 0 || asked(gpuinfo.VolcanoMemory) > 0:
-		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1), asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
+		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1),
+			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
 	case asked(gpuinfo.HAMiMemory) > 0 || asked(gpuinfo.HAMiCores) > 0:
-		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1), asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)}, true
+		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1),
+			asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)}, true
 	}
 	return cardRequest{}, false
 }
 
-// cardRequestOn is cardRequest where the node tells of memory that is handed out under a configured name.
+// cardRequestOn is cardRequest on a node that hands out memory under a configured name.
 func (p *PodShape) cardRequestOn(gpus *nodegpu.GPUs) (cardRequest, bool) {
 	if ask, asks := p.cardRequest(); asks {
 		return ask, true
@@ -48,8 +52,8 @@ func (p *PodShape) cardRequestOn(gpus *nodegpu.GPUs) (cardRequest, bool) {
 	return cardRequest{}, false
 }
 
-// cardMismatches appends why no card of the node could take its part of a pod, were all of them empty. What the node does not tell of its cards
-// is no reason.
+// cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
+// node does not report about its cards is not a reason.
 func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 	_, asks := p.cardRequest()
 	if !asks && node.GPUs == nil {
@@ -60,19 +64,23 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 	if !asks || gpus.Kind != ask.kind {
 		return list
 	}
-	// A node in mode core_mem announces cores, and ACK puts on it only who asks for them.
+	// A node in mode core_mem reports cores, and ACK only places pods on it that request cores.
 	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
-		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " + gpuinfo.AliyunCores + " only"})
+		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
+			gpuinfo.AliyunCores + " only"})
 	}
 	switch well := gpus.WellCards(); {
 	case well == nil:
 	case *gpus.Cards < ask.cards:
-		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed", *gpus.Cards, ask.cards)})
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
+			*gpus.Cards, ask.cards)})
 	case *well < ask.cards:
-		list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
+		list = append(list, Mismatch{kind: Unhealthy,
+			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
 	}
 	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
-		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card is needed", ask.resource, largest, ask.memory)})
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
+			"is needed", ask.resource, largest, ask.memory)})
 	}
 	return list
 }

@@ -1,8 +1,9 @@
-// Package podfit says where a pod fits: on which nodes, and were they empty, how many times, by node, by card and by slice of
-// a card. A PodShape is what a pod asks for, a Node what a node has; Slice is what the pod's GPUs are there. It judges like the
-// scheduler's filters and like those that hand out parts of cards.
+// Package podfit says where a pod fits: on which nodes and, if they were empty, how many times, by node, by card and by
+// slice of a card. A PodShape is what a pod requests, a Node what a node has; Slice is what the pod's GPUs are there.
+// It applies the rules of the scheduler's filters and of the schedulers that hand out parts of cards.
 //
-// It must not know clusters, worker groups or how far a pool of nodes may grow, and it must not reach outside.
+// It must not know clusters, worker groups or how far a node pool may grow, and it must not use the network, files or
+// clocks.
 package podfit
 
 import (
@@ -15,22 +16,23 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Fit says where the pods of a worker group could run.
+// Fit says where the pods of a worker group can run.
 type Fit struct {
-	// Nodes counts the nodes that are ready, schedulable and, were they empty, could hold one pod.
+	// Nodes counts the ready, schedulable nodes that could hold one pod if they were empty.
 	Nodes int
-	// Pools are those whose declared shape could hold one pod, by name: a node of it can come even while there is none.
+	// Pools are the names of those whose declared shape could hold one pod: a node of such a pool can come even if
+	// there is none now.
 	Pools []string
-	// Why is the nearest miss in words when there are neither Nodes nor Pools, else empty.
+	// Why describes the nearest miss if there are neither Nodes nor Pools; otherwise it is empty.
 	Why string
 }
 
 // None reports whether neither a node nor the shape of a pool could hold a pod.
 func (l Fit) None() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
 
-// Fit looks for nodes that could hold one pod of this shape. It judges like the scheduler's filters for node name,
-// cordon, taints, node affinity and resources, and like those who hand out parts of a card, on empty nodes; what runs
-// there already is not looked at.
+// Fit finds the nodes that could hold one pod of this shape. It applies the rules of the scheduler's filters for node
+// name, cordon, taints, node affinity and resources, and of the schedulers that hand out parts of a card, to empty
+// nodes; it ignores the pods that run there.
 func (p *PodShape) Fit(nodes []Node) Fit {
 	var fit Fit
 	var mismatches, nearest []Mismatch
@@ -71,7 +73,8 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
 		return strings.Join(unannounced, "; ")
 	}
 	slices.SortFunc(nearest, func(a, b Mismatch) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.what, b.what), cmp.Compare(a.taint.String(), b.taint.String()))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.what, b.what),
+			cmp.Compare(a.taint.String(), b.taint.String()))
 	})
 	words := make([]string, len(nearest))
 	for i, m := range nearest {
@@ -95,12 +98,13 @@ func countAll(nodes []Node) int {
 	return n
 }
 
-// unannounced tells the requests that no node has at all, which no change of labels or taints would help.
+// missingEverywhere returns the requests that no node has at all, which no change of labels or taints would help.
 func (p *PodShape) missingEverywhere(nodes []Node) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
 		want := p.Requests[name]
-		if want > 0 && !CheckedElsewhere[name] && !slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
+		if want > 0 && !CheckedElsewhere[name] &&
+			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
 			list = append(list, fmt.Sprintf("needs %s %s, no node announces it", name, quantity(name, want)))
 		}
 	}
@@ -128,14 +132,14 @@ func (p *PodShape) tell(node *Node, m Mismatch) string {
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
 	default: // tooSmall
 		has, needs := node.Allocatable[m.what], p.Requests[m.what]
-		if quantity(m.what, has) == quantity(m.what, needs) { // a few bytes too little
+		if quantity(m.what, has) == quantity(m.what, needs) { // A few bytes are missing.
 			return fmt.Sprintf("has %s %s where %s is needed", m.what, has, needs)
 		}
 		return fmt.Sprintf("has %s %s where %s is needed", m.what, quantity(m.what, has), quantity(m.what, needs))
 	}
 }
 
-// quantity writes an amount for people: bytes in MiB or GiB, everything else as it is counted.
+// quantity formats an amount for people: bytes in MiB or GiB, everything else as it is counted.
 func quantity(name string, amount raydemand.Amount) string {
 	if name != "memory" && name != "ephemeral-storage" && !strings.HasPrefix(name, "hugepages-") {
 		return amount.String()
@@ -147,7 +151,7 @@ func quantity(name string, amount raydemand.Amount) string {
 	return fmt.Sprintf("%.1f GiB", mib/1024)
 }
 
-// FittingNodes are the nodes that could hold a pod of this shape, were they empty.
+// FittingNodes returns the nodes that could hold a pod of this shape if they were empty.
 func (p *PodShape) FittingNodes(nodes []Node) []*Node {
 	var list []*Node
 	var mismatches []Mismatch

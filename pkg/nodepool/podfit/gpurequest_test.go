@@ -30,7 +30,7 @@ func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
 		{"a whole GPU", asking(quantities("nvidia.com/gpu", 1, "cpu", 1)), nil},
 		{"half a GPU", part("nvidia.com/gpu", raydemand.One/2), []string{podfit.GPURequestInvalid, "nvidia.com/gpu", "0.5", "whole number"}},
 		{"more than any node has", part("nvidia.com/gpu", raydemand.Whole(10_000_000_000)), []string{podfit.GPUAmountImpossible, "nvidia.com/gpu", "10000000000", "at most 1048576"}},
-		{"a label that is no number of cards", podfit.PodShape{Requests: asking(quantities(memory, 4)).Requests, CardsUnread: `"x"`}, []string{podfit.GPUAmountImpossible, "aliyun.com/gpu-count", `"x"`, "whole number"}},
+		{"a label that is no number of cards", podfit.PodShape{Requests: asking(quantities(memory, 4)).Requests, CardsInvalid: `"x"`}, []string{podfit.GPUAmountImpossible, "aliyun.com/gpu-count", `"x"`, "whole number"}},
 		{"less than none", part("nvidia.com/gpu", -raydemand.One), []string{podfit.GPURequestInvalid, "nvidia.com/gpu", "-1", "whole number"}},
 		{"half a CPU", part("cpu", raydemand.One/2), nil},
 		{"seven percent of cores", asking(quantities(memory, 4, cores, 7)), []string{podfit.GPURequestInvalid, cores, "7", "ask for 5"}},

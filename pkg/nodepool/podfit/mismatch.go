@@ -9,22 +9,23 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// OnlyOf reports whether all of the mismatches are of these kinds; it is true of none.
+// OnlyOf reports whether all mismatches are of these kinds; it is true for an empty list.
 func OnlyOf(mismatches []Mismatch, kinds ...MismatchKind) bool {
 	return !slices.ContainsFunc(mismatches, func(m Mismatch) bool { return !slices.Contains(kinds, m.kind) })
 }
 
-// MismatchKind is one way in which a node cannot take a pod.
+// MismatchKind is one way in which a node cannot hold a pod.
 type MismatchKind int
 
-// weights order the kinds by how far the node is from taking the pod: a node that lacks a resource altogether, or has
-// other labels, is another kind of node; one that is cordoned is the right one at the wrong time.
-var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3, Unhealthy: 1, unselected: 4, unsuited: 4, NotAnnounced: 5}
+// weights order the kinds by how far the node is from holding the pod: a node that lacks a resource altogether, or has
+// other labels, is another kind of node; a cordoned node is the right one at the wrong time.
+var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3,
+	Unhealthy: 1, unselected: 4, unsuited: 4, NotAnnounced: 5}
 
-// Mismatch is one reason why a node cannot take a pod.
+// Mismatch is one reason why a node cannot hold a pod.
 type Mismatch struct {
 	kind MismatchKind
-	// what is the resource or the label key, or says in words what is wrong with the node's cards.
+	// what is the resource or the label key, or describes what is wrong with the node's cards.
 	what  string
 	taint nodegpu.Taint
 }
@@ -37,10 +38,10 @@ func distance(mismatches []Mismatch) int {
 	return sum
 }
 
-// CordonTaint is what a pod must tolerate to land on a cordoned node.
+// CordonTaint is what a pod must tolerate to run on a cordoned node.
 var CordonTaint = nodegpu.Taint{Key: "node.kubernetes.io/unschedulable", Effect: nodegpu.NoSchedule}
 
-// Mismatches appends every reason why the node cannot take one pod, in no order.
+// Mismatches appends every reason why the node cannot hold one pod, in no particular order.
 func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	if p.NodeName != "" && p.NodeName != node.Name {
 		return append(list, Mismatch{kind: notNamed})
@@ -61,7 +62,8 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 		switch have := node.Allocatable[name]; {
 		case want <= node.Usable(name) || want <= 0 || CheckedElsewhere[name]:
 		case want <= have:
-			list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where %s is needed", name, node.Usable(name), want)})
+			list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where "+
+				"%s is needed", name, node.Usable(name), want)})
 		case have <= 0:
 			list = append(list, Mismatch{kind: NotAnnounced, what: name})
 		default:
@@ -71,14 +73,15 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	return p.cardMismatches(node, list)
 }
 
-// repelled appends the cordon and the taints that keep the pod away. A pod that is bound past the scheduler meets
-// NoExecute taints only. The taints that Kubernetes adds to nodes that are cordoned or not ready say nothing more.
+// repelled appends the cordon and the taints that keep the pod away. For a pod that is bound without the scheduler,
+// only NoExecute taints count. The taints that Kubernetes adds to cordoned and not ready nodes are redundant.
 func (p *PodShape) repelled(node *Node, list []Mismatch) []Mismatch {
 	if node.Unschedulable && p.NodeName == "" && !p.Tolerates(node, CordonTaint) {
 		list = append(list, Mismatch{kind: Cordoned})
 	}
 	for _, taint := range node.Taints {
-		implied := taint.Key == CordonTaint.Key && node.Unschedulable || !node.Ready && strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		implied := taint.Key == CordonTaint.Key && node.Unschedulable || !node.Ready &&
+			strings.HasPrefix(taint.Key, "node.kubernetes.io/")
 		if implied || taint.Effect == nodegpu.NoSchedule && p.NodeName != "" || p.Tolerates(node, taint) {
 			continue
 		}
@@ -87,13 +90,14 @@ func (p *PodShape) repelled(node *Node, list []Mismatch) []Mismatch {
 	return list
 }
 
-// CheckedElsewhere are resources that no node announces: HAMi's scheduler extender checks them from annotations
+// CheckedElsewhere are resources that no node reports: HAMi's scheduler extender checks them by annotations
 // (docs/reference/facts.md#hami-resources).
 var CheckedElsewhere = map[string]bool{
 	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true, "nvidia.com/priority": true,
 }
 
-// The kinds of mismatches. Unhealthy: enough is there, but not on healthy cards. NotAnnounced: the node does not have the resource at all.
+// The kinds of mismatches. Unhealthy: enough exists, but not on healthy cards. NotAnnounced: the node does not have the
+// resource at all.
 const (
 	notNamed MismatchKind = iota
 	NotReady

@@ -10,37 +10,41 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Node is what of a Kubernetes node decides which pods it could hold. It is never changed once it is made.
+// Node is the part of a Kubernetes node that decides which pods it could hold. It is immutable.
 type Node struct {
 	Name string
-	// Pool is the pool that it belongs to, empty where no label tells.
+	// Pool is the name of its pool; empty if no label names one.
 	Pool   string
 	Labels map[string]string
-	// Taints are those that keep pods away, effects NoSchedule and NoExecute.
+	// Taints are those with the effects NoSchedule and NoExecute, which keep pods away.
 	Taints []nodegpu.Taint
 	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
 	Unschedulable, Ready bool
-	// Allocatable is what the node announces for pods. It does not tell what is free.
+	// Allocatable is what the node offers to pods in total, not what is free.
 	Allocatable Quantities
-	// Capacity is what the machine has, kept of nodes that Karpenter made alone: the limits of its pools count it.
+	// Capacity is what the machine has. It is kept only for nodes that Karpenter created, because the limits of its
+	// pools count it.
 	Capacity Quantities
-	// Declared: there is no such node; it is what a pool with no node says a new one of it would be, and Name is the pool's.
+	// Declared says that the node does not exist: it is the declared shape of a new node of a pool without nodes, and
+	// Name is the pool's.
 	Declared bool
-	// Alike is how many further nodes it stands for that are the same to the pod asked about (Classes); 0 almost everywhere.
+	// Alike is how many other nodes it represents that are the same for the pod in question (Classes); almost always 0.
 	Alike int
-	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
+	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
 	GPUs *nodegpu.GPUs
 }
 
-// Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
+// Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
-	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
-		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable) &&
+	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable &&
+		n.Ready == other.Ready &&
+		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
+		maps.Equal(n.Allocatable, other.Allocatable) &&
 		maps.Equal(n.Capacity, other.Capacity) &&
 		reflect.DeepEqual(n.GPUs, other.GPUs)
 }
 
-// Usable is what of a resource pods can get that work: what is announced, but for units of cards that are not well.
+// Usable returns how much of a resource pods can really use: what the node reports, without units of unhealthy cards.
 func (n *Node) Usable(name string) raydemand.Amount {
 	have := n.Allocatable[name]
 	if n.GPUs == nil {
@@ -52,9 +56,11 @@ func (n *Node) Usable(name string) raydemand.Amount {
 	return have
 }
 
-// object is the node in the form that nodegpu.Reader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
+// object converts the node to the form that nodegpu.Reader reads. Annotations and conditions are not stored; they
+// report problems, not kinds.
 func (n Node) object() nodegpu.NodeObject {
-	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
+	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
+		Allocatable: map[string]int64{}}
 	for name, amount := range n.Allocatable {
 		if strings.Contains(name, "/") {
 			object.Allocatable[name] = int64(amount / raydemand.One)
@@ -63,10 +69,13 @@ func (n Node) object() nodegpu.NodeObject {
 	return object
 }
 
-// MIGProfileFixed reports whether a node is of AKS, where the MIG profile of a pool is chosen when it is made and never changed after
-// (AKS documentation, gpuInstanceProfile).
+// MIGProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
+// never changes (AKS documentation, gpuInstanceProfile).
 func (n *Node) MIGProfileFixed() bool {
-	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Provider == "aks" && n.Labels[row.Key] != "" })
+	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool {
+		return row.Provider == "aks" &&
+			n.Labels[row.Key] != ""
+	})
 }
 
 func (n *Node) PoolName() string {
@@ -76,7 +85,7 @@ func (n *Node) PoolName() string {
 	return n.Pool
 }
 
-// ReadNode reads a node, or takes what was read of it already.
+// ReadNode returns the node's GPUs, reading them if they were not read before.
 func ReadNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
 	if node.GPUs != nil {
 		return *node.GPUs

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NodeClass is equal for nodes that almost every pod takes for the same: they differ in name, in labels that each node has of its own, and a little in
-// memory and storage. A fleet of thousands of nodes has some dozens of classes.
+// NodeClass is equal for nodes that are the same for almost every pod: they differ in name, in labels that are unique
+// to each node, and slightly in memory and storage. A fleet of thousands of nodes has some dozens of classes.
 type NodeClass struct{ text unique.Handle[string] }
 
 // ClassOf returns the class of a node.
@@ -40,14 +40,14 @@ func ClassOf(node *Node) NodeClass {
 			gpus.PerCard[i].UUID = nil
 		}
 		if err := json.NewEncoder(&text).Encode(gpus); err != nil {
-			text.WriteString(node.Name) // a class of its own
+			text.WriteString(node.Name) // It is in a class of its own.
 		}
 	}
 	return NodeClass{unique.Make(text.String())}
 }
 
-// own reports whether a label has another value on every node. Where a label is taken for one that is none, or the other way round, answers are the
-// same and take longer.
+// uniquePerNode reports whether a label has a different value on every node. A wrong guess about a label costs time but
+// does not change answers.
 func uniquePerNode(node *Node, key string) bool {
 	for _, suffix := range []string{"/hostname", "instance-id", "timestamp"} {
 		if strings.HasSuffix(key, suffix) {
@@ -57,26 +57,29 @@ func uniquePerNode(node *Node, key string) bool {
 	return node.Name != "" && strings.Contains(node.Labels[key], node.Name)
 }
 
-// measured are resources of which machines of one type have some KiB more or less.
+// variesByMachine reports whether machines of one type differ in a resource by some KiB.
 func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
 
-// Classes are nodes sorted by their class, so that a pod need not be held against each of thousands of nodes. They are never changed.
+// Classes are nodes sorted by class, so that a pod need not be compared with each of thousands of nodes. They are
+// immutable.
 type Classes struct {
 	nodes   []Node
 	classes []class
-	// rest are places that are no nodes.
+	// rest are declared shapes, which are not nodes.
 	rest []Node
 }
 
 // class is the nodes of one NodeClass, in the order of all nodes.
 type class struct {
 	members []int
-	// apart are the labels in which they differ, least and most bound what they have of measured resources.
+	// differing are the labels in which the nodes differ. least and most are the bounds of the resources that vary by
+	// machine.
 	differing   map[string]bool
 	least, most Quantities
 }
 
-// ClassesOf sorts nodes into classes; kind returns the class of the i-th. The declared shapes stay by themselves.
+// ClassesOf sorts nodes into classes; kind returns the class of the i-th node. Declared shapes are not sorted into
+// classes.
 func ClassesOf(nodes []Node, kind func(i int) NodeClass, declared []Node) *Classes {
 	l := &Classes{nodes: nodes, rest: declared}
 	byKind := map[NodeClass]int{}
@@ -114,14 +117,16 @@ func (c *class) add(nodes []Node, i int) {
 	c.members = append(c.members, i)
 }
 
-// For returns the places that a pod of this shape is to be held against: of each class whose nodes are all the same to it the first, with the number of
-// the others in Alike, and every node of the other classes, in the order of all nodes. What is found out by them is what is found out by all nodes.
+// For returns the places to compare with a pod of this shape, in the order of all nodes: of each class whose nodes are
+// all the same for the pod the first node, with the number of the others in Alike, and every node of the other classes.
+// The result is the same as for all nodes.
 func (l *Classes) For(shape *PodShape) []Node {
-	named := shape.NodeName != "" || slices.ContainsFunc(shape.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
+	named := shape.NodeName != "" || slices.ContainsFunc(shape.Affinity,
+		func(t NodeTerm) bool { return len(t.Fields) > 0 })
 	if named {
 		return slices.Concat(l.nodes, l.rest)
 	}
-	alike := map[int]int{} // by the number of the node that stands for the others
+	alike := map[int]int{} // By the number of the node that represents the others.
 	for i := range l.classes {
 		class := &l.classes[i]
 		if !class.differs(shape) {
@@ -141,7 +146,7 @@ func (l *Classes) For(shape *PodShape) []Node {
 	return append(places, l.rest...)
 }
 
-// differs reports whether the nodes of the class may not all be the same to the shape.
+// differs reports whether the nodes of the class may differ for the shape.
 func (c *class) differs(shape *PodShape) bool {
 	for key := range shape.Selector {
 		if c.differing[key] {

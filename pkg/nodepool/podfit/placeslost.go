@@ -4,9 +4,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// blocks is how many places for larger instances one more device takes away, on the card of all nodes that is best for it: of the instances
-// that are in use now, as far as single cards tell. The layout of such a card can be changed around what is in use; what is taken stands in the
-// way. It is nil where the device is no MIG instance, or no card tells.
+// blocks returns how many places for larger instances one more device removes, on the card that suits it best:
+// considering the instances that are in use now, as far as single cards are known. The layout of such a card can be
+// changed around what is in use. It is nil if the device is not a MIG instance, or no card is known.
 func (w sliceRequest) blocks(nodes []nodegpu.GPUs) *int64 {
 	var least *int64
 	for _, node := range nodes {

@@ -8,29 +8,31 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// PodShape is what of a worker group's pod template decides on which nodes its pods could land. All copies of a group
-// share it; it is never changed.
+// PodShape is the part of a worker group's pod template that decides on which nodes its pods fit. All copies of a group
+// share it; it is immutable.
 type PodShape struct {
-	// NodeName binds the pods to one node past the scheduler; empty almost always.
+	// NodeName binds the pods to one node without the scheduler; almost always empty.
 	NodeName string
-	// Requests is what one pod takes of a node: all containers, init containers and overhead.
+	// Requests is what one pod takes from a node: all containers, init containers and overhead.
 	Requests Quantities
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
-	// Affinity are the terms of the required node affinity, of which one must match; none means no requirement.
+	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.
 	Affinity    []NodeTerm
 	Tolerations []Toleration
-	// CardsAsked is over how many cards ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0 is one card.
+	// CardsAsked is the number of cards over which ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0
+	// means one card.
 	CardsAsked int64
-	// CardsUnread is what that label says where it is no number of cards; else it is empty.
-	CardsUnread string
-	// HidesGPUs: the Ray container's environment hides GPUs that it did not ask for. Claims: a container has DRA claims.
+	// CardsInvalid is the value of that label if it is not a number of cards; otherwise it is empty.
+	CardsInvalid string
+	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
+	// container has DRA claims.
 	HidesGPUs, Claims bool
 }
 
 // NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.
 type NodeTerm struct {
-	// Labels are its matchExpressions. Fields are its matchFields, of which Kubernetes knows metadata.name alone.
+	// Labels are its matchExpressions. Fields are its matchFields, of which Kubernetes supports only metadata.name.
 	Labels, Fields []Requirement
 }
 
@@ -42,9 +44,10 @@ type Requirement struct {
 	Values   []string
 }
 
-// Toleration lets a pod onto nodes with matching taints.
+// Toleration allows a pod on nodes with matching taints.
 type Toleration struct {
-	// Operator is Exists, or Equal when empty. An empty Key with Exists tolerates every key, an empty Effect every effect.
+	// Operator is Exists, or Equal if empty. An empty Key with Exists tolerates every key, an empty Effect every
+	// effect.
 	Key, Operator, Value, Effect string
 }
 
@@ -73,8 +76,8 @@ func (p *PodShape) Tolerates(node *Node, taint nodegpu.Taint) bool {
 
 const nvidiaGPU = "nvidia.com/gpu"
 
-// onGKE: there the toleration of nvidia.com/gpu is added to every pod that asks for it, so templates rarely carry it
-// (docs/reference/facts.md#gke-toleration).
+// onGKE reports whether the node is of GKE, which adds the toleration of nvidia.com/gpu to every pod that requests it,
+// so templates rarely have it (docs/reference/facts.md#gke-toleration).
 func onGKE(node *Node) bool {
 	for label := range node.Labels {
 		if strings.HasPrefix(label, "cloud.google.com/gke-") {
@@ -119,7 +122,7 @@ func (r Requirement) Matches(value string, set bool) bool {
 	return false
 }
 
-// compares reads both sides as whole numbers, as Kubernetes does; what is none does not match.
+// compares compares both sides as whole numbers, as Kubernetes does; other values do not match.
 func (r Requirement) compares(value string) bool {
 	if len(r.Values) != 1 {
 		return false
@@ -138,7 +141,7 @@ func (r Requirement) compares(value string) bool {
 	return have < bound
 }
 
-// LabelAlternatives are the alternatives of what the pod asks of a node's labels, of which one must be met.
+// LabelAlternatives returns the alternatives of what the pod requires of a node's labels, one of which must match.
 func (p *PodShape) LabelAlternatives() [][]Requirement {
 	var always []Requirement
 	for key, value := range p.Selector {
@@ -149,7 +152,8 @@ func (p *PodShape) LabelAlternatives() [][]Requirement {
 	}
 	var all [][]Requirement
 	for _, term := range p.Affinity {
-		if len(term.Labels)+len(term.Fields) > 0 { // an empty term matches nothing
+		// An empty term matches nothing.
+		if len(term.Labels)+len(term.Fields) > 0 {
 			all = append(all, slices.Concat(always, term.Labels))
 		}
 	}

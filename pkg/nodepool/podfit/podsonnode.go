@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PodsIn is how many pods of the shape so much of a node holds. It does not look at single cards: a node that is not
-// there has none to look at.
+// PodsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
+// to check.
 func (p *PodShape) PodsIn(room Quantities) int64 {
 	n := int64(Unbounded)
 	if pods, known := room["pods"]; known {
@@ -21,7 +21,7 @@ func (p *PodShape) PodsIn(room Quantities) int64 {
 	return n
 }
 
-// Take lowers room by n pods, in place.
+// Take subtracts n pods from room, in place.
 func (p *PodShape) Take(room Quantities, n int) {
 	for name, want := range p.Requests {
 		if have, known := room[name]; known {
@@ -33,7 +33,7 @@ func (p *PodShape) Take(room Quantities, n int) {
 	}
 }
 
-// Unbounded stands for pods that no request bounds; their sum over all nodes there can be does not overflow.
+// Unbounded represents the number of pods if no request limits it; the sum over all possible nodes does not overflow.
 const Unbounded = 1 << 40
 
 func CappedProduct(a, b int64) int64 {
@@ -43,19 +43,20 @@ func CappedProduct(a, b int64) int64 {
 	return a * b
 }
 
-// PodsOn is how many pods of this shape the node would hold, were it empty: by what it announces for pods and has on cards that are well, and of parts
-// of cards card by card. It does not look at whether they may land there.
+// PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
+// on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
 func (p *PodShape) PodsOn(node *Node) int64 {
 	return p.podsOn(node, node.Usable, (*nodegpu.GPUs).WellCards)
 }
 
-// PodsOnNew is PodsOn for a node like this one that is added: its cards are well.
+// PodsOnNew is PodsOn for a new node like this one, whose cards are healthy.
 func (p *PodShape) PodsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
 	return p.podsOn(node, announced, func(gpus *nodegpu.GPUs) *int64 { return gpus.Cards })
 }
 
-func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, cardsOf func(*nodegpu.GPUs) *int64) int64 {
+func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount,
+	cardsOf func(*nodegpu.GPUs) *int64) int64 {
 	n := int64(Unbounded)
 	if pods := node.Allocatable["pods"]; pods > 0 {
 		n = WholeUnits(pods)
@@ -81,13 +82,13 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 	return min(n, podsOverAlike(*cards, ask.emptyRoom(gpus), ask.cards))
 }
 
-// emptyRoom is how often the card's part of a pod fits on one card of a node, were it empty and well; cards of a node are alike. What is not known of
-// cards bounds nothing.
+// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node; the cards of a
+// node are alike. Unknown amounts limit nothing.
 func (a cardRequest) emptyRoom(gpus nodegpu.GPUs) int64 {
 	times := int64(Unbounded)
 	switch largest, known := gpus.LargestCard(a.resource); {
 	case a.memory == 0:
-		times = 1 // without an amount it is all of the card
+		times = 1 // Without an amount it is the whole card.
 	case known:
 		times = largest / a.memory
 	}
@@ -97,8 +98,8 @@ func (a cardRequest) emptyRoom(gpus nodegpu.GPUs) int64 {
 	return times
 }
 
-// podsOverAlike is how many pods fit that take a place on so many cards each, of cards with the same room. It makes no list of them: a label that counts
-// cards is no bound on memory.
+// podsOverAlike returns how many pods fit that take a place on that many cards each, of cards with equal room. It does
+// not build a list of cards, so a label with a huge count uses no memory.
 func podsOverAlike(count, room, cards int64) int64 {
 	switch {
 	case count < cards:

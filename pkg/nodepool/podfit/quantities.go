@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Add adds in place, and makes the sums where there are none yet.
+// Add adds in place, and creates the sums if there are none yet.
 func (q Quantities) Add(more Quantities) Quantities {
 	if q == nil && len(more) > 0 {
 		q = make(Quantities, len(more))
@@ -17,8 +17,8 @@ func (q Quantities) Add(more Quantities) Quantities {
 	return q
 }
 
-// Plus adds what more pods take to what pods take already.
+// Plus returns the sum of both.
 func (q Quantities) Plus(more Quantities) Quantities { return maps.Clone(q).Add(more) }
 
-// Quantities are amounts of Kubernetes resources under their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
+// Quantities are amounts of Kubernetes resources by their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
 type Quantities map[string]raydemand.Amount

@@ -9,31 +9,33 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Slice is what one unit of a GPU resource is for the pods of a worker group. Without nodes it is what the name of the resource and the
-// template's nodeSelector tell. What is not known is nil, or kind and isolation unknown; a number is never more than what the worst of the
-// nodes gives.
+// Slice describes one unit of a GPU resource for the pods of a worker group. Without nodes, it is what the name of the
+// resource and the template's nodeSelector say. What is unknown is nil, or kind and isolation unknown; a number is
+// never more than what the worst of the nodes offers.
 type Slice struct {
 	Kind gpuinfo.Kind `json:"kind"`
-	// Resource is the Kubernetes resource that pods ask for, UnitsPerPod how much of it one pod takes.
+	// Resource is the Kubernetes resource that pods request; UnitsPerPod is how much of it one pod takes.
 	Resource    string `json:"resource"`
 	UnitsPerPod int64  `json:"unitsPerPod"`
-	// MemoryMiB is the memory behind one unit. Nominal says that it is the round figure in the MIG profile's name (10gb is 10240 MiB), for no
-	// node and no table tells the real one, which is a little less.
+	// MemoryMiB is the memory behind one unit. Nominal says that it is the round figure in the MIG profile's name (10gb
+	// is 10240 MiB), because no node and no table has the real one, which is a little less.
 	MemoryMiB *int64 `json:"memoryMiB"`
 	Nominal   bool   `json:"nominal"`
-	// ComputeFraction is the part of one card's compute that one unit is sure of, in compute slices (2g on an A100 is 2/7) or percent of
-	// multiprocessors.
+	// ComputeFraction is the guaranteed part of one card's compute for one unit, in compute slices (2g on an A100 is
+	// 2/7) or percent of multiprocessors.
 	ComputeFraction *float64          `json:"computeFraction"`
 	Isolation       gpuinfo.Isolation `json:"isolation"`
 	// Profile is the MIG profile, Product the model of the card as nodes name it.
 	Profile *string `json:"profile"`
 	Product *string `json:"product"`
-	// Blocks is how many places for larger MIG instances one more of it takes away, on the card that is best for it; nil where no card tells.
+	// Blocks is how many places for larger MIG instances one more unit removes, on the card that suits it best; nil if
+	// no card is known.
 	Blocks *int64 `json:"blocks,omitempty"`
 }
 
-// Each returns the memory and the part of a card's compute that one Ray GPU stands for when a pod with this slice announces numGPUs of them:
-// four units of gpu-mem that are announced as one GPU, or half an instance behind num_gpus=0.5. What is not known is nil.
+// Each returns the memory and the part of a card's compute behind one Ray GPU when a pod with this slice reports
+// numGPUs of them to Ray: for example four units of gpu-mem that are one GPU to Ray, or half an instance with
+// num_gpus=0.5. Unknown values are nil.
 func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction *float64) {
 	if numGPUs <= 0 || s.UnitsPerPod <= 0 {
 		return nil, nil
@@ -50,9 +52,10 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 	return memoryMiB, computeFraction
 }
 
-// SlicesOf tells what the GPUs of one pod of this shape are, one Slice for each resource that hands out devices or memory of them, by name.
-// Memory and cores that come beside devices say how much of each device is meant. Where the pod could land on nodes that make different
-// things of the same name, as pools with and without MIG do of nvidia.com/gpu, it is the least favourable one, and Differ says so.
+// SlicesOf describes the GPUs of one pod of this shape, with one Slice for each resource that hands out devices or
+// memory of them, sorted by name. Memory and cores beside devices say how much of each device is meant. If the pod fits
+// on nodes that hand out different things under the same name, as pools with and without MIG do for nvidia.com/gpu, the
+// Slice is the least favorable one, and Differ says so.
 func SlicesOf(g nodegpu.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
 	requests := slicesAsked(g, shape)
 	if len(requests) == 0 {
@@ -76,12 +79,14 @@ func SlicesOf(g nodegpu.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
 // SliceAnswer is a Slice, and what the nodes disagree about.
 type SliceAnswer struct {
 	Slice
-	// Differ has what the nodes make of the resource in words, by kind of node, when that is not the same on all; else it is empty.
+	// Differ describes what the nodes hand out under the resource name, by kind of node, if they differ; otherwise it
+	// is empty.
 	Differ []string `json:"differ,omitempty"`
 }
 
-// gpusSelected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a
-// profile or a way of sharing. That cards are whole it proves only where feature discovery's product is selected, which names what is not.
+// gpusSelected reads a node of which only the labels of the template's nodeSelector are known. That proves a profile or
+// a way of sharing. It proves that cards are whole only if feature discovery's product is selected, whose name includes
+// anything else.
 func gpusSelected(g nodegpu.Reader, shape *PodShape) nodegpu.GPUs {
 	read := g.Read(nodegpu.NodeObject{Labels: shape.Selector})
 	if read.Kind == gpuinfo.Whole && shape.Selector[nodegpu.LabelProduct] == "" {
@@ -90,15 +95,17 @@ func gpusSelected(g nodegpu.Reader, shape *PodShape) nodegpu.GPUs {
 	return read
 }
 
-// sliceRequest is a resource that a pod asks for, with what it asks of it beside.
+// sliceRequest is a resource that a pod requests, with what it requests beside it.
 type sliceRequest struct {
 	resource gpuinfo.Resource
 	units    int64
-	// memory in MiB of each device, memoryPercent of its card's memory, cores in percent of a card; 0 where not asked for.
+	// memory is in MiB of each device, memoryPercent in percent of its card's memory, cores in percent of a card; 0 if
+	// not requested.
 	memory, memoryPercent, cores int64
 }
 
-// slicesAsked finds the resources that hand out GPUs: devices, or without any the memory that is handed out alone, or cores.
+// slicesAsked finds the requested resources that hand out GPUs: devices or, without any, memory that is handed out
+// alone, or cores.
 func slicesAsked(g nodegpu.Reader, shape *PodShape) []sliceRequest {
 	var devices, memories, cores []sliceRequest
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
@@ -128,7 +135,7 @@ func slicesAsked(g nodegpu.Reader, shape *PodShape) []sliceRequest {
 	return nil
 }
 
-// beside fills what comes beside a resource.
+// beside fills in what is requested beside a resource.
 func (w *sliceRequest) beside(shape *PodShape) {
 	asked := func(names ...string) int64 {
 		for _, name := range names {
@@ -140,9 +147,11 @@ func (w *sliceRequest) beside(shape *PodShape) {
 	}
 	switch w.resource.Name {
 	case gpuinfo.NvidiaGPU:
-		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiMemoryPercentage), asked(gpuinfo.HAMiCores)
+		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiMemoryPercentage),
+			asked(gpuinfo.HAMiCores)
 	case gpuinfo.VolcanoNumber:
-		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoMemoryPercentage), asked(gpuinfo.VolcanoCores)
+		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoMemoryPercentage),
+			asked(gpuinfo.VolcanoCores)
 	case gpuinfo.AliyunMemory:
 		w.cores = asked(gpuinfo.AliyunCores)
 	case gpuinfo.KoordinatorShared:
@@ -150,5 +159,5 @@ func (w *sliceRequest) beside(shape *PodShape) {
 	}
 }
 
-// WholeUnits counts the units that an amount fills.
+// WholeUnits returns the whole units in an amount.
 func WholeUnits(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }

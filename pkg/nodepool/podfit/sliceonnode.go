@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// least is the least favourable of what the nodes make of the resource: the weakest isolation, the least memory and compute, nothing where
-// one node does not tell. The kind is that of the weakest.
+// least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the
+// least memory and compute, and nothing that one node does not report. The kind is that of the weakest.
 func (w sliceRequest) least(read []nodegpu.GPUs) SliceAnswer {
 	var answer SliceAnswer
 	kinds := map[string]bool{}
@@ -30,8 +30,8 @@ func (w sliceRequest) least(read []nodegpu.GPUs) SliceAnswer {
 	return answer
 }
 
-// Lesser is what is true of both: the weaker isolation with its kind, and no more of anything than the lesser has. What one of them does not
-// know is not known.
+// Lesser returns what is true of both: the weaker isolation with its kind, and the smaller amounts. What is unknown in
+// one of them is unknown.
 func Lesser(a, b Slice) Slice {
 	if Strength(b.Isolation) < Strength(a.Isolation) {
 		a, b = b, a
@@ -57,7 +57,7 @@ func same(a, b *string) *string {
 	return a
 }
 
-// words tell kinds of slices apart. Memory is left out: it differs by some MiB from driver to driver.
+// words distinguishes kinds of slices. It leaves out memory, which differs by some MiB from driver to driver.
 func (s Slice) words() string {
 	parts := []string{string(s.Kind)}
 	if s.Profile != nil {
@@ -69,9 +69,10 @@ func (s Slice) words() string {
 	return fmt.Sprintf("%s (isolation %s)", strings.Join(parts, " "), s.Isolation)
 }
 
-// on is what the resource is on one node.
+// on returns what the resource is on one node.
 func (w sliceRequest) on(node nodegpu.GPUs) Slice {
-	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units, Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
+	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units,
+		Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
 	switch {
 	case w.resource.Profile != "":
 		w.instance(&s, node)
@@ -85,7 +86,7 @@ func (w sliceRequest) on(node nodegpu.GPUs) Slice {
 	return s
 }
 
-// instance is a MIG instance under its own name.
+// instance fills in a MIG instance under its own name.
 func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
 	s.Profile = &w.resource.Profile
 	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
@@ -97,8 +98,8 @@ func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
 	s.cut(w.resource.Profile, node, node.MemoryMiB[w.resource.Name])
 }
 
-// cut fills memory and compute of a MIG instance: what the node says of it, the table's figures of its product, or what the profile's name
-// tells.
+// cut fills in memory and compute of a MIG instance: what the node reports, the table's figures for its product, or
+// what the profile's name says.
 func (s *Slice) cut(profile string, node nodegpu.GPUs, measured int64) {
 	product, known := productOf(node)
 	p, has := product.Profile(profile)
@@ -134,7 +135,7 @@ func productOf(node nodegpu.GPUs) (gpuinfo.Product, bool) {
 	return gpuinfo.ProductOf(*node.Product)
 }
 
-// memoryUnits is memory that is handed out in units of one card.
+// memoryUnits fills in memory that is handed out in units of one card.
 func (w sliceRequest) memoryUnits(s *Slice, node nodegpu.GPUs) {
 	if node.Kind == gpuinfo.GPUMemory {
 		s.Isolation = node.Isolation
@@ -148,15 +149,15 @@ func (w sliceRequest) memoryUnits(s *Slice, node nodegpu.GPUs) {
 	}
 }
 
-// share is a part of a card by HAMi, Volcano or Koordinator: so much memory and so many cores of each card, all of the memory where none is
-// asked for.
+// share fills in a part of a card by HAMi, Volcano or Koordinator: an amount of memory and of cores of each card, or
+// all of the memory if none is requested.
 func (w sliceRequest) share(s *Slice, node nodegpu.GPUs) {
 	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
 	if node.Kind == gpuinfo.VGPU {
 		s.Isolation = node.Isolation
 	}
 	if w.resource.Role != gpuinfo.Devices {
-		return // percent of a card, which is known by no size
+		return // It is percent of a card of unknown size.
 	}
 	percent := w.memoryPercent
 	if percent == 0 {
@@ -175,8 +176,9 @@ func (w sliceRequest) share(s *Slice, node nodegpu.GPUs) {
 	}
 }
 
-// device is what goes under a name that many kinds share: nvidia.com/gpu and its like. Beside instances under their own names it is what is not
-// cut: cards, or shares of cards where the node isolates less than instances do.
+// device fills in what is handed out under a name that many kinds share: nvidia.com/gpu and similar names. Beside
+// instances under their own names it is what is not cut: cards, or shares of cards if the node isolates less than
+// instances do.
 func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
 	s.Isolation = node.Isolation
 	s.Kind = node.Kind
@@ -209,7 +211,7 @@ func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
 		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
 			s.MemoryMiB = &memory
 		}
-		// Shares of an instance are no known part of a card.
+		// Shares of an instance are not a known part of a card.
 		if s.Profile = node.Profile; s.Profile == nil && node.Replicas != nil && *node.Replicas > 0 {
 			fraction := 1 / float64(*node.Replicas)
 			s.ComputeFraction = &fraction
@@ -219,7 +221,8 @@ func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
 	}
 }
 
-// Strength orders isolations, the weakest first. What is not known may be none and is ranked below it: it is the least that can be said.
+// Strength orders isolations, weakest first. Unknown isolation may be none and ranks below it, because it guarantees
+// the least.
 func Strength(i gpuinfo.Isolation) int {
 	switch i {
 	case gpuinfo.Hardware:

@@ -28,7 +28,7 @@ func podShape(template Fields) podfit.PodShape {
 		// ACK does not read other texts as numbers either.
 		cards, err := strconv.ParseInt(text, 10, 64)
 		if shape.CardsAsked = cards; err != nil || cards <= 0 {
-			shape.CardsAsked, shape.CardsUnread = 0, strconv.Quote(text)
+			shape.CardsAsked, shape.CardsInvalid = 0, strconv.Quote(text)
 		}
 	}
 	if containers := spec.Objects("containers"); len(containers) > 0 {

@@ -127,8 +127,8 @@ func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
 		unread string
 	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
 		labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), nil)
-		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsUnread != want.unread {
-			t.Errorf("%s: %d cards, unread %s", text, shape.CardsAsked, shape.CardsUnread)
+		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsInvalid != want.unread {
+			t.Errorf("%s: %d cards, invalid %s", text, shape.CardsAsked, shape.CardsInvalid)
 		}
 	}
 }
