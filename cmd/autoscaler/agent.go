@@ -32,7 +32,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent --node NAME",
-		Short: "Tells of this machine's GPUs in an annotation of its node, for Heliostat to read",
+		Short: "Publishes the state of this machine's GPUs in an annotation of its Kubernetes node",
 		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodegpu.AgentAnnotation + "\n" +
 			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
@@ -40,9 +40,9 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
 	}
-	cmd.Flags().StringVar(&f.node, "node", "", "the node that this machine is")
+	cmd.Flags().StringVar(&f.node, "node", "", "this machine's Kubernetes node name")
 	cmd.Flags().DurationVar(&f.interval, "interval", 30*time.Second, "pause between readings")
-	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then end")
+	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then exit")
 	f.kube.AddTo(cmd.Flags())
 	f.kube.CompleteOwn(cmd)
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -52,7 +52,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), errOut io.Writer) (err error) {
 	switch {
 	case f.node == "":
-		return cli.BadInput(errors.New("--node is missing: want the name of the node that this machine is"))
+		return cli.BadInput(errors.New("--node is missing: want this machine's Kubernetes node name"))
 	case f.interval < time.Second:
 		return cli.BadInput(fmt.Errorf("--interval %s: want at least 1s", f.interval))
 	}
@@ -103,7 +103,7 @@ func (a *agent) loop(ctx context.Context, interval time.Duration) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &unpublished):
-			a.log.Warn("the node's annotation is not written; the next reading tries again", "error", err)
+			a.log.Warn("cannot write the node's annotation; the next reading tries again", "error", err)
 		case err != nil:
 			return err
 		}
@@ -152,7 +152,7 @@ func (a *agent) step(ctx context.Context, now time.Time) error {
 	}
 	a.published, a.confirmed = &report, now
 	if written {
-		a.log.Info("told of the cards", "cards", len(report.Cards), "unhealthy", unhealthy(report))
+		a.log.Info("published the state of the cards", "cards", len(report.Cards), "unhealthy", unhealthy(report))
 	}
 	return nil
 }

@@ -38,12 +38,12 @@ func (f faults) mark(card *nodegpu.AgentCard) {
 func (a *agent) watch() {
 	unwatched, err := a.driver.WatchXIDs()
 	if err != nil {
-		a.log.Warn("the driver tells of no XIDs; only cards that do not answer are seen to be broken", "error", err)
+		a.log.Warn("the driver does not report XIDs; only cards that do not answer are detected as broken", "error", err)
 		return
 	}
 	a.watching = true
 	if len(unwatched) > 0 {
-		a.log.Warn("the driver tells of no XIDs of some cards", "cards", unwatched)
+		a.log.Warn("the driver does not report XIDs for some cards", "cards", unwatched)
 	}
 }
 
@@ -65,7 +65,7 @@ func (a *agent) wait(ctx context.Context, interval time.Duration) bool {
 		event, happened, err := a.driver.NextXID(attention)
 		if err != nil {
 			// At once it would say so again, as while a card is lost; the next reading tells of that.
-			a.log.Warn("the driver does not tell of XIDs until the next reading", "error", err)
+			a.log.Warn("the driver does not report XIDs until the next reading", "error", err)
 			hearing = false
 		}
 		if happened && a.hear(event) {
@@ -94,7 +94,7 @@ func (a *agent) hear(event gpuinfo.XIDEvent) (changed bool) {
 		key.card = *event.Card
 	}
 	if !a.heard[key] {
-		a.log.Warn("the driver tells of an XID", "card", key.card, "xid", event.String(), "fatal", event.Fatal)
+		a.log.Warn("the driver reports an XID", "card", key.card, "xid", event.String(), "fatal", event.Fatal)
 		if a.heard == nil {
 			a.heard = map[heard]bool{}
 		}

@@ -82,7 +82,7 @@ func TestAnXIDOfAnApplicationLeavesItsCardHealthy(t *testing.T) {
 	if diff := cmp.Diff([][]string{{""}}, b.problems(t)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(lines, "the driver tells of an XID"); n != 4 {
+	if n := strings.Count(lines, "the driver reports an XID"); n != 4 {
 		t.Errorf("%d XIDs in the log, want each of 4 once:\n%s", n, lines)
 	}
 }

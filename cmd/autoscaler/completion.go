@@ -20,8 +20,9 @@ var shells = map[string]func(*cobra.Command, io.Writer) error{
 
 func newCompletionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Writes what a shell needs to complete commands, flags, and names of RayClusters and of what they have",
+		Use: "completion bash|zsh|fish|powershell",
+		Short: "Writes a shell script that completes commands, flags, and names of RayClusters and of their groups, " +
+			"pods and requests",
 		Long: "Writes a script for the shell. Names of RayClusters, and of their groups, pods and requests, are asked of the server while you type.\n" +
 			"For kubectl, put an executable file kubectl_complete-heliostat into the PATH that runs: kubectl-heliostat __complete \"$@\"",
 		Example:   "  autoscaler completion bash > autoscaler.bash",

@@ -39,7 +39,7 @@ func newDoctorCommand() *cobra.Command {
 	var flags doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
-		Short: "Says what is wrong with RayClusters and the nodes under them, why it matters, and which command mends it",
+		Short: "Checks RayClusters and their nodes for problems, explains why they matter, and shows how to fix them",
 		Long: "Looks at a live API server, which it only gets and lists, or at manifests as `kubectl get -o yaml` or `-o json` prints them: RayClusters,\n" +
 			"RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is NAMESPACE/NAME, or NAME beside -n; without either all are looked at. Exit 0\n" +
 			"without a finding of level error, 1 with one or when the API server cannot be read, 2 for bad input.",
@@ -54,8 +54,10 @@ func newDoctorCommand() *cobra.Command {
 			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
-	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
+	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for "+
+		"standard input; can be repeated")
+	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters (default "+
+		"all)")
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())
@@ -120,7 +122,7 @@ func (f *doctorFlags) missing(input doctor.Input) string {
 		return ""
 	}
 	if f.scope.Namespace == "" {
-		return "There is no RayCluster."
+		return "No RayClusters found."
 	}
 	return "There is no RayCluster in namespace " + f.scope.Namespace + "."
 }

@@ -40,7 +40,7 @@ func TestACommandThatIsBrokenOffIsInterruptedAndNoErrorOfTheServer(t *testing.T)
 	defer server.Close()
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"autoscaler", "status", "--server", server.URL}, strings.NewReader(""), io.Discard, &errOut)
-	if want := "autoscaler: interrupted; what it had asked for may still happen\n"; code != cli.ExitFailed || errOut.String() != want {
+	if want := "autoscaler: interrupted; a request that was already sent may still take effect\n"; code != cli.ExitFailed || errOut.String() != want {
 		t.Errorf("exit %d, told %q, want %q", code, errOut.String(), want)
 	}
 }
@@ -80,7 +80,7 @@ func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
 	}
 	select {
 	case <-ended:
-		if code := program.ProcessState.ExitCode(); code != cli.ExitFailed || !strings.Contains(said.String(), "did not end within 9s") {
+		if code := program.ProcessState.ExitCode(); code != cli.ExitFailed || !strings.Contains(said.String(), "shutdown exceeded 9s; forcing exit") {
 			t.Errorf("it ended with %d, saying %q", code, said.String())
 		}
 	case <-time.After(time.Minute):

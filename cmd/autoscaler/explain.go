@@ -34,7 +34,7 @@ func newExplainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain (RAYCLUSTER | --snapshot FILE|-) (--demand JSON | --group NAME | --pod NAME | --gang ID | --request ID)",
-		Short: "Says why a demand waits, a group has its size, or a pod stays or goes",
+		Short: "Explains why demand is pending, why a group has its size, or why a pod stays or leaves",
 		Long: "Plans the last snapshot of a RayCluster, or offline one of a file, as `autoscaler plan` does, and says of one demand, group, pod,\n" +
 			"placement group or request what the plan does with it, which groups were considered, and why each was taken or not. Where\n" +
 			"fewer tasks wait for a demand than it counts, it is planned as if so many did: it answers what would happen.\n\n" + connect.Help,
@@ -47,11 +47,13 @@ func newExplainCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.AddBesideFile(cmd)
-	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, in the place of a RayCluster")
-	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group asks for, a JSON object")
+	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, instead "+
+		"of a RayCluster")
+	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group requests, a JSON "+
+		"object")
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
 	cmd.Flags().StringVar(&flags.pod, "pod", "", "the pod's name")
-	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a placement group that waits")
+	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a pending placement group")
 	cmd.Flags().StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.AddTo(cmd.Flags())
@@ -104,7 +106,7 @@ func (f *explainFlags) question() (planner.Question, error) {
 func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question, write func(io.Writer, planner.Explanation) error) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
-		return cli.BadInput(errors.New("--snapshot and --policy have no place beside a RayCluster"))
+		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster"))
 	case f.told.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:

@@ -11,19 +11,21 @@ import (
 func newFreezeCommand() *cobra.Command {
 	return freezeCommand(true, &cobra.Command{
 		Use:   "freeze RAYCLUSTER",
-		Short: "Lets Heliostat write nothing to a RayCluster until it is unfrozen",
-		Long: "From within a second on Heliostat neither launches nor takes away workers of the RayCluster, and refuses its plain request. Requests with\n" +
-			"an id are taken, but served by the workers that are there alone. It goes on planning and showing. What Ray and KubeRay do by themselves\n" +
-			"goes on. It needs the right to patch the RayCluster.\n\n" + connect.Help,
+		Short: "Stops Heliostat from writing to a RayCluster until it is unfrozen",
+		Long: "Within a second, Heliostat stops launching and removing workers of the RayCluster, and refuses its " +
+			"plain request. It accepts requests with\nan id, but serves them only with the existing workers. It " +
+			"continues to plan and to show status. Ray and KubeRay are not affected.\nRequires permission to patch " +
+			"the RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
 	})
 }
 
 func newUnfreezeCommand() *cobra.Command {
 	return freezeCommand(false, &cobra.Command{
-		Use:     "unfreeze RAYCLUSTER",
-		Short:   "Lets Heliostat write to a frozen RayCluster again",
-		Long:    "Heliostat scales the RayCluster again, as its mode says. It needs the right to patch the RayCluster.\n\n" + connect.Help,
+		Use:   "unfreeze RAYCLUSTER",
+		Short: "Allows Heliostat to write to a frozen RayCluster again",
+		Long: "Heliostat scales the RayCluster again, as its mode says. Requires permission to patch the " +
+			"RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler unfreeze ml/llm",
 	})
 }

@@ -41,7 +41,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	g := gpusCommand{open: open, processes: processes}
 	cmd := &cobra.Command{
 		Use:   "gpus [--node NAME | --node-file FILE]",
-		Short: "Shows the GPUs of this machine as its driver sees them, and what its node announces otherwise",
+		Short: "Shows this machine's GPUs as the NVIDIA driver reports them, and where its Kubernetes node differs",
 		Long: "Asks NVIDIA's driver for cards, memory, MIG instances, processes and health. With a node, from the API server or from a file, it says where\n" +
 			"the node announces something else. It is one look: XIDs are seen only by who is there when they happen, as `agent` is. Exit 1 where there\n" +
 			"is no driver.",
@@ -53,7 +53,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 		},
 	}
 	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
-	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
+	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node from the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
 	g.kube.AddTo(cmd.Flags())
 	g.kube.CompleteOwn(cmd)

@@ -50,9 +50,10 @@ func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.certs.Key, "tls-key-file", "", "PEM file of its private key")
 	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities: who shows a client certificate of theirs is its common name, in the groups of its organizations")
 	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be there; by them another replica is known while the certificate is renewed (default: the system's)")
-	f.StringSliceVar(&o.audiences, "token-audiences", nil, "a bearer token must be made for one of these (default: for the API server, or for "+access.Audience+")")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "ask nobody who they are; only on a loopback address")
-	f.Float64Var(&o.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
+	f.StringSliceVar(&o.audiences, "token-audiences", nil, "accepted audiences of bearer tokens (default: those of "+
+		"the API server, or "+access.Audience+")")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
+	f.Float64Var(&o.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond, "REST calls per second and caller; 0 for no limit")
 	cli.ValidateAddress(f, "listen", &o.listen)
 	cli.ValidateAddress(f, "metrics-bind-address", &o.metrics)
 	cli.ValidateAddress(f, "health-probe-bind-address", &o.probes)
@@ -127,7 +128,8 @@ func (o *listenOptions) secure(ctx context.Context, config *httpapi.Config, kube
 // warn says what the network between could read.
 func (o *listenOptions) warn(log *slog.Logger) {
 	if !o.certs.Given() && !httpapi.OnLoopback(o.listen) {
-		log.Warn("tokens of callers are sent in clear text: give --tls-cert-file and --tls-key-file unless a service mesh encrypts", "listen", o.listen)
+		log.Warn("callers' tokens are sent in clear text: set --tls-cert-file and --tls-key-file unless a service "+
+			"mesh encrypts the traffic", "listen", o.listen)
 	}
 }
 
@@ -187,7 +189,8 @@ func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, re
 		}
 		err := listening.start(port.what, port.server, maxConnectionsAside)
 		if err != nil && port.what == "metrics" && o.metricsIfFree {
-			log.Warn("no metrics are served, since the port is in use: give another by --metrics-bind-address", "err", err)
+			log.Warn("the metrics port is in use, so no metrics are served: choose another with "+
+				"--metrics-bind-address", "err", err)
 			continue
 		}
 		if err != nil {

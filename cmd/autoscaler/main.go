@@ -34,20 +34,21 @@ func main() {
 	os.Exit(code)
 }
 
-// endsWithin is how long after a signal the program ends whatever it does: before the kubelet kills it, by the chart's grace of 10 s.
+// endsWithin is how long after a signal the program is forced to exit: before the kubelet kills it, which the chart
+// sets to 10 s.
 const endsWithin = 9 * time.Second
 
-// endWithin lets a second signal end the program at once, and ends it after limit where a command has not: one that reads a pipe into which nobody writes
-// hears of no signal. Where the program has ended by then, nobody is left to hear of it.
+// endWithin lets a second signal end the program at once, and forces it to exit after limit. A command that reads a
+// pipe without a writer, for example, does not notice a signal.
 func endWithin(limit time.Duration, stop func(), errOut io.Writer, exit func(code int)) {
 	stop()
 	time.Sleep(limit)
-	fmt.Fprintf(errOut, "autoscaler: it did not end within %v of a signal, and is ended: what it was doing is left as it is\n", limit)
+	fmt.Fprintf(errOut, "autoscaler: shutdown exceeded %v; forcing exit\n", limit)
 	exit(cli.ExitFailed)
 }
 
-// errInterrupted is what is told of a command that a signal broke off.
-var errInterrupted = errors.New("interrupted; what it had asked for may still happen")
+// errInterrupted is the error of a command that a signal interrupted.
+var errInterrupted = errors.New("interrupted; a request that was already sent may still take effect")
 
 // run executes one command line, argv[0] included, and returns the exit code.
 func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer) int {

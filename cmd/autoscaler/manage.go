@@ -18,7 +18,8 @@ import (
 )
 
 // errNobodyConfirms says that manage has nobody to ask.
-var errNobodyConfirms = errors.New("standard input is no terminal, so nobody can confirm this: give --yes to go on without asking")
+var errNobodyConfirms = errors.New("standard input is not a terminal, so nobody can confirm: use --yes to skip the " +
+	"confirmation")
 
 // errNotConfirmed says that manage asked, and was not told to go on.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed")
@@ -29,10 +30,11 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 	output, yes := "table", false
 	cmd := &cobra.Command{
 		Use:   "manage RAYCLUSTER",
-		Short: "Shows what Heliostat would do with a RayCluster, and lets it",
-		Long: "Shows the plan that would follow, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster to managed. It says\n" +
-			"what would still keep Heliostat from scaling the RayCluster, such as a freeze or Ray's own autoscaler beside the head. It needs the right to\n" +
-			"patch the RayCluster. Where manifests come from a repository, put the annotation there.\n\n" + connect.Help,
+		Short: "Shows what Heliostat would do with a RayCluster, and enables scaling",
+		Long: "Shows the plan, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster " +
+			"to managed. It also says what would\nstill prevent scaling, such as a freeze or Ray's own autoscaler " +
+			"beside the head. Requires permission to patch the RayCluster. If you\nmanage manifests in a repository, " +
+			"set the annotation there.\n\n" + connect.Help,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
 		Args:    cli.ExactlyOneCluster,
 	}
@@ -83,9 +85,10 @@ func newUnmanageCommand() *cobra.Command {
 	output := "table"
 	cmd := &cobra.Command{
 		Use:   "unmanage RAYCLUSTER",
-		Short: "Lets Heliostat plan for a RayCluster, and not scale it",
-		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which counts whatever its namespace and `serve --mode` say. Within a\n" +
-			"second Heliostat writes nothing more to it. Its workers stay. It needs the right to patch the RayCluster.\n\n" + connect.Help,
+		Short: "Stops Heliostat from scaling a RayCluster; it continues to plan",
+		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which overrides its namespace and " +
+			"`serve --mode`. Within a second\nHeliostat stops writing to it. Its workers stay. Requires permission " +
+			"to patch the RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler unmanage ml/llm",
 		Args:    cli.ExactlyOneCluster,
 	}

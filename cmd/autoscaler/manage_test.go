@@ -77,7 +77,7 @@ func TestManageShowsThePlanAndAsks(t *testing.T) {
 func TestManageWithoutATerminalWantsYes(t *testing.T) {
 	r := inShadow(t)
 	code, out, errOut := command(t, "y\n", "autoscaler", "manage", "ml/llm")
-	if code != cli.ExitBadInput || r.set != "" || !strings.Contains(errOut, "give --yes") || !strings.HasPrefix(out, plannedInShadow) {
+	if code != cli.ExitBadInput || r.set != "" || !strings.Contains(errOut, "use --yes") || !strings.HasPrefix(out, plannedInShadow) {
 		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
 	}
 	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes")
@@ -133,11 +133,14 @@ func TestUnmanageWritesShadow(t *testing.T) {
 
 func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
 	inShadow(t)
-	for _, argv := range [][]string{{"autoscaler", "status", "-o", "wide"}, {"autoscaler", "status", "ml/llm"}} {
-		_, out, _ := command(t, "", argv...)
-		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text,
-			"demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: `autoscaler manage ml/llm`") {
-			t.Errorf("%v:\n%s", argv, out)
+	for args, want := range map[string]string{
+		"status -o wide": "would launch for pending demand; see autoscaler status ml/llm",
+		"status ml/llm": "demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: " +
+			"`autoscaler manage ml/llm`",
+	} {
+		_, out, _ := command(t, "", append([]string{"autoscaler"}, strings.Fields(args)...)...)
+		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, want) {
+			t.Errorf("%s:\n%s", args, out)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func keepMemory(log *slog.Logger) (stop func()) {
 	}
 	container := containerMemory("/proc/self/cgroup", "/sys/fs/cgroup")
 	if container < math.MaxInt64 {
-		log.Info("the memory limit of the container is kept", "limitBytes", container, "runtimeBytes", int64(limitPart*float64(container)))
+		log.Info("applying the memory limit of the container", "limitBytes", container, "runtimeBytes", int64(limitPart*float64(container)))
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,7 +34,7 @@ func newNodepoolsCommand() *cobra.Command {
 	var flags nodepoolsFlags
 	cmd := &cobra.Command{
 		Use:   "nodepools [-f FILE...]",
-		Short: "Shows what is understood of the GPUs of each node and pool, and what is wrong with them",
+		Short: "Shows the GPUs of each node and node pool, and their problems",
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
 			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
 			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow, and its NodeClaims\n" +
@@ -53,7 +53,8 @@ func newNodepoolsCommand() *cobra.Command {
 			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
+	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for "+
+		"standard input; can be repeated")
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())

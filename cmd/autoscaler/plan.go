@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ type planFlags struct {
 }
 
 // errNothingToPlan refuses a command line that names neither a RayCluster nor a file.
-var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file, or - for standard input")
+var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file or - for standard input")
 
 // policyHelp describes the flag that plan and explain share.
 const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
@@ -47,7 +48,7 @@ func newPlanCommand() *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
 		Use:   "plan (--snapshot FILE|- | RAYCLUSTER [--what-if FILE|-])",
-		Short: "Shows what would be decided for a snapshot, or for a RayCluster if things were otherwise, and why",
+		Short: "Shows the plan for a snapshot or a RayCluster, or for a what-if change, and explains it",
 		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
 			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n" +
 			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does. All keys of a\n" +
@@ -75,7 +76,8 @@ func newPlanCommand() *cobra.Command {
 		},
 	}
 	flags.AddBesideFile(cmd)
-	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
+	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with changes, in the format of a "+
+		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.told.AddTo(cmd.Flags())
@@ -125,9 +127,10 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 	return snapshotfile.ReadPolicy(flag, "--policy")
 }
 
-// readSnapshotBy reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on standard error too, and
-// about the RayCluster in it, which it returns, nil where the groups are the file's own. Nodes in the file are read as the reader is told.
-func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
+// readSnapshotBy reads a snapshot with the RayCluster in it, nil if the file lists groups instead, and returns findings
+// about both. It also writes the findings about unknown keys to standard error. reader reads the nodes in the file.
+func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (planner.Snapshot,
+	*nodepool.Cluster, []raydemand.Finding, error) {
 	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)
@@ -141,7 +144,7 @@ func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (pla
 	if err != nil {
 		return planner.Snapshot{}, nil, nil, err
 	}
-	warn(cmd, doc.Findings)
+	warn(cmd.ErrOrStderr(), cmd.Root().Name(), doc.Findings)
 	if doc.RayCluster == nil {
 		return doc.Snapshot, nil, doc.Findings, nil
 	}
@@ -152,10 +155,10 @@ func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (pla
 	return withCluster(doc.Snapshot, cluster), &cluster, append(doc.Findings, cluster.Findings...), nil
 }
 
-// warn tells on standard error what the plan goes on in spite of.
-func warn(cmd *cobra.Command, findings []raydemand.Finding) {
+// warn writes findings that do not stop the plan.
+func warn(out io.Writer, program string, findings []raydemand.Finding) {
 	for _, f := range findings {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), table.Printable(printer.DescribeFinding(f)))
+		fmt.Fprintf(out, "%s: warning: %s\n", program, table.Printable(printer.DescribeFinding(f)))
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
-		return cli.BadInput(errors.New("--snapshot and --policy have no place beside a RayCluster; --what-if can say a policy"))
+		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster; --what-if can " +
+			"set a policy"))
 	case f.told.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}

@@ -134,7 +134,7 @@ func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {
 	newRemote(t)
 	code, out, errOut := command(t, "", "autoscaler", "status")
-	want := `NAMESPACE  NAME  MODE     WORKERS  WAITING  UNMET  FINDINGS  DATA  STATE
+	want := `NAMESPACE  NAME  MODE     WORKERS  WAITING  UNMET  FINDINGS  DATA  STATUS
 ml         llm   managed      1/2        4      1         1    0s  demand is not served
 `
 	out = regexp.MustCompile(` +\d+m?s {2}`).ReplaceAllString(out, "    0s  ")
@@ -281,8 +281,8 @@ func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
 func TestANamespaceInWhichNothingIsIsNamed(t *testing.T) {
 	newRemote(t)
 	for what, want := range map[string]string{
-		"status":   "There is no RayCluster that you may see in namespace nope; without -n all namespaces are shown.\n",
-		"requests": "Nothing is requested in namespace nope; without -n all namespaces are shown.\n",
+		"status":   "No RayClusters found in namespace nope. Omit -n to search all namespaces.\n",
+		"requests": "Nothing is requested in namespace nope. Omit -n to search all namespaces.\n",
 	} {
 		if code, out, errOut := command(t, "", "autoscaler", what, "-n", "nope"); code != cli.ExitOK || out != want {
 			t.Errorf("%s: exit %d %s: %q, want %q", what, code, errOut, out, want)
@@ -324,13 +324,13 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, cli.ExitBadInput, "want one of --clear"},
 		{[]string{"explain", "ml/llm"}, cli.ExitBadInput, "want exactly one of"},
 		{[]string{"explain", "--group", "gpu"}, cli.ExitBadInput, "want a RayCluster, or --snapshot"},
-		{[]string{"explain", "ml/llm", "--group", "gpu", "--snapshot", "s.json"}, cli.ExitBadInput, "no place beside a RayCluster"},
+		{[]string{"explain", "ml/llm", "--group", "gpu", "--snapshot", "s.json"}, cli.ExitBadInput, "cannot be combined with a RayCluster"},
 		{[]string{"status", "--server", "http://heliostat.example", "--token-file", token}, cli.ExitBadInput, "has no TLS"},
 		{[]string{"status", "--server", "heliostat.example"}, cli.ExitBadInput, "write https://host:port"},
 		{[]string{"status", "--token-file", empty}, cli.ExitBadInput, "holds no token"},
 		{[]string{"status", "--certificate-authority", token}, cli.ExitBadInput, "no certificate in"},
 		{[]string{"status", "--context", "c"}, cli.ExitBadInput, "not for --server"},
-		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, cli.ExitBadInput, "no place beside a RayCluster"},
+		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, cli.ExitBadInput, "cannot be combined with a RayCluster"},
 		{[]string{"plan", "--what-if", "w.json"}, cli.ExitBadInput, "--what-if is for a RayCluster"},
 		{[]string{"completion", "tcsh"}, cli.ExitBadInput, `shell "tcsh": want one of bash`},
 	} {

@@ -32,7 +32,7 @@ func newRequestCommand() *cobra.Command {
 	var flags requestFlags
 	cmd := &cobra.Command{
 		Use:   "request RAYCLUSTER [--id ID] [--cpus N] [--bundle JSON]... [-f FILE|-]",
-		Short: "Requests that a RayCluster keeps at least this much capacity, or shows what it keeps",
+		Short: "Sets or shows the minimum capacity that a RayCluster keeps",
 		Long: "Replaces what the RayCluster keeps, whatever is in use, as `ray.autoscaler.sdk.request_resources` does; without flags it\n" +
 			"shows it. With --id it is a request in your own name, which adds up with those of others and holds for --lease, or\n" +
 			"with --hold until --delete. It needs the right `request` on the RayCluster.\n\n" + connect.Help,
@@ -50,8 +50,9 @@ func newRequestCommand() *cobra.Command {
 	flags.owned.addTo(cmd)
 	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "that many bundles of one CPU")
 	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
-	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
-	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
+	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+
+		"input")
+	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	flags.server.CompleteCluster(cmd)
 	flags.server.CompleteOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
@@ -126,6 +127,10 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 			return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+		}
+		if count, ok := object["count"]; ok && !json.Valid(object["resources"]) && object["slice"] == nil {
+			return nil, fmt.Errorf("--bundle %s: count is not a resource: want {\"resources\": {...}, \"count\": %s}, or "+
+				"--id, which accepts count beside amounts", text, count)
 		}
 		body.Bundles = append(body.Bundles, json.RawMessage(text))
 	}

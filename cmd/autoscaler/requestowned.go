@@ -33,12 +33,12 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "a request in your own name, which adds up with those of others, in the place of the plain one")
 	flags.Int32Var(&f.priority, "priority", 0, "with --id: the higher one is served where a limit stands in the way of all")
-	flags.DurationVar(&f.lease, "lease", 0, "with --id: for how long it holds unless it is renewed, whole seconds")
-	flags.BoolVar(&f.hold, "hold", false, "with --id: it holds until it is deleted")
-	flags.BoolVar(&f.allOrNot, "all-or-nothing", false, "with --id: launch workers only where all bundles can be had")
+	flags.DurationVar(&f.lease, "lease", 0, "with --id: how long it is valid unless renewed, whole seconds")
+	flags.BoolVar(&f.hold, "hold", false, "with --id: keep it until it is deleted")
+	flags.BoolVar(&f.allOrNot, "all-or-nothing", false, "with --id: launch workers only if all bundles can be served")
 	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; it fails where the request is not satisfied then")
 	flags.BoolVar(&f.renew, "renew", false, "with --id: renew the lease")
-	flags.BoolVar(&f.deletes, "delete", false, "with --id: end the request")
+	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }
 
 // misplaced says which flag has no place without --id.
@@ -148,7 +148,7 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, api *client.Client, key node
 		if err := api.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(cmd.ErrOrStderr(), "request %s of %s is ended\n", f.owned.id, key)
+		_, err := fmt.Fprintf(cmd.ErrOrStderr(), "request %s of %s deleted\n", f.owned.id, key)
 		return err
 	}
 	request, err := f.ownedNow(cmd, api, key, spec)

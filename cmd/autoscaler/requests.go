@@ -19,7 +19,7 @@ func newRequestsCommand() *cobra.Command {
 	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
-		Short: "Lists who requests how much capacity, and what became of it",
+		Short: "Lists requests for capacity and their status",
 		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one with the plain request first. With -w it\n" +
 			"lists them again whenever something changes.\n\n" + connect.Help,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",

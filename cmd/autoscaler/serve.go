@@ -65,10 +65,12 @@ func newServeCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: mode.Fleet}}
 	mode, pools, requestMemory := string(nodepool.Shadow), "", "64Mi"
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you let it, and answers REST calls",
-		Long: "It plans for every RayCluster, and scales those that somebody asks it to scale: by the annotation heliostat.dev/mode: managed on the\n" +
-			"RayCluster or on its namespace (`autoscaler manage`), or, for all that have neither, by --mode managed.",
+		Use: "serve",
+		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
+			"REST API",
+		Long: "It plans for every RayCluster, and scales those with the annotation heliostat.dev/mode: managed on " +
+			"the RayCluster or on its\nnamespace (see `autoscaler manage`), or, for those without an annotation, " +
+			"with --mode managed.",
 		Example: `  autoscaler serve --insecure-no-auth
   autoscaler serve --mode managed --insecure-no-auth
   HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
@@ -93,12 +95,15 @@ func newServeCommand() *cobra.Command {
 		"source of a further node autoscaler's Events, as kubectl describe shows it under From (repeatable; those of docs/running.md are known)")
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
-		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
+		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
+			"ray:write on RayClusters (default: such heads are not called)")
 	f.StringVar(&mode, "mode", mode, "mode of RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none: managed, shadow or off")
-	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an annotation or a caller says; what --mode would manage is shadowed")
+	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
+		"annotation or a request says; RayClusters in mode managed become shadow")
 	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
-	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "requests to the API server at once")
-	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "let several copies run, of which one decides")
+	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
+	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
+		"decides")
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), "namespace of the leader lease")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"), "IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty for none")

@@ -28,17 +28,22 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	o.rest.addFlags(f)
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
+	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "allow CPU-only work to launch GPU groups even if a CPU group "+
+		"could serve it")
 	o.told.AddTo(f)
-	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
-	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
-	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
+	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
+		"anything changes")
+	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
+		"with a jitter of 20 %")
+	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
 	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
 	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
-	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
+	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before launches of the group are paused")
 	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute, "how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group counts as out of stock")
-	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a group that failed takes no launches at first; doubles up to an hour")
-	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
+	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a failed group is not launched at "+
+		"first; doubles up to an hour")
+	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+
+		"a lowered maximum")
 	o.check(f)
 }
 

@@ -18,7 +18,7 @@ func newShadowCommand() *cobra.Command {
 	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "shadow RAYCLUSTER",
-		Short: "Compares what Heliostat would have of a RayCluster with what somebody else asks for",
+		Short: "Compares Heliostat's plan for a RayCluster in shadow mode with another writer's scaling",
 		Long: "For a RayCluster that Heliostat only looks at: the pods of each group as Heliostat would have them and as they are asked for,\n" +
 			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connect.Help,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",

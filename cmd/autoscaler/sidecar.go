@@ -24,7 +24,7 @@ func newSidecarCommand() *cobra.Command {
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",
-		Short:              "Scale the RayCluster whose head pod this runs in",
+		Short:              "Scales the RayCluster whose head pod this runs in",
 		Args:               cli.NoArguments,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -19,9 +19,9 @@ func newStatusCommand() *cobra.Command {
 	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
-		Short: "Shows the RayClusters, or one with its groups, demand, reasons and last changes",
-		Long: "Shows what Heliostat sees and decided: all RayClusters in a line each, or one as a whole. With -w it shows it again whenever\n" +
-			"something changes. In tables - is what is not known.\n\n" + connect.Help,
+		Short: "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
+		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail. " +
+			"With -w it shows them again whenever\nsomething changes. In tables, - means unknown.\n\n" + connect.Help,
 		Example: `  autoscaler status
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml

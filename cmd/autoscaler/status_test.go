@@ -17,7 +17,7 @@ func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 	r := newRemote(t)
 	r.view = clusterview.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
-	if !strings.Contains(out, "Demand: not known") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
+	if !strings.Contains(out, "Demand: unknown") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)
 	}
 	_, out, _ = command(t, "", "autoscaler", "status")
@@ -48,7 +48,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 		if err := printer.WriteCluster(as, func() time.Time { return now })(&out, c); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"  last decision 2026-11-20T11:59:59Z, which took 3ms; Ray's own account is 98ms old\n", "LAST CHANGES  ACTION    GROUP  REPLICAS  WHY\n   3m20s ago  scale-up  gpu    1 → 2\n"} {
+		for _, want := range []string{"  last decision 2026-11-20T11:59:59Z, which took 3ms; Ray's state is 98ms old\n", "LAST CHANGES  ACTION    GROUP  REPLICAS  WHY\n   3m20s ago  scale-up  gpu    1 → 2\n"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%+v: want in it %q, got\n%s", as, want, out.String())
 			}

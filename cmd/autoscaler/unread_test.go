@@ -18,9 +18,9 @@ func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
 		at        time.Time
 		err, want string
 	}{
-		"never read": {time.Time{}, "the head pod is not ready yet", "autoscaler: note: Ray of ml/llm has not been read yet, so nothing is decided by what it says: the head pod is not ready yet\n"},
+		"never read": {time.Time{}, "the head pod is not ready yet", "autoscaler: note: the state of Ray in ml/llm has not been read yet: the head pod is not ready yet\n"},
 		"not read now": {time.Now().Add(-9*24*time.Hour - time.Hour), "the head does not answer",
-			"autoscaler: note: Ray of ml/llm was last read 9d ago, and the answer is as old: the head does not answer\n"},
+			"autoscaler: note: the state of Ray in ml/llm was last read 9d ago, so this answer is that old: the head does not answer\n"},
 		"read": {time.Now(), "", ""},
 	} {
 		r.mu.Lock()

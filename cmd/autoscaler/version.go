@@ -39,7 +39,7 @@ func newVersionCommand() *cobra.Command {
 	}
 	flags.server.AddTo(cmd)
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
-	cmd.Flags().BoolVar(&flags.client, "client", false, "ask no server")
+	cmd.Flags().BoolVar(&flags.client, "client", false, "do not call a server")
 	return cmd
 }
 

@@ -63,7 +63,7 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	r.view.Frozen = true
 	r.mu.Unlock()
 	r.hub.Changed(llmKey)
-	out.until(t, "frozen: nothing is written")
+	out.until(t, "frozen: Heliostat writes nothing")
 	cancel()
 	if got := <-code; got != cli.ExitOK {
 		t.Errorf("exit %d", got)
@@ -172,16 +172,16 @@ func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
 		now  []apiv1.ClusterSummary
 		want string
 	}{
-		{nil, "There is no RayCluster that you may see.\n"},
-		{[]apiv1.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATE
-ml         a-long-name  managed      0/0        0      0         0  100ms  well
-ml         b            managed      0/0        0      0         0  100ms  well
+		{nil, "No RayClusters found.\n"},
+		{[]apiv1.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATUS
+ml         a-long-name  managed      0/0        0      0         0  100ms  OK
+ml         b            managed      0/0        0      0         0  100ms  OK
 `},
 		{[]apiv1.ClusterSummary{older, two}, ""},
-		{[]apiv1.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  well\n"},
+		{[]apiv1.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  OK\n"},
 		{[]apiv1.ClusterSummary{grown}, "ml         a-long-name  gone\n"},
 		{nil, "ml         b            gone\n"},
-		{[]apiv1.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  well\n"},
+		{[]apiv1.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  OK\n"},
 	} {
 		if got := tell(step.now...); got != step.want {
 			t.Errorf("step %d: told\n%s, want\n%s", i, got, step.want)

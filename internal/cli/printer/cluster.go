@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NotRead is how Ray's own account of a RayCluster lacks, or nothing where it is read.
+// NotRead says that Ray's state of a RayCluster has not been read, or is old; "" if it is current.
 func NotRead(c apiv1.Cluster) string {
 	why := ""
 	if c.Error != "" {
@@ -21,9 +21,9 @@ func NotRead(c apiv1.Cluster) string {
 	}
 	switch {
 	case c.DataAgeSeconds == nil:
-		return fmt.Sprintf("Ray of %s/%s has not been read yet, so nothing is decided by what it says%s", c.Namespace, c.Name, why)
+		return fmt.Sprintf("the state of Ray in %s/%s has not been read yet%s", c.Namespace, c.Name, why)
 	case c.Error != "":
-		return fmt.Sprintf("Ray of %s/%s was last read %s ago, and the answer is as old%s", c.Namespace, c.Name, ageText(c.DataAgeSeconds), why)
+		return fmt.Sprintf("the state of Ray in %s/%s was last read %s ago, so this answer is that old%s", c.Namespace, c.Name, ageText(c.DataAgeSeconds), why)
 	}
 	return ""
 }
@@ -32,14 +32,14 @@ func NotRead(c apiv1.Cluster) string {
 func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterList) error {
 	return func(out io.Writer, list apiv1.ClusterList) error {
 		if len(list.Items) == 0 && !as.Begun() {
-			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
+			_, err := io.WriteString(out, "No RayClusters found"+onlyIn(namespace))
 			return err
 		}
 		t := table.Table{Look: as, Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"), table.Number("WORKERS"), table.Number("WAITING"),
-			table.Number("UNMET"), table.Number("FINDINGS"), table.Number("DATA"), table.Prose("STATE")}}
+			table.Number("UNMET"), table.Number("FINDINGS"), table.Number("DATA"), table.Prose("STATUS")}}
 		for _, c := range list.Items {
 			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
-			if c.DataAgeSeconds == nil { // Ray has never told
+			if c.DataAgeSeconds == nil { // Ray has never been read
 				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
 			}
 			t.Add(table.Cell{Text: c.Namespace}, table.Cell{Text: c.Name}, table.Cell{Text: modeText(c.Mode, c.Frozen)},
@@ -53,15 +53,15 @@ func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterLi
 	}
 }
 
-// onlyIn ends a sentence that says what is not there: in which namespace alone it was looked for, if in one.
+// onlyIn ends a sentence that says that nothing was found: it names the only namespace that was searched, if there is one.
 func onlyIn(namespace string) string {
 	if namespace == "" {
 		return ".\n"
 	}
-	return " in namespace " + namespace + "; without -n all namespaces are shown.\n"
+	return " in namespace " + namespace + ". Omit -n to search all namespaces.\n"
 }
 
-// modeText is what a RayCluster's mode comes to: a freeze goes before every mode.
+// modeText returns the mode to show: a freeze takes precedence over every mode.
 func modeText(mode apiv1.Mode, frozen bool) string {
 	if frozen {
 		return "frozen"
@@ -69,7 +69,7 @@ func modeText(mode apiv1.Mode, frozen bool) string {
 	return string(mode)
 }
 
-// countCell stands out unless it is 0.
+// countCell highlights numbers other than 0.
 func countCell(n int, s table.Style) table.Cell {
 	if n == 0 {
 		s = table.Plain
@@ -86,11 +86,16 @@ func stateOfSummary(c apiv1.ClusterSummary) table.Cell {
 	case c.Frozen:
 		return table.Cell{Text: "frozen", Style: table.Warn}
 	case c.WaitingInShadow != "":
-		return table.Cell{Text: c.WaitingInShadow, Style: table.Warn}
+		return table.Cell{Text: "would launch for pending demand; see " + statusCommand(c), Style: table.Warn}
 	case c.Unmet > 0:
 		return table.Cell{Text: "demand is not served", Style: table.Warn}
 	}
-	return table.Cell{Text: "well", Style: table.Good}
+	return table.Cell{Text: "OK", Style: table.Good}
+}
+
+// statusCommand is the command that shows one RayCluster.
+func statusCommand(c apiv1.ClusterSummary) string {
+	return "autoscaler status " + c.Namespace + "/" + c.Name
 }
 
 // ageText writes how old something is, in seconds; - is unknown.
@@ -101,7 +106,7 @@ func ageText(seconds *float64) string {
 	return planner.Span(*seconds)
 }
 
-// WriteCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
+// WriteCluster writes one cluster for people: its state, groups, GPUs, demand, findings and changes.
 func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
 	return func(out io.Writer, c apiv1.Cluster) error {
 		var p table.Page
@@ -110,7 +115,7 @@ func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Clu
 		writeClusterGPUs(&p, c.Groups, as)
 		p.Line("", "")
 		if c.DataAgeSeconds == nil {
-			p.Line("", "Demand: not known: Ray has not told it yet")
+			p.Line("", "Demand: unknown, because Ray has not been read yet")
 		} else {
 			writeDemand(&p, c.Summary)
 			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
@@ -124,13 +129,13 @@ func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Clu
 
 func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
-	last := "no decision was made yet"
+	last := "no decision yet"
 	if c.LastCycle != nil {
 		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
-	p.Line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
+	p.Line("  ", last+"; Ray's state is "+map[bool]string{true: "unknown", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
 	for _, note := range []struct{ what, text string }{
-		{"frozen", map[bool]string{true: "nothing is written until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
+		{"frozen", map[bool]string{true: "Heliostat writes nothing until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
 		{"waiting", waitingInShadow(c.OptIn)},
 	} {
 		if note.text != "" {
@@ -139,7 +144,8 @@ func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 	}
 }
 
-// waitingInShadow says what Heliostat would launch for demand that waits where it does not scale, and how to let it; empty where nothing is to be said.
+// waitingInShadow says what Heliostat would launch for pending demand of a RayCluster that it does not scale, and how to
+// enable that; it is empty if there is nothing to say.
 func waitingInShadow(optIn *apiv1.OptIn) string {
 	if optIn == nil || optIn.Waiting == "" {
 		return ""
@@ -150,7 +156,7 @@ func waitingInShadow(optIn *apiv1.OptIn) string {
 func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
 	p.Line("", "")
 	if len(groups) == 0 {
-		p.Line("", "There are no worker groups.")
+		p.Line("", "No worker groups.")
 		return
 	}
 	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"), table.Number("MAX"),
@@ -171,7 +177,7 @@ func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
 
 func numberCell(n int) table.Cell { return table.Cell{Text: strconv.Itoa(n)} }
 
-// most is a maximum; KubeRay writes the largest number for none.
+// most formats a maximum; KubeRay writes the largest number if there is none.
 func most(n int) table.Cell {
 	if n >= 1<<31-1 {
 		return table.Cell{Text: "none"}
@@ -187,7 +193,7 @@ func reasonsOf(g apiv1.Group) string {
 	return strings.Join(texts, "; ")
 }
 
-// writeClusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
+// writeClusterGPUs shows how many GPUs a worker has according to each source, for groups with any GPUs.
 func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
 	t := table.Table{Look: as, Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"), table.Number("REPORTED"),
 		table.Number("RAY"), table.Prose("NOTE")}}
@@ -224,7 +230,7 @@ func amountCell(a *raydemand.Amount) table.Cell {
 	return table.Cell{Text: a.String()}
 }
 
-// unmetPlan is what of a plan says what is not served.
+// unmetPlan returns a plan with only its unmet demand.
 func unmetPlan(all []apiv1.Unmet) planner.Plan {
 	var plan planner.Plan
 	for _, u := range all {
@@ -241,7 +247,7 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 	return plan
 }
 
-// mostShownChanges is how many changes are told.
+// mostShownChanges is how many changes are shown.
 const mostShownChanges = 10
 
 func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look, now time.Time) {
