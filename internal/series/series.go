@@ -1,5 +1,5 @@
-// Package series remembers, for a while, how much each Ray cluster asked for and had: what the page draws. It is fed with
-// every decision, decides nothing, and is empty after a restart.
+// Package series remembers, for a while, how much each Ray cluster asked for and had: what the page draws. It is fed
+// with every decision, decides nothing, and is empty after a restart.
 package series
 
 import (
@@ -14,8 +14,8 @@ import (
 // Span is how far back a series reaches.
 const Span = 2 * time.Hour
 
-// maxPoints bounds one cluster's series: at 72 bytes each a thousand clusters keep at most 17 MB. A series that would be
-// longer is made coarser: see Line.thin.
+// maxPoints bounds one cluster's series: at 72 bytes each a thousand clusters keep at most 17 MB. A series that would
+// be longer is made coarser: see Line.thin.
 const maxPoints = 240
 
 // Resources are what is remembered. Others, custom resources say, would make the bound on memory depend on users.
@@ -123,8 +123,8 @@ func (l *Line) Add(p Point) {
 	}
 }
 
-// thin halves the line: neighbours become one point. What is lost is when within two steps something was so, not that it
-// was: a peak of demand stays in the picture.
+// thin halves the line: neighbours become one point. What is lost is when within two steps something was so, not that
+// it was: a peak of demand stays in the picture.
 func (l *Line) thin() {
 	thinned := make([]Point, 0, maxPoints+1)
 	for i := 0; i+1 < len(l.points); i += 2 {

@@ -49,7 +49,8 @@ func constraintOf(v Version, entries []raydemand.Request) *autoscalerpb.ClusterR
 		if len(e.Selectors) > 0 && v.hasLabels() {
 			request.LabelSelectors = wireSelectors(e.Selectors[:1], 0)
 		}
-		constraint.ResourceRequests = append(constraint.ResourceRequests, &autoscalerpb.ResourceRequestByCount{Request: request, Count: e.Count})
+		constraint.ResourceRequests = append(constraint.ResourceRequests,
+			&autoscalerpb.ResourceRequestByCount{Request: request, Count: e.Count})
 	}
 	return constraint
 }
@@ -108,7 +109,8 @@ func (s kvService) InternalKVDel(_ context.Context, r *raypb.InternalKVDelReques
 	reply := &raypb.InternalKVDelReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for key := range c.kv {
-			match := key.key == string(r.GetKey()) || r.GetDelByPrefix() && strings.HasPrefix(key.key, string(r.GetKey()))
+			match := key.key == string(r.GetKey()) ||
+				r.GetDelByPrefix() && strings.HasPrefix(key.key, string(r.GetKey()))
 			if key.namespace == string(r.GetNamespace()) && match {
 				delete(c.kv, key)
 				reply.DeletedNum++

@@ -29,7 +29,8 @@ type Options struct {
 	TLS *tls.Config
 	// Clock; nil means the system's.
 	Clock Clock
-	// ShowAfter is how long a task waits until the state shows it. A real head needs about 0.6 s, placement groups 2 ms.
+	// ShowAfter is how long a task waits until the state shows it. A real head needs about 0.6 s, placement groups 2
+	// ms.
 	ShowAfter time.Duration
 	// Head is the head's own node; the zero value announces no CPU, under the name "head".
 	Head Node

@@ -27,7 +27,8 @@ func (h *Head) AddNode(spec Node) (id raydemand.NodeID) {
 func (h *Head) KillNode(id raydemand.NodeID) {
 	h.look(func(c *cluster, now time.Time) {
 		if n := c.find(id[:]); n != nil {
-			c.die(n, raypb.NodeDeathInfo_UNEXPECTED_TERMINATION, "health check failed due to missing too many heartbeats", now)
+			c.die(n, raypb.NodeDeathInfo_UNEXPECTED_TERMINATION,
+				"health check failed due to missing too many heartbeats", now)
 		}
 	})
 }

@@ -24,7 +24,8 @@ type autoscalerService struct {
 }
 
 // GetClusterResourceState dies of a version ahead of its counter, as a live GCS does.
-func (s autoscalerService) GetClusterResourceState(ctx context.Context, r *autoscalerpb.GetClusterResourceStateRequest) (*autoscalerpb.GetClusterResourceStateReply, error) {
+func (s autoscalerService) GetClusterResourceState(ctx context.Context,
+	r *autoscalerpb.GetClusterResourceStateRequest) (*autoscalerpb.GetClusterResourceStateReply, error) {
 	var state *autoscalerpb.ClusterResourceState
 	s.head.look(func(c *cluster, now time.Time) {
 		if r.GetLastSeenClusterResourceStateVersion() <= c.version {
@@ -38,7 +39,8 @@ func (s autoscalerService) GetClusterResourceState(ctx context.Context, r *autos
 }
 
 // GetClusterStatus returns the state and the last report.
-func (s autoscalerService) GetClusterStatus(context.Context, *autoscalerpb.GetClusterStatusRequest) (*autoscalerpb.GetClusterStatusReply, error) {
+func (s autoscalerService) GetClusterStatus(context.Context,
+	*autoscalerpb.GetClusterStatusRequest) (*autoscalerpb.GetClusterStatusReply, error) {
 	reply := &autoscalerpb.GetClusterStatusReply{}
 	s.head.look(func(c *cluster, now time.Time) {
 		reply.ClusterResourceState, reply.AutoscalingState = c.state(now), c.report
@@ -47,10 +49,12 @@ func (s autoscalerService) GetClusterStatus(context.Context, *autoscalerpb.GetCl
 }
 
 // ReportAutoscalingState ignores a version lower than the stored one; an equal one replaces.
-func (s autoscalerService) ReportAutoscalingState(_ context.Context, r *autoscalerpb.ReportAutoscalingStateRequest) (*autoscalerpb.ReportAutoscalingStateReply, error) {
+func (s autoscalerService) ReportAutoscalingState(_ context.Context,
+	r *autoscalerpb.ReportAutoscalingStateRequest) (*autoscalerpb.ReportAutoscalingStateReply, error) {
 	s.head.look(func(c *cluster, _ time.Time) {
 		c.reports++
-		if c.report == nil || r.GetAutoscalingState().GetAutoscalerStateVersion() >= c.report.GetAutoscalerStateVersion() {
+		if c.report == nil ||
+			r.GetAutoscalingState().GetAutoscalerStateVersion() >= c.report.GetAutoscalerStateVersion() {
 			c.report = r.GetAutoscalingState()
 		}
 	})
@@ -58,7 +62,8 @@ func (s autoscalerService) ReportAutoscalingState(_ context.Context, r *autoscal
 }
 
 // RequestClusterResourceConstraint replaces the constraint, on a v1 head too.
-func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context, r *autoscalerpb.RequestClusterResourceConstraintRequest) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
+func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context,
+	r *autoscalerpb.RequestClusterResourceConstraintRequest) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
 	s.head.look(func(c *cluster, _ time.Time) {
 		c.constraint = r.GetClusterResourceConstraint()
 		if c.constraint == nil {
@@ -69,7 +74,8 @@ func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context, r
 }
 
 // ReportClusterConfig keeps the config in the key-value store, where Ray's libraries read it. It is unknown to 2.40.
-func (s autoscalerService) ReportClusterConfig(_ context.Context, r *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
+func (s autoscalerService) ReportClusterConfig(_ context.Context,
+	r *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
 	if s.head.options.Version == Ray240 {
 		return nil, status.Error(codes.Unimplemented, "")
 	}
@@ -113,7 +119,8 @@ func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (
 }
 
 // GetAllNodeInfo lists the node table, labels included in every version.
-func (s nodeInfoService) GetAllNodeInfo(context.Context, *raypb.GetAllNodeInfoRequest) (*raypb.GetAllNodeInfoReply, error) {
+func (s nodeInfoService) GetAllNodeInfo(context.Context, *raypb.GetAllNodeInfoRequest) (*raypb.GetAllNodeInfoReply,
+	error) {
 	reply := &raypb.GetAllNodeInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, n := range c.nodes {
@@ -138,12 +145,14 @@ type nodeResourceService struct {
 }
 
 // GetDrainingNodes lists drained nodes that still live.
-func (s nodeResourceService) GetDrainingNodes(context.Context, *raypb.GetDrainingNodesRequest) (*raypb.GetDrainingNodesReply, error) {
+func (s nodeResourceService) GetDrainingNodes(context.Context,
+	*raypb.GetDrainingNodesRequest) (*raypb.GetDrainingNodesReply, error) {
 	reply := &raypb.GetDrainingNodesReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, n := range c.nodes {
 			if !n.dead && n.drain != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED {
-				reply.DrainingNodes = append(reply.DrainingNodes, &raypb.DrainingNode{NodeId: n.id[:], DrainingDeadlineTimestampMs: n.deadline})
+				reply.DrainingNodes = append(reply.DrainingNodes,
+					&raypb.DrainingNode{NodeId: n.id[:], DrainingDeadlineTimestampMs: n.deadline})
 			}
 		}
 	})
@@ -156,14 +165,16 @@ type actorInfoService struct {
 }
 
 // GetAllActorInfo lists the living actors.
-func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInfoRequest) (*raypb.GetAllActorInfoReply, error) {
+func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInfoRequest) (*raypb.GetAllActorInfoReply,
+	error) {
 	reply := &raypb.GetAllActorInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, w := range c.work {
 			if !w.task.Actor || w.over {
 				continue
 			}
-			actor := &raypb.ActorTableData{ActorId: w.actorID[:16], State: raypb.ActorTableData_PENDING_CREATION, Preempted: w.preempted}
+			actor := &raypb.ActorTableData{ActorId: w.actorID[:16], State: raypb.ActorTableData_PENDING_CREATION,
+				Preempted: w.preempted}
 			if on := w.parts[0].on; on != nil {
 				actor.State, actor.NodeId = raypb.ActorTableData_ALIVE, on.id[:]
 			}
@@ -174,9 +185,11 @@ func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInf
 }
 
 // DrainNode in the order of a live GCS: check the request, mark the actors, then ask the raylet.
-func (s autoscalerService) DrainNode(ctx context.Context, r *autoscalerpb.DrainNodeRequest) (*autoscalerpb.DrainNodeReply, error) {
+func (s autoscalerService) DrainNode(ctx context.Context,
+	r *autoscalerpb.DrainNodeRequest) (*autoscalerpb.DrainNodeReply, error) {
 	if r.GetDeadlineTimestampMs() < 0 {
-		return nil, rayError(ctx, codes.Aborted, "Invalid", fmt.Sprintf("Draining deadline must be non-negative, received %d", r.GetDeadlineTimestampMs()))
+		return nil, rayError(ctx, codes.Aborted, "Invalid",
+			fmt.Sprintf("Draining deadline must be non-negative, received %d", r.GetDeadlineTimestampMs()))
 	}
 	var want raydemand.NodeID
 	if size := len(r.GetNodeId()); size != 0 && size != len(want) {
@@ -223,7 +236,8 @@ func (c *cluster) markPreempted(n *node) {
 // draining node is accepted.
 func (c *cluster) refusal(n *node, reason autoscalerpb.DrainNodeReason) string {
 	drains := n.drain != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED
-	if reason != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION || !n.busy() || drains && c.options.Version != Ray240 {
+	if reason != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION || !n.busy() ||
+		drains && c.options.Version != Ray240 {
 		return ""
 	}
 	return "The node to be idle terminated is no longer idle."

@@ -2,7 +2,8 @@ package gpuinfo
 
 import "fmt"
 
-// ACKMode is what the node label ack.node.gpu.schedule says. A node has one, and announces the resources of the others with 0.
+// ACKMode is what the node label ack.node.gpu.schedule says. A node has one, and announces the resources of the others
+// with 0.
 type ACKMode string
 
 // The modes (ACK, "Labels for enabling GPU scheduling policies").
@@ -10,8 +11,8 @@ const (
 	// ACKDefault hands out whole cards as nvidia.com/gpu, ACKTopology as aliyun.com/gpu.
 	ACKDefault  ACKMode = "default"
 	ACKTopology ACKMode = "topology"
-	// ACKMemory (cgpu) shares cards by memory and ACKCoreMemory by memory and cores, both held to by cGPU; ACKShare by memory that
-	// nothing holds to.
+	// ACKMemory (cgpu) shares cards by memory and ACKCoreMemory by memory and cores, both held to by cGPU; ACKShare by
+	// memory that nothing holds to.
 	ACKMemory     ACKMode = "cgpu"
 	ACKCoreMemory ACKMode = "core_mem"
 	ACKShare      ACKMode = "share"
@@ -26,7 +27,8 @@ func ParseACKMode(value string) (ACKMode, error) {
 	case ACKDefault, ACKTopology, ACKMemory, ACKCoreMemory, ACKShare, ACKMPS, ACKMIG:
 		return mode, nil
 	}
-	return "", fmt.Errorf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, share or topology", value)
+	return "", fmt.Errorf("reading ack.node.gpu.schedule=%q: want cgpu, core_mem, default, mps, share or topology",
+		value)
 }
 
 // Isolation is what keeps those who share a card apart in this mode.
@@ -42,7 +44,8 @@ func (m ACKMode) Isolation() Isolation {
 	return UnknownIsolation
 }
 
-// ACKShared is what a pod asks for on a card that ACK shares: memory in the node's units, and percent of cores, 0 for memory alone.
+// ACKShared is what a pod asks for on a card that ACK shares: memory in the node's units, and percent of cores, 0 for
+// memory alone.
 type ACKShared struct {
 	Memory, Cores int
 }

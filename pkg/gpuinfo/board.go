@@ -1,7 +1,7 @@
 package gpuinfo
 
-// board is how the memory of a kind of card can be cut. The card is an axis of units; an instance takes a run of them that
-// begins at one of its shape's starts.
+// board is how the memory of a kind of card can be cut. The card is an axis of units; an instance takes a run of them
+// that begins at one of its shape's starts.
 type board struct {
 	units int
 	// slices are the compute slices of a whole card.
@@ -26,9 +26,9 @@ const lgipp = "nvidia-smi mig -lgipp and -lgip on real cards"
 // noID marks a profile whose NVML number no source tells.
 const noID = -1
 
-// sevenSlices are the boards from A100 to GB300. lgipp was seen for A100 40/80, H100 80 and H100 NVL; go-nvml's and the GPU
-// operator's tables agree for H100 and GB200. For H200, B200, B300 and GB300 only the counts of the MUG and of mig-parted were
-// found, and they agree with these placements.
+// sevenSlices are the boards from A100 to GB300. lgipp was seen for A100 40/80, H100 80 and H100 NVL; go-nvml's and the
+// GPU operator's tables agree for H100 and GB200. For H200, B200, B300 and GB300 only the counts of the MUG and of
+// mig-parted were found, and they agree with these placements.
 var sevenSlices = &board{units: 8, slices: 7, shapes: map[string]shape{
 	"1g":    {19, 1, 1, []int{0, 1, 2, 3, 4, 5, 6}, 7, lgipp},
 	"1g+me": {20, 1, 1, []int{0, 1, 2, 3, 4, 5, 6}, 1, lgipp},
@@ -64,8 +64,8 @@ var fourSlicesPro = &board{units: 12, slices: 4, shapes: map[string]shape{
 	"4g+gfx":    {32, 4, 12, []int{0}, 1, lgipp},
 }}
 
-// twoSlices are the RTX PRO 5000 and 4500. Their counts are published, their starts are not. Here one unit is half a card: 2g has all
-// of the memory and 1g half of it, so whatever the card's own units are, the same sets fit.
+// twoSlices are the RTX PRO 5000 and 4500. Their counts are published, their starts are not. Here one unit is half a
+// card: 2g has all of the memory and 1g half of it, so whatever the card's own units are, the same sets fit.
 var twoSlices = &board{units: 2, slices: 2, shapes: map[string]shape{
 	"1g": {noID, 1, 1, []int{0, 1}, 2, "MUG: counts"},
 	"2g": {noID, 2, 2, []int{0}, 1, "MUG: counts"},

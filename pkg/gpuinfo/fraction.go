@@ -1,7 +1,8 @@
 package gpuinfo
 
-// OfCard returns how many compute slices an instance of a profile has, and how many a card that holds it has, when all products with this
-// profile agree: 1 of 7 for 1g.10gb, nothing for 1g.24gb, which is a seventh of an H100 and a quarter of an RTX PRO 6000.
+// OfCard returns how many compute slices an instance of a profile has, and how many a card that holds it has, when all
+// products with this profile agree: 1 of 7 for 1g.10gb, nothing for 1g.24gb, which is a seventh of an H100 and a
+// quarter of an RTX PRO 6000.
 func OfCard(profile string) (slices, card int, known bool) {
 	for _, product := range assembled() {
 		p, has := product.Profile(profile)

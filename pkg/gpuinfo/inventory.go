@@ -12,7 +12,8 @@ type Inventory struct {
 
 // Card is one physical card.
 type Card struct {
-	// Index is the card's number in NVML, UUID its identity (GPU-...), Product the driver's name of it (NVIDIA H100 80GB HBM3).
+	// Index is the card's number in NVML, UUID its identity (GPU-...), Product the driver's name of it (NVIDIA H100
+	// 80GB HBM3).
 	Index   int    `json:"index"`
 	UUID    string `json:"uuid"`
 	Product string `json:"product"`
@@ -40,7 +41,8 @@ type Cut struct {
 	Enabled bool `json:"enabled"`
 	// Pending is the mode after the next reset of the card.
 	Pending bool `json:"pendingEnabled"`
-	// Instances are in the order of the memory axis; nil where the driver does not tell, as to a process without CAP_SYS_ADMIN.
+	// Instances are in the order of the memory axis; nil where the driver does not tell, as to a process without
+	// CAP_SYS_ADMIN.
 	Instances []GPUInstance `json:"instances"`
 }
 
@@ -70,15 +72,16 @@ type Process struct {
 type RemappedRows struct {
 	Corrected   int `json:"corrected"`
 	Uncorrected int `json:"uncorrected"`
-	// Pending: a row is remapped at the next reset; until then the driver keeps work off it. Failed: there was no spare row left, and the card is
-	// to be replaced.
+	// Pending: a row is remapped at the next reset; until then the driver keeps work off it. Failed: there was no spare
+	// row left, and the card is to be replaced.
 	Pending bool `json:"pending"`
 	Failed  bool `json:"failed"`
 }
 
 // RetiredPages are pages of memory that the driver uses no more.
 type RetiredPages struct {
-	// SingleBit counts those retired after several errors that ECC corrected, DoubleBit those after one that it could not.
+	// SingleBit counts those retired after several errors that ECC corrected, DoubleBit those after one that it could
+	// not.
 	SingleBit int `json:"singleBit"`
 	DoubleBit int `json:"doubleBit"`
 	// Pending: a page is retired when the driver is loaded again.

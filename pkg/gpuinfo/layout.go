@@ -27,12 +27,13 @@ type occupancy struct {
 	media bool
 }
 
-// fits reports whether an instance of the profile with this index can begin there: at a legal start, on free units, within the
-// profile's maximum, and with at most one owner of the media engines. Compute slices need no look: no placement that is legal on the
-// axis exceeds them, which a test proves for every board.
+// fits reports whether an instance of the profile with this index can begin there: at a legal start, on free units,
+// within the profile's maximum, and with at most one owner of the media engines. Compute slices need no look: no
+// placement that is legal on the axis exceeds them, which a test proves for every board.
 func (o *occupancy) fits(profile, start int) bool {
 	p := &o.product.Profiles[profile]
-	return slices.Contains(p.Starts, start) && o.taken&run(start, p.Size) == 0 && int(o.count[profile]) < p.Max && !(p.media && o.media)
+	return slices.Contains(p.Starts, start) && o.taken&run(start, p.Size) == 0 && int(o.count[profile]) < p.Max &&
+		!(p.media && o.media)
 }
 
 func (o occupancy) with(profile, start int) occupancy {
@@ -45,8 +46,8 @@ func (o occupancy) with(profile, start int) occupancy {
 
 func run(start, size int) uint32 { return (1<<size - 1) << start }
 
-// more returns how many further instances of one profile fit. All of them have one size and fixed starts, so taking each
-// free start from the left is the most there is.
+// more returns how many further instances of one profile fit. All of them have one size and fixed starts, so taking
+// each free start from the left is the most there is.
 func (o occupancy) more(profile int) int {
 	n := 0
 	for _, start := range o.product.Profiles[profile].Starts {
@@ -67,7 +68,8 @@ func (p *Product) occupied(instances []Instance) (occupancy, error) {
 		case !known:
 			return card, fmt.Errorf("placing %s: %s has no such profile", instance.Profile, p.Name)
 		case !slices.Contains(p.Profiles[profile].Starts, instance.Start):
-			return card, fmt.Errorf("placing %s at %d: on %s it can begin at %v", instance.Profile, instance.Start, p.Name, p.Profiles[profile].Starts)
+			return card, fmt.Errorf("placing %s at %d: on %s it can begin at %v", instance.Profile, instance.Start,
+				p.Name, p.Profiles[profile].Starts)
 		case !card.fits(profile, instance.Start):
 			return card, fmt.Errorf("placing %s at %d on %s: %w", instance.Profile, instance.Start, p.Name, ErrNoRoom)
 		}
@@ -84,8 +86,9 @@ func (p *Product) index(name string) (int, bool) {
 	return slices.IndexFunc(p.Profiles, func(other Profile) bool { return other.Name == profile.Name }), true
 }
 
-// Check returns why these instances cannot lie on one card, or nil when the layout is legal. ErrNoRoom says that they overlap or that there
-// are more of a profile than a card can hold; any other error, that the product has no such profile or no such start.
+// Check returns why these instances cannot lie on one card, or nil when the layout is legal. ErrNoRoom says that they
+// overlap or that there are more of a profile than a card can hold; any other error, that the product has no such
+// profile or no such start.
 func (p Product) Check(instances []Instance) error {
 	_, err := p.occupied(instances)
 	return err
@@ -108,9 +111,10 @@ func (p Product) Additions(beside []Instance) ([]Instance, error) {
 	return all, nil
 }
 
-// Place finds where the wanted profiles go beside these instances, such that the largest profiles stay possible: of all placements the
-// one beside which the most instances of the largest profile still fit, then of the second largest, and so on. The instances come
-// back in the order of the axis. ErrNoRoom says that the card cannot hold them; two cards might.
+// Place finds where the wanted profiles go beside these instances, such that the largest profiles stay possible: of all
+// placements the one beside which the most instances of the largest profile still fit, then of the second largest, and
+// so on. The instances come back in the order of the axis. ErrNoRoom says that the card cannot hold them; two cards
+// might.
 func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) {
 	card, err := p.occupied(beside)
 	if err != nil {
@@ -140,7 +144,8 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
 
-// search tries all placements of the profiles; those that differ only in which of two equal instances lies where count once.
+// search tries all placements of the profiles; those that differ only in which of two equal instances lies where count
+// once.
 type search struct {
 	profiles, starts []int
 	best             []int
@@ -175,8 +180,8 @@ func (o occupancy) left() []int {
 	return counts
 }
 
-// Layouts returns all maximal layouts: sets of instances with their places, to which nothing can be added. Each is in the
-// order of the axis.
+// Layouts returns all maximal layouts: sets of instances with their places, to which nothing can be added. Each is in
+// the order of the axis.
 func (p Product) Layouts() [][]Instance {
 	var all [][]Instance
 	p.layouts(occupancy{product: &p}, 0, nil, func(layout []Instance, whole bool) {
@@ -187,7 +192,8 @@ func (p Product) Layouts() [][]Instance {
 	return all
 }
 
-// Sets returns all maximal multisets of profiles that one card can hold: none is part of another. Each has the largest first.
+// Sets returns all maximal multisets of profiles that one card can hold: none is part of another. Each has the largest
+// first.
 func (p Product) Sets() [][]string {
 	var all [][]int
 	seen := map[[16]uint8]bool{}
@@ -207,8 +213,8 @@ func (p Product) Sets() [][]string {
 	return sets
 }
 
-// layouts visits every legal layout once, the empty one included, its instances in the order of the axis: each is extended only to the
-// right of unit from. whole says that nothing could be added anywhere.
+// layouts visits every legal layout once, the empty one included, its instances in the order of the axis: each is
+// extended only to the right of unit from. whole says that nothing could be added anywhere.
 func (p *Product) layouts(card occupancy, from int, layout []Instance, visit func(layout []Instance, whole bool)) {
 	visit(layout, !slices.ContainsFunc(card.left(), func(n int) bool { return n > 0 }))
 	for start := from; start < p.Units; start++ {
@@ -247,8 +253,8 @@ func (p *Product) names(set []int) []string {
 	return names
 }
 
-// LeastCards returns how many cards at least it takes to hold so many instances of each profile: no fewer can, more may be needed. A
-// profile that the product does not have is an error.
+// LeastCards returns how many cards at least it takes to hold so many instances of each profile: no fewer can, more may
+// be needed. A profile that the product does not have is an error.
 func (p Product) LeastCards(instances map[string]int) (int, error) {
 	units, least := 0, 0
 	for name, n := range instances {

@@ -11,8 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// brute lists every legal layout of a product by the rule alone, one cell of the axis at a time and without the code under test: legal
-// starts, no two ranges overlap, no more of a profile than its maximum, one owner of the media engines.
+// brute lists every legal layout of a product by the rule alone, one cell of the axis at a time and without the code
+// under test: legal starts, no two ranges overlap, no more of a profile than its maximum, one owner of the media
+// engines.
 func brute(p Product) []string {
 	var places []Instance
 	for _, profile := range p.Profiles {
@@ -263,8 +264,8 @@ func TestLayoutsThatNVIDIADescribes(t *testing.T) {
 	}
 }
 
-// For random cards and wishes: a placement is found exactly where brute force has a layout that holds both, it is legal, and no
-// other one leaves more of the largest profile.
+// For random cards and wishes: a placement is found exactly where brute force has a layout that holds both, it is
+// legal, and no other one leaves more of the largest profile.
 func TestPlaceFindsAPlacementWhereThereIsOneAndTheBest(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 19))
 	for _, name := range []string{"A100 40GB", "A30", "RTX PRO 6000"} {

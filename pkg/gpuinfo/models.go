@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// models tells a product by the words of its name, as NVIDIA's driver, feature discovery, GKE and Karpenter write them; the first row wins.
-// Where the words are those of several products (A100 alone, H100 alone) there is no row: the name does not tell.
+// models tells a product by the words of its name, as NVIDIA's driver, feature discovery, GKE and Karpenter write them;
+// the first row wins. Where the words are those of several products (A100 alone, H100 alone) there is no row: the name
+// does not tell.
 var models = []struct {
 	words, without []string
 	product        string
@@ -14,14 +15,17 @@ var models = []struct {
 }{
 	{[]string{"A30"}, nil, "A30", "driver: NVIDIA A30"},
 	{[]string{"A100", "40GB"}, nil, "A100 40GB", "driver: NVIDIA A100-SXM4-40GB, NVIDIA A100-PCIE-40GB"},
-	{[]string{"A100", "80GB"}, nil, "A100 80GB", "driver: NVIDIA A100 80GB PCIe, NVIDIA A100-SXM4-80GB; GKE: nvidia-a100-80gb"},
+	{[]string{"A100", "80GB"}, nil, "A100 80GB",
+		"driver: NVIDIA A100 80GB PCIe, NVIDIA A100-SXM4-80GB; GKE: nvidia-a100-80gb"},
 	{[]string{"TESLA", "A100"}, nil, "A100 40GB", "GKE: nvidia-tesla-a100 is the card with 40 GB"},
 	{[]string{"H100", "NVL"}, nil, "H100 94GB", "driver: NVIDIA H100 NVL"},
 	{[]string{"H100", "94GB"}, nil, "H100 94GB", "MUG: H100 94GB"},
 	{[]string{"H100", "96GB"}, nil, "H100 96GB", "MUG: H100 96GB"},
-	{[]string{"H100", "80GB"}, nil, "H100 80GB", "driver: NVIDIA H100 80GB HBM3; GKE: nvidia-h100-80gb, nvidia-h100-mega-80gb"},
+	{[]string{"H100", "80GB"}, nil, "H100 80GB",
+		"driver: NVIDIA H100 80GB HBM3; GKE: nvidia-h100-80gb, nvidia-h100-mega-80gb"},
 	{[]string{"H100", "PCIE"}, []string{"94GB", "96GB"}, "H100 80GB", "driver: NVIDIA H100 PCIe"},
-	{[]string{"GH200", "480GB"}, nil, "H100 96GB", "driver: NVIDIA GH200 480GB, named by the memory of its CPU; MUG lists it as H100 96GB"},
+	{[]string{"GH200", "480GB"}, nil, "H100 96GB",
+		"driver: NVIDIA GH200 480GB, named by the memory of its CPU; MUG lists it as H100 96GB"},
 	{[]string{"GH200", "144G"}, nil, "GH200 144GB", "driver: NVIDIA GH200 144G HBM3e"},
 	{[]string{"H20", "3E"}, nil, "H20 141GB", "driver: NVIDIA H20-3e"},
 	{[]string{"H20"}, []string{"141GB"}, "H20 96GB", "driver: NVIDIA H20"},
@@ -35,13 +39,15 @@ var models = []struct {
 	{[]string{"RTX", "PRO", "4500"}, nil, "RTX PRO 4500", "MUG: RTX PRO 4500"},
 }
 
-// ProductOf tells the product from a model as labels, annotations or NVML write it, in either case and with spaces, hyphens or underscores.
-// It is false for cards without MIG and for names that several products share. All callers share what it returns.
+// ProductOf tells the product from a model as labels, annotations or NVML write it, in either case and with spaces,
+// hyphens or underscores. It is false for cards without MIG and for names that several products share. All callers
+// share what it returns.
 func ProductOf(model string) (Product, bool) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
 	has := func(word string) bool { return slices.Contains(words, word) }
 	for _, row := range models {
-		if !slices.ContainsFunc(row.words, func(word string) bool { return !has(word) }) && !slices.ContainsFunc(row.without, has) {
+		if !slices.ContainsFunc(row.words, func(word string) bool { return !has(word) }) &&
+			!slices.ContainsFunc(row.without, has) {
 			return ProductNamed(row.product)
 		}
 	}

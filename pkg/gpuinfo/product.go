@@ -15,7 +15,8 @@ type Product struct {
 	Name string
 	// GB is the nominal memory of a whole card. What a card really has is a little less than GB x 1024 MiB, never more.
 	GB int
-	// Units is the length of the memory axis on which instances are placed, Slices how many compute slices the card has.
+	// Units is the length of the memory axis on which instances are placed, Slices how many compute slices the card
+	// has.
 	Units, Slices int
 	// Profiles are what an instance can be, the largest first.
 	Profiles []Profile
@@ -29,8 +30,8 @@ type Profile struct {
 	ID int
 	// Slices of the product's compute slices; Multiprocessors are the SMs in them, 0 where no source tells.
 	Slices, Multiprocessors int
-	// Memory is what an instance was seen to have; 0 where no source tells. Drivers differ by some percent: what a node says of its own
-	// instances goes before it.
+	// Memory is what an instance was seen to have; 0 where no source tells. Drivers differ by some percent: what a node
+	// says of its own instances goes before it.
 	Memory MiB
 	// Size is in units of the memory axis, Starts where on it an instance may begin.
 	Size   int
@@ -93,8 +94,8 @@ func ProductNamed(name string) (Product, bool) {
 	return Product{}, false
 }
 
-// PerCard returns how many instances of a profile one card of any known product can hold, when all products that have the profile
-// agree: 7 for 1g.18gb, nothing for 1g.10gb, of which an A100 holds 4 or 7.
+// PerCard returns how many instances of a profile one card of any known product can hold, when all products that have
+// the profile agree: 7 for 1g.18gb, nothing for 1g.10gb, of which an A100 holds 4 or 7.
 func PerCard(profile string) (int, bool) {
 	most := 0
 	for _, product := range assembled() {

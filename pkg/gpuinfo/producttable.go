@@ -1,8 +1,9 @@
 package gpuinfo
 
-// productTable has a row for each product, and in it one for each profile: its name, its shape on the board, the memory of an instance
-// and its multiprocessors, 0 for what no source tells. Memory is what was seen, the least of it where drivers differ; figures that were
-// published in GiB with two digits are exact to some MiB. The source stands at the product and holds for all of its profiles.
+// productTable has a row for each product, and in it one for each profile: its name, its shape on the board, the memory
+// of an instance and its multiprocessors, 0 for what no source tells. Memory is what was seen, the least of it where
+// drivers differ; figures that were published in GiB with two digits are exact to some MiB. The source stands at the
+// product and holds for all of its profiles.
 var productTable = []struct {
 	name     string
 	gb       int
@@ -107,15 +108,16 @@ var productTable = []struct {
 		{"4g.90gb", "4g", 0, 0},
 		{"7g.180gb", "7g", 0, 0},
 	}},
-	{"GB200", 186, sevenSlices, "mig-parted; memory from a card; older drivers name 1g.24gb, 3g.95gb, 4g.95gb and 7g.189gb", []profileRow{
-		{"1g.23gb", "1g", 20480, 0},
-		{"1g.23gb+me", "1g+me", 20480, 0},
-		{"1g.47gb", "1g double", 46592, 32},
-		{"2g.47gb", "2g", 46592, 38},
-		{"3g.93gb", "3g", 0, 0},
-		{"4g.93gb", "4g", 0, 0},
-		{"7g.186gb", "7g", 0, 0},
-	}},
+	{"GB200", 186, sevenSlices,
+		"mig-parted; memory from a card; older drivers name 1g.24gb, 3g.95gb, 4g.95gb and 7g.189gb", []profileRow{
+			{"1g.23gb", "1g", 20480, 0},
+			{"1g.23gb+me", "1g+me", 20480, 0},
+			{"1g.47gb", "1g double", 46592, 32},
+			{"2g.47gb", "2g", 46592, 38},
+			{"3g.93gb", "3g", 0, 0},
+			{"4g.93gb", "4g", 0, 0},
+			{"7g.186gb", "7g", 0, 0},
+		}},
 	{"B300", 269, sevenSlices, "mig-parted", []profileRow{
 		{"1g.34gb", "1g", 0, 0},
 		{"1g.34gb+me", "1g+me", 0, 0},

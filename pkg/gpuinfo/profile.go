@@ -9,8 +9,8 @@ import (
 
 // ProfileName is the name of a MIG profile, taken apart: [<C>c.]<G>g.<N>gb with attributes.
 type ProfileName struct {
-	// Compute and Slices are the compute slices of the compute instance (C) and of the GPU instance (G). They differ only where a
-	// GPU instance is cut into several compute instances.
+	// Compute and Slices are the compute slices of the compute instance (C) and of the GPU instance (G). They differ
+	// only where a GPU instance is cut into several compute instances.
 	Compute, Slices int
 	// GB is the nominal memory of the name, never what can be used.
 	GB int
@@ -28,7 +28,8 @@ var profileGrammar = regexp.MustCompile(`^(?:(\d{1,2})c\.)?(\d{1,2})g\.(\d{1,4})
 func ParseProfile(name string) (ProfileName, error) {
 	match := profileGrammar.FindStringSubmatch(name)
 	if match == nil {
-		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb", name)
+		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb",
+			name)
 	}
 	p := ProfileName{Slices: number(match[2]), GB: number(match[3])}
 	p.Compute = p.Slices
@@ -83,8 +84,9 @@ func (p ProfileName) written(first, next string) string {
 	return text + first + strings.Join(p.Attributes, next)
 }
 
-// Near reports whether two names mean one profile. Old and new drivers name the memory differently (3g.21gb and 3g.20gb, 7g.79gb
-// and 7g.80gb, 1g.24gb and 1g.23gb on a GB200), by less than a tenth; slices and attributes are the same.
+// Near reports whether two names mean one profile. Old and new drivers name the memory differently (3g.21gb and
+// 3g.20gb, 7g.79gb and 7g.80gb, 1g.24gb and 1g.23gb on a GB200), by less than a tenth; slices and attributes are the
+// same.
 func (p ProfileName) Near(other ProfileName) bool {
 	a, b := p, other
 	a.GB, b.GB = 1, 1

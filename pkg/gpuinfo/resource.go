@@ -13,8 +13,8 @@ type Role string
 const (
 	// Devices are what a container gets: cards, instances or shares.
 	Devices Role = "devices"
-	// Memory is an amount of GPU memory, Cores a percentage of a card's multiprocessors. Both come beside devices or, with gpu-mem,
-	// alone.
+	// Memory is an amount of GPU memory, Cores a percentage of a card's multiprocessors. Both come beside devices or,
+	// with gpu-mem, alone.
 	Memory Role = "memory"
 	Cores  Role = "cores"
 	// Information tells of the node and is not to be asked for.
@@ -24,7 +24,8 @@ const (
 // Resource is what the name of an extended resource means.
 type Resource struct {
 	Name string
-	// Kind is UnknownKind where the name alone does not tell, as with nvidia.com/gpu: a card, an instance or a share of either.
+	// Kind is UnknownKind where the name alone does not tell, as with nvidia.com/gpu: a card, an instance or a share of
+	// either.
 	Kind Kind
 	Role Role
 	// Profile of a MIG instance, as in nvidia-smi; empty otherwise.
@@ -69,20 +70,29 @@ const (
 
 // resources are the fixed names; MIG's follow a grammar.
 var resources = []Resource{
-	{Name: NvidiaGPU, Kind: UnknownKind, Role: Devices, Source: "NDP: cards, with the single strategy MIG instances, with sharing either of them several times"},
-	{Name: NvidiaGPUShared, Kind: UnknownKind, Role: Devices, Shared: true, Source: "NDP: renameByDefault, with time-slicing or MPS"},
-	{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices, Source: "ROCm/k8s-device-plugin: cards, or partitions of them"},
-	{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices, Source: "Intel device plugins: cards, or with shared-dev-num shares of them"},
-	{Name: "gpu.intel.com/xe", Kind: UnknownKind, Role: Devices, Source: "Intel device plugins: as i915, with the xe driver"},
-	{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information, Source: "Intel device plugins: all cards, to watch them"},
-	{Name: "gpu.intel.com/xe_monitoring", Kind: UnknownKind, Role: Information, Source: "Intel device plugins: all cards, to watch them"},
-	{Name: "gpu.intel.com/millicores", Kind: UnknownKind, Role: Cores, Source: "Intel GPU-aware scheduling: thousandths of a card"},
+	{Name: NvidiaGPU, Kind: UnknownKind, Role: Devices,
+		Source: "NDP: cards, with the single strategy MIG instances, with sharing either of them several times"},
+	{Name: NvidiaGPUShared, Kind: UnknownKind, Role: Devices, Shared: true,
+		Source: "NDP: renameByDefault, with time-slicing or MPS"},
+	{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices,
+		Source: "ROCm/k8s-device-plugin: cards, or partitions of them"},
+	{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices,
+		Source: "Intel device plugins: cards, or with shared-dev-num shares of them"},
+	{Name: "gpu.intel.com/xe", Kind: UnknownKind, Role: Devices,
+		Source: "Intel device plugins: as i915, with the xe driver"},
+	{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information,
+		Source: "Intel device plugins: all cards, to watch them"},
+	{Name: "gpu.intel.com/xe_monitoring", Kind: UnknownKind, Role: Information,
+		Source: "Intel device plugins: all cards, to watch them"},
+	{Name: "gpu.intel.com/millicores", Kind: UnknownKind, Role: Cores,
+		Source: "Intel GPU-aware scheduling: thousandths of a card"},
 	{Name: "gpu.intel.com/memory.max", Kind: UnknownKind, Role: Memory, Source: "Intel GPU-aware scheduling: bytes"},
 	{Name: "microsoft.com/directx", Kind: UnknownKind, Role: Devices, Source: "AKS Windows: the DirectX device plugin"},
 	{Name: "habana.ai/gaudi", Kind: Whole, Role: Devices, Source: "Cluster Autoscaler's list of GPU resources"},
 
 	{Name: "aliyun.com/gpu", Kind: Whole, Role: Devices, Source: "ACK: topology-aware scheduling"},
-	{Name: AliyunMemory, Kind: GPUMemory, Role: Memory, Source: "ACK and gpushare: GiB, but gpushare can be set to MiB and ACK's share mode to 128 MiB"},
+	{Name: AliyunMemory, Kind: GPUMemory, Role: Memory,
+		Source: "ACK and gpushare: GiB, but gpushare can be set to MiB and ACK's share mode to 128 MiB"},
 	{Name: AliyunCores, Kind: GPUMemory, Role: Cores, Source: "ACK core_mem: 100 for each card"},
 	{Name: AliyunCount, Kind: GPUMemory, Role: Information, Source: "ACK and gpushare: cards of the node"},
 
@@ -98,10 +108,12 @@ var resources = []Resource{
 	{Name: "volcano.sh/gpu-memory", Kind: GPUMemory, Role: Memory, Unit: 1, Source: "Volcano's older gpu-share"},
 	{Name: "volcano.sh/gpu-number", Kind: Whole, Role: Devices, Source: "Volcano's older gpu-share"},
 
-	{Name: "koordinator.sh/gpu", Kind: VGPU, Role: Cores, Source: "Koordinator: percent of a card, of memory and cores alike"},
+	{Name: "koordinator.sh/gpu", Kind: VGPU, Role: Cores,
+		Source: "Koordinator: percent of a card, of memory and cores alike"},
 	{Name: KoordinatorCores, Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
 	{Name: "koordinator.sh/gpu-memory", Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},
-	{Name: KoordinatorMemoryRatio, Kind: VGPU, Role: Memory, Source: "Koordinator: percent of a card's memory, 100 for each card"},
+	{Name: KoordinatorMemoryRatio, Kind: VGPU, Role: Memory,
+		Source: "Koordinator: percent of a card's memory, 100 for each card"},
 	{Name: KoordinatorShared, Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},
 }
 
@@ -109,7 +121,8 @@ var resources = []Resource{
 var (
 	// ErrNotGPU says that nothing in the name speaks of a GPU.
 	ErrNotGPU = errors.New("not a GPU resource")
-	// ErrUnknownResource says that the name speaks of a GPU and stands in no table: it must be told to somebody and not be taken for none.
+	// ErrUnknownResource says that the name speaks of a GPU and stands in no table: it must be told to somebody and not
+	// be taken for none.
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
@@ -119,8 +132,8 @@ type Names struct {
 	Configured []Resource
 }
 
-// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource, and of an unknown one it says what would be
-// right where that can be seen.
+// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource, and of an unknown one it says
+// what would be right where that can be seen.
 func (n Names) Resource(name string) (Resource, error) {
 	for _, table := range [][]Resource{n.Configured, resources} {
 		for _, resource := range table {
@@ -137,19 +150,23 @@ func (n Names) Resource(name string) (Resource, error) {
 		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
 	}
 	if speaksOfGPU(name) {
-		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is with --resource %s=KIND", ErrUnknownResource, name, name)
+		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is with --resource %s=KIND",
+			ErrUnknownResource, name, name)
 	}
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }
 
-// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu or vcuda in its name, or of a vendor who announces little else.
+// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu or vcuda in its name, or of a vendor who
+// announces little else.
 func speaksOfGPU(name string) bool {
 	domain, resource, isExtended := strings.Cut(name, "/")
-	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") || domain == amd && (strings.HasSuffix(resource, "nic") || strings.HasPrefix(resource, "xilinx")) {
+	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") ||
+		domain == amd && (strings.HasSuffix(resource, "nic") || strings.HasPrefix(resource, "xilinx")) {
 		return false
 	}
 	lower := strings.ToLower(resource)
-	return strings.Contains(lower, "gpu") || strings.Contains(lower, "vcuda") || domain == "gpu.intel.com" || domain == amd || domain+"/" == nvidia
+	return strings.Contains(lower, "gpu") || strings.Contains(lower, "vcuda") || domain == "gpu.intel.com" ||
+		domain == amd || domain+"/" == nvidia
 }
 
 func migResource(name, suffix string) (Resource, error) {
@@ -157,20 +174,23 @@ func migResource(name, suffix string) (Resource, error) {
 	profile, err := ParseProfile(label)
 	switch {
 	case err != nil || profile.Label() != label:
-		return Resource{}, fmt.Errorf("%w %s: want %s<profile>, for example %s1g.10gb or %s1g.10gb.me", ErrUnknownResource, name, mig, mig, mig)
+		return Resource{}, fmt.Errorf("%w %s: want %s<profile>, for example %s1g.10gb or %s1g.10gb.me",
+			ErrUnknownResource, name, mig, mig, mig)
 	case profile.Compute != profile.Slices:
 		profile.Compute = profile.Slices
-		return Resource{}, fmt.Errorf("%w %s: only instances with all their compute slices are announced, want %s", ErrUnknownResource, name, ResourceName(profile, isShared))
+		return Resource{}, fmt.Errorf("%w %s: only instances with all their compute slices are announced, want %s",
+			ErrUnknownResource, name, ResourceName(profile, isShared))
 	}
 	kind := MIG
 	if isShared {
 		kind = TimeSliced // MPS does not go with MIG
 	}
-	return Resource{Name: name, Kind: kind, Role: Devices, Profile: profile.String(), Shared: isShared, Source: "NDP: mixed strategy"}, nil
+	return Resource{Name: name, Kind: kind, Role: Devices, Profile: profile.String(), Shared: isShared,
+		Source: "NDP: mixed strategy"}, nil
 }
 
-// ResourceName is the name under which the mixed strategy announces instances of a profile. Before release 0.20 of the plugin those with
-// attributes went under the plain name.
+// ResourceName is the name under which the mixed strategy announces instances of a profile. Before release 0.20 of the
+// plugin those with attributes went under the plain name.
 func ResourceName(profile ProfileName, isShared bool) string {
 	name := mig + profile.Label()
 	if isShared {

@@ -87,8 +87,8 @@ func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
 	})
 }
 
-// Standard_ND96asr_v4 has eight A100 with 40 GB; AKS, "Create a multi-instance GPU node pool", lists for each profile its part of the SMs
-// (sevenths) and of the memory (eighths) and how many instances a card becomes.
+// Standard_ND96asr_v4 has eight A100 with 40 GB; AKS, "Create a multi-instance GPU node pool", lists for each profile
+// its part of the SMs (sevenths) and of the memory (eighths) and how many instances a card becomes.
 func TestAKSProfilesAreWhatAKSDocuments(t *testing.T) {
 	const cards = 8
 	a100 := product(t, "A100 40GB")

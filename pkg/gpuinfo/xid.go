@@ -13,7 +13,8 @@ type XID struct {
 	Source string
 }
 
-// Who judges XIDs. Where the two differ NVIDIA's own word counts. What they mean is from the same lists where nothing else is said; most say nothing.
+// Who judges XIDs. Where the two differ NVIDIA's own word counts. What they mean is from the same lists where nothing
+// else is said; most say nothing.
 const (
 	pluginIgnores = "NVIDIA device plugin, health checks: an error of the application, after which the card is healthy"
 	eksFatal      = "EKS node monitoring agent, list of fatal XIDs"
@@ -21,8 +22,8 @@ const (
 	unlisted      = "neither in the EKS node monitoring agent's list of fatal XIDs nor ignored by the device plugin: told, and the card is left as it is"
 )
 
-// xids are those that somebody judged. What stands in no row is not called fatal: the device plugin, which takes every XID but a few for
-// fatal, withdraws the card then, and allocatable below capacity tells.
+// xids are those that somebody judged. What stands in no row is not called fatal: the device plugin, which takes every
+// XID but a few for fatal, withdraws the card then, and allocatable below capacity tells.
 var xids = []XID{
 	{13, "graphics engine exception", false, pluginIgnores}, // meaning: NVIDIA's Xid catalog
 	{31, "", false, pluginIgnores},

@@ -21,8 +21,8 @@ type plainFile struct {
 	templates []string
 }
 
-// plain names things as those do who install one Heliostat in its own namespace. The API needs no certificate there: it listens
-// inside the pod, for a port-forward.
+// plain names things as those do who install one Heliostat in its own namespace. The API needs no certificate there: it
+// listens inside the pod, for a port-forward.
 var plain = []plainFile{
 	{
 		name: "rbac.yaml",
@@ -73,7 +73,8 @@ file from deploy/chart. For another namespace, write a kustomization with this f
 // whole are the templates of which an install consists, without the agent.
 var whole = []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml", "service.yaml", "deployment.yaml"}
 
-// carried are the files of deploy that are there twice, since neither Helm nor kustomize reads any outside of its own folder.
+// carried are the files of deploy that are there twice, since neither Helm nor kustomize reads any outside of its own
+// folder.
 var carried = []struct{ from, pattern, to string }{
 	{"dashboards", "*.json", "chart/files/dashboards"},
 	{"alerts", "*.yaml", "chart/files/alerts"},
@@ -105,8 +106,8 @@ func (p plainFile) render(c *helm.Chart) (string, error) {
 	return header + "\n" + strings.Join(documents, "\n---\n") + "\n", nil
 }
 
-// Generate writes into the directory deploy what is made from its chart: the files that are there twice, the chart's README, the plain manifests and
-// the resources of deploy/kustomize, whose kustomizations are written by hand.
+// Generate writes into the directory deploy what is made from its chart: the files that are there twice, the chart's
+// README, the plain manifests and the resources of deploy/kustomize, whose kustomizations are written by hand.
 func Generate(deploy string) error {
 	dir := filepath.Join(deploy, "chart")
 	for _, c := range carried {

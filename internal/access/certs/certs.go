@@ -1,6 +1,6 @@
-// Package certs keeps the certificates that a server shows, and the authorities whose client certificates it takes, as their
-// files have them: it reads the files again while the server runs. Whether a client certificate counts is decided by package
-// access, not here.
+// Package certs keeps the certificates that a server shows, and the authorities whose client certificates it takes, as
+// their files have them: it reads the files again while the server runs. Whether a client certificate counts is decided
+// by package access, not here.
 package certs
 
 import (
@@ -22,8 +22,8 @@ import (
 const Interval = 5 * time.Second
 
 // Files are paths of PEM files. Cert holds the server's certificate and the authorities between, Key its private key;
-// ClientCA the authorities of client certificates, empty for none. CA holds the authorities of Cert; it may be empty, and the
-// file need not be there: not every issuer tells them.
+// ClientCA the authorities of client certificates, empty for none. CA holds the authorities of Cert; it may be empty,
+// and the file need not be there: not every issuer tells them.
 type Files struct{ Cert, Key, ClientCA, CA string }
 
 // Given reports whether TLS is served.
@@ -67,8 +67,8 @@ func Load(files Files, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Reload reads the files again. Where one is not right, all stay as they were: during a renewal a certificate and a key may
-// not fit each other for a moment.
+// Reload reads the files again. Where one is not right, all stay as they were: during a renewal a certificate and a key
+// may not fit each other for a moment.
 func (s *Store) Reload() error {
 	var next held
 	for i, path := range []string{s.files.Cert, s.files.Key, s.files.ClientCA, s.files.CA} {
@@ -113,7 +113,8 @@ func (h *held) parse(files Files) error {
 	}
 	h.clientCAs = x509.NewCertPool()
 	if !h.clientCAs.AppendCertsFromPEM(h.texts[2]) {
-		return fmt.Errorf("reading the authorities of client certificates %s: there is no certificate in it", files.ClientCA)
+		return fmt.Errorf("reading the authorities of client certificates %s: there is no certificate in it",
+			files.ClientCA)
 	}
 	return nil
 }
@@ -152,9 +153,9 @@ func (s *Store) Run(ctx context.Context) {
 // ClientCAs returns the authorities of client certificates; nil for none.
 func (s *Store) ClientCAs() *x509.CertPool { return s.held.Load().clientCAs }
 
-// TLS is how a server serves: TLS 1.2 at least, HTTP/2 where the client can, always with the newest certificate. It asks for
-// a client certificate where there are authorities for one, and takes any: a call with a wrong one is answered, with a
-// problem document. Sessions are not resumed, so no old session outlives the authority that let it in.
+// TLS is how a server serves: TLS 1.2 at least, HTTP/2 where the client can, always with the newest certificate. It
+// asks for a client certificate where there are authorities for one, and takes any: a call with a wrong one is
+// answered, with a problem document. Sessions are not resumed, so no old session outlives the authority that let it in.
 func (s *Store) TLS() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Peers is how this server calls another replica of its own at an IP address, which is in no certificate. The other one must
-// have the key of the very certificate that this one shows, or, as while a certificate is renewed, one of the same
+// Peers is how this server calls another replica of its own at an IP address, which is in no certificate. The other one
+// must have the key of the very certificate that this one shows, or, as while a certificate is renewed, one of the same
 // authorities for the same name.
 func (s *Store) Peers() *tls.Config {
 	return &tls.Config{

@@ -1,6 +1,6 @@
-// Package kube asks a Kubernetes API server whose a token is (TokenReview) and what a caller may do (SubjectAccessReview).
-// It keeps nothing: package access remembers. It needs the right to create both kinds of reviews, which the ClusterRole
-// system:auth-delegator gives.
+// Package kube asks a Kubernetes API server whose a token is (TokenReview) and what a caller may do
+// (SubjectAccessReview). It keeps nothing: package access remembers. It needs the right to create both kinds of
+// reviews, which the ClusterRole system:auth-delegator gives.
 package kube
 
 import (
@@ -21,8 +21,8 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// Reviews a second, and at once, of one process. They bound what callers can make the API server do; beyond them reviews
-// wait, and fail at their deadline.
+// Reviews a second, and at once, of one process. They bound what callers can make the API server do; beyond them
+// reviews wait, and fail at their deadline.
 const (
 	reviewsPerSecond = 200
 	reviewsAtOnce    = 400
@@ -35,8 +35,8 @@ type Reviews struct {
 	audiences []string
 }
 
-// New returns the reviews of the API server of config. A token must be made for one of the audiences; for the API server or
-// for access.Audience when there are none.
+// New returns the reviews of the API server of config. A token must be made for one of the audiences; for the API
+// server or for access.Audience when there are none.
 func New(config *rest.Config, audiences []string) (*Reviews, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = reviewsPerSecond, reviewsAtOnce, nil
@@ -76,14 +76,14 @@ func (r *Reviews) ReviewToken(ctx context.Context, token string) (access.Caller,
 	return caller, true, nil
 }
 
-// oneOf reports whether a token of these audiences counts where it must be for one of wanted. An authenticator that knows nothing
-// of audiences names none; what it takes is for the API server alone.
+// oneOf reports whether a token of these audiences counts where it must be for one of wanted. An authenticator that
+// knows nothing of audiences names none; what it takes is for the API server alone.
 func oneOf(audiences, wanted []string) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(wanted, a) })
 }
 
-// claims reports whether a token says that it is for an audience. Nothing is verified here: it says only for whom the API server
-// shall verify it.
+// claims reports whether a token says that it is for an audience. Nothing is verified here: it says only for whom the
+// API server shall verify it.
 func claims(token, audience string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

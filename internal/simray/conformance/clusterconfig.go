@@ -35,7 +35,8 @@ func clusterConfigs(t *testing.T, h head) {
 		t.Fatal(err)
 	}
 	if err := h.ours.ReportClusterConfig(t.Context(), raydemand.ClusterConfig{Groups: []raydemand.NodeGroup{
-		{Name: "gpu", Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One, "memory": raydemand.Whole(1 << 30)}, Max: 2},
+		{Name: "gpu", Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One,
+			"memory": raydemand.Whole(1 << 30)}, Max: 2},
 	}}); err != nil {
 		t.Fatal(err)
 	}

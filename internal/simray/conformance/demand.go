@@ -47,7 +47,8 @@ func workersJoin(t *testing.T, h head) {
 		}
 		for name, amount := range want.Resources {
 			if got.Total[name] != amount || got.Available[name] != amount {
-				t.Errorf("%s: %s is %s of %s, want %s", want.Instance, name, got.Available[name], got.Total[name], amount)
+				t.Errorf("%s: %s is %s of %s, want %s", want.Instance, name, got.Available[name], got.Total[name],
+					amount)
 			}
 		}
 		if got.Labels["zone"] != want.Labels["zone"] {
@@ -107,7 +108,8 @@ func selectorsWait(t *testing.T, h head) {
 		{Resources: res{"CPU": 1, "GPU": 1}, Count: 2, Selectors: []map[string]string{
 			{"zone": "us-1", "tier": "!spot", "gen": "in(b,a)", "old": "!in(x,y)"}}},
 		{Resources: res{"CPU": 1, "GPU": 1}, Count: 12, Selectors: []map[string]string{{"zone": "in(us-3,us-1,us-2)"}}},
-		{Resources: res{"CPU": 1}, Count: 4, Selectors: []map[string]string{{"zone": "us-1"}, {"zone": "us-2"}, {"tier": "!spot", "zone": "us-3"}}},
+		{Resources: res{"CPU": 1}, Count: 4,
+			Selectors: []map[string]string{{"zone": "us-1"}, {"zone": "us-2"}, {"tier": "!spot", "zone": "us-3"}}},
 	}})
 	fallbacks := " else zone=us-2 else tier=!spot zone=us-3"
 	if h.Version() == simray.Ray252 {
@@ -124,7 +126,8 @@ func selectorsWait(t *testing.T, h head) {
 
 func gangsWait(t *testing.T, h head) {
 	for _, strategy := range []string{"PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"} {
-		stop := h.Do(t, Work{Gangs: []Gang{{Strategy: strategy, Bundles: []res{{"CPU": 1, "GPU": 4}, {"CPU": 1, "GPU": 4}, {"CPU": 2}}}}})
+		stop := h.Do(t, Work{Gangs: []Gang{{Strategy: strategy,
+			Bundles: []res{{"CPU": 1, "GPU": 4}, {"CPU": 1, "GPU": 4}, {"CPU": 2}}}}})
 		h.demands(t, strategy+" [{CPU 1, GPU 4} {CPU 1, GPU 4} {CPU 2}]")
 		if id := h.state(t).Demand.Gangs[0].ID; len(id) != 36 {
 			t.Errorf("gang id %q, want 36 hex digits", id)
@@ -148,7 +151,8 @@ func labelledGangsWait(t *testing.T, h head) {
 	if h.Version() != simray.Ray260 {
 		return
 	}
-	stop = h.Do(t, Work{Gangs: []Gang{{Topology: "ray.io/gpu-domain", Bundles: []res{{"CPU": 1, "GPU": 4}, {"CPU": 1, "GPU": 4}}}}})
+	stop = h.Do(t, Work{Gangs: []Gang{{Topology: "ray.io/gpu-domain",
+		Bundles: []res{{"CPU": 1, "GPU": 4}, {"CPU": 1, "GPU": 4}}}}})
 	h.demands(t, "PACK [{CPU 1, GPU 4} {CPU 1, GPU 4}] on one ray.io/gpu-domain")
 	stop()
 	h.demands(t)
@@ -170,9 +174,10 @@ func sdkRequests(t *testing.T, h head) {
 func constraintByRPC(t *testing.T, h head) {
 	write := func(entries ...*autoscalerpb.ResourceRequestByCount) {
 		t.Helper()
-		_, err := h.autoscaler.RequestClusterResourceConstraint(t.Context(), &autoscalerpb.RequestClusterResourceConstraintRequest{
-			ClusterResourceConstraint: &autoscalerpb.ClusterResourceConstraint{ResourceRequests: entries},
-		})
+		_, err := h.autoscaler.RequestClusterResourceConstraint(t.Context(),
+			&autoscalerpb.RequestClusterResourceConstraintRequest{
+				ClusterResourceConstraint: &autoscalerpb.ClusterResourceConstraint{ResourceRequests: entries},
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

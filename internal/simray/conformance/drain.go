@@ -22,11 +22,14 @@ func drainRefused(t *testing.T, h head) {
 	idle := h.node(t, cpuWorker.Instance, raydemand.Idle)
 	stop := h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 0, "pin": 0.01}, Count: 1, Actor: true}}})
 	busy := h.node(t, cpuWorker.Instance, raydemand.Running)
-	h.livingActor(t, "an actor lives", func(*raypb.ActorTableData) bool { return true }) // the lease alone makes the node busy
-	if _, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle}); !errors.Is(err, raydemand.ErrNotIdle) {
+	// the lease alone makes the node busy
+	h.livingActor(t, "an actor lives", func(*raypb.ActorTableData) bool { return true })
+	if _, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle}); !errors.Is(err,
+		raydemand.ErrNotIdle) {
 		t.Errorf("our client asked a busy node to leave: %v", err)
 	}
-	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "seen idle a moment ago"})
+	reply, err := h.ours.Drain(t.Context(),
+		raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "seen idle a moment ago"})
 	if err != nil || reply.Accepted || reply.Message != "The node to be idle terminated is no longer idle." {
 		t.Errorf("drain of a node that became busy: %+v, %v, want a refusal", reply, err)
 	}
@@ -71,13 +74,15 @@ func drainBusy(t *testing.T, h head) {
 	stop := h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 1, "pin": 1}, Count: 1}}})
 	busy := h.working(t, cpuWorker.Instance)
 	deadline := time.Now().Add(h.Notice())
-	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainPreemption, Message: "spot reclaim", Deadline: deadline})
+	reply, err := h.ours.Drain(t.Context(),
+		raydemand.Drain{Node: busy, Reason: raydemand.DrainPreemption, Message: "spot reclaim", Deadline: deadline})
 	if err != nil || !reply.Accepted {
 		t.Fatalf("preemption: %+v, %v", reply, err)
 	}
 	h.node(t, cpuWorker.Instance, raydemand.Draining)
 	list, err := h.resources.GetDrainingNodes(t.Context(), &raypb.GetDrainingNodesRequest{})
-	if err != nil || len(list.GetDrainingNodes()) != 1 || list.GetDrainingNodes()[0].GetDrainingDeadlineTimestampMs() != deadline.UnixMilli() {
+	if err != nil || len(list.GetDrainingNodes()) != 1 ||
+		list.GetDrainingNodes()[0].GetDrainingDeadlineTimestampMs() != deadline.UnixMilli() {
 		t.Errorf("draining nodes %v, %v, want one with deadline %d", list, err, deadline.UnixMilli())
 	}
 	// The value seen idle before is sent on purpose: ours would not call for a node seen draining.
@@ -94,7 +99,8 @@ func drainBusy(t *testing.T, h head) {
 
 func drainIdle(t *testing.T, h head) {
 	idle := h.node(t, gpuWorker.Instance, raydemand.Idle)
-	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "idle for 60s"})
+	reply, err := h.ours.Drain(t.Context(),
+		raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "idle for 60s"})
 	if err != nil || !reply.Accepted {
 		t.Fatalf("drain of an idle node: %+v, %v", reply, err)
 	}
@@ -128,9 +134,11 @@ func drainNobody(t *testing.T, h head) {
 		}
 	}
 	var trailer metadata.MD
-	_, err := h.autoscaler.DrainNode(t.Context(), &autoscalerpb.DrainNodeRequest{NodeId: dead.ID[:], Reason: idle, DeadlineTimestampMs: -5}, grpc.Trailer(&trailer))
+	_, err := h.autoscaler.DrainNode(t.Context(), &autoscalerpb.DrainNodeRequest{NodeId: dead.ID[:], Reason: idle,
+		DeadlineTimestampMs: -5}, grpc.Trailer(&trailer))
 	text := trailer.Get("grpc-status-details-bin")
-	if status.Code(err) != codes.Aborted || status.Convert(err).Message() != "Invalid" || len(text) != 1 || text[0] != "Draining deadline must be non-negative, received -5" {
+	if status.Code(err) != codes.Aborted || status.Convert(err).Message() != "Invalid" || len(text) != 1 ||
+		text[0] != "Draining deadline must be non-negative, received -5" {
 		t.Errorf("negative deadline: %v, trailer %q", err, text)
 	}
 }

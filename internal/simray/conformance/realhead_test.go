@@ -52,7 +52,8 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 	h := &realHead{version: version, venv: venv, dir: dir, network: fmt.Sprintf("127.%d.%d", 128+os.Getpid()>>8&0x7f, os.Getpid()&0xff), hosts: 1}
 	h.port = freePort(t, h.network+".1")
 	// A home of its own: with a token in ~/.ray a head demands it.
-	h.env = append(withoutRay(os.Environ()), "HOME="+dir, "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1") // 2.40 is v1 otherwise
+	// 2.40 is v1 otherwise
+	h.env = append(withoutRay(os.Environ()), "HOME="+dir, "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1")
 	t.Cleanup(func() {
 		h.end()
 		if t.Failed() {

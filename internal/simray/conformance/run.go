@@ -38,11 +38,13 @@ const callTimeout = 30 * time.Second
 var (
 	gpuWorker = simray.Node{
 		Instance: "conf-gpu-worker-a", Group: "gpu",
-		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Labels: map[string]string{"zone": "a"},
+		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2),
+			"GPU": raydemand.One}, Labels: map[string]string{"zone": "a"},
 	}
 	cpuWorker = simray.Node{
 		Instance: "conf-cpu-worker-b", Group: "cpu",
-		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "pin": raydemand.One}, Labels: map[string]string{"zone": "b"},
+		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2),
+			"pin": raydemand.One}, Labels: map[string]string{"zone": "b"},
 	}
 )
 
@@ -87,7 +89,8 @@ func connect(t *testing.T, target Target) head {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+target.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	conn, err := grpc.NewClient("passthrough:///"+target.Addr(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +105,8 @@ func connect(t *testing.T, target Target) head {
 	}
 }
 
-// eventually polls until the check has no complaint. A real head needs seconds for what the simulated one shows at once.
+// eventually polls until the check has no complaint. A real head needs seconds for what the simulated one shows at
+// once.
 func (h head) eventually(t *testing.T, check func() (complaint string)) {
 	t.Helper()
 	deadline := time.Now().Add(h.Patience())

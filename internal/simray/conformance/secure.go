@@ -19,7 +19,8 @@ const serverName = "conf-head-svc.ml.svc.cluster.local"
 func RunToken(t *testing.T, addr, token string) {
 	read := func(given string) error {
 		t.Helper()
-		_, err := readOnce(t, gcs.Config{Address: addr, Token: func(context.Context) (string, error) { return given, nil }})
+		_, err := readOnce(t,
+			gcs.Config{Address: addr, Token: func(context.Context) (string, error) { return given, nil }})
 		return err
 	}
 	if err := read(token); err != nil {
@@ -58,10 +59,14 @@ func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
 		{"certificate and token", good, token, nil, ""},
 		{"wrong token", good, "wrong", raydemand.ErrAuth, "InvalidAuthToken"},
 		{"no certificate", without, token, raydemand.ErrTLS, "certificate"},
-		{"certificate of a foreign authority", config(authority, foreign.Issue(t, "heliostat"), serverName), token, raydemand.ErrTLS, "certificate"},
-		{"expired certificate", config(authority, authority.IssueExpired(t, "heliostat"), serverName), token, raydemand.ErrTLS, "certificate"},
-		{"head of a foreign authority", config(foreign, ours, serverName), token, raydemand.ErrTLS, "unknown authority"},
-		{"head of another name", config(authority, ours, "another-head-svc"), token, raydemand.ErrTLS, "not another-head-svc"},
+		{"certificate of a foreign authority", config(authority, foreign.Issue(t, "heliostat"), serverName), token,
+			raydemand.ErrTLS, "certificate"},
+		{"expired certificate", config(authority, authority.IssueExpired(t, "heliostat"), serverName), token,
+			raydemand.ErrTLS, "certificate"},
+		{"head of a foreign authority", config(foreign, ours, serverName), token, raydemand.ErrTLS,
+			"unknown authority"},
+		{"head of another name", config(authority, ours, "another-head-svc"), token, raydemand.ErrTLS,
+			"not another-head-svc"},
 		{"plain text", nil, token, raydemand.ErrUnavailable, "plain text"},
 	}
 	for _, test := range tests {
@@ -103,7 +108,8 @@ func plainHead(t *testing.T, h head) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readOnce(t, gcs.Config{Address: h.Addr(), TLS: config}); !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "RAY_USE_TLS=1") {
+	if _, err := readOnce(t, gcs.Config{Address: h.Addr(), TLS: config}); !errors.Is(err, raydemand.ErrTLS) ||
+		!strings.Contains(err.Error(), "RAY_USE_TLS=1") {
 		t.Errorf("TLS with a head that speaks plain text: %v, want ErrTLS with its reason", err)
 	}
 }

@@ -50,7 +50,8 @@ func (s Simulated) Do(t *testing.T, work Work) (stop func()) {
 		}
 	}
 	for _, gang := range work.Gangs {
-		g := simray.Gang{Strategy: raydemand.Strategy(gang.Strategy), TopologyLabel: gang.Topology, Selectors: selectors(t, gang.Selectors)}
+		g := simray.Gang{Strategy: raydemand.Strategy(gang.Strategy), TopologyLabel: gang.Topology,
+			Selectors: selectors(t, gang.Selectors)}
 		for _, b := range gang.Bundles {
 			g.Bundles = append(g.Bundles, bundle(t, b))
 		}

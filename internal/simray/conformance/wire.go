@@ -33,7 +33,8 @@ func reports(t *testing.T, h head) {
 		t.Fatal(err)
 	}
 	got := reply.GetAutoscalingState()
-	if len(got.GetPendingInstanceRequests()) != 2 || len(got.GetPendingInstances()) != 1 || got.GetAutoscalerStateVersion() < 1e12 {
+	if len(got.GetPendingInstanceRequests()) != 2 || len(got.GetPendingInstances()) != 1 ||
+		got.GetAutoscalerStateVersion() < 1e12 {
 		t.Errorf("the status shows %v, want our report: two launches and a pod", got)
 	}
 }
@@ -43,15 +44,18 @@ func refusals(t *testing.T, h head) {
 	if err != nil || miss.GetStatus().GetCode() != 17 {
 		t.Errorf("missing key: %v, %v, want status code 17", miss, err)
 	}
-	for _, method := range []string{"/ray.rpc.autoscaler.AutoscalerStateService/NoSuchMethod", "/ray.rpc.NoSuchService/Get"} {
+	for _, method := range []string{"/ray.rpc.autoscaler.AutoscalerStateService/NoSuchMethod",
+		"/ray.rpc.NoSuchService/Get"} {
 		err := h.conn.Invoke(t.Context(), method, &raypb.GetClusterIdRequest{}, &raypb.GetClusterIdReply{})
 		if status.Code(err) != codes.Unimplemented {
 			t.Errorf("%s: %v, want UNIMPLEMENTED", method, err)
 		}
 	}
-	wrong := metadata.AppendToOutgoingContext(t.Context(), "ray_cluster_id", "abababababababababababababababababababababababababababab")
+	wrong := metadata.AppendToOutgoingContext(t.Context(), "ray_cluster_id",
+		"abababababababababababababababababababababababababababab")
 	var trailer metadata.MD
-	_, err = h.autoscaler.GetClusterResourceState(wrong, &autoscalerpb.GetClusterResourceStateRequest{}, grpc.Trailer(&trailer))
+	_, err = h.autoscaler.GetClusterResourceState(wrong, &autoscalerpb.GetClusterResourceStateRequest{},
+		grpc.Trailer(&trailer))
 	code, message := codes.Unauthenticated, status.Convert(err).Message()
 	if h.Version() == simray.Ray240 {
 		code = codes.Aborted
@@ -59,7 +63,8 @@ func refusals(t *testing.T, h head) {
 			message = details[0]
 		}
 	}
-	if status.Code(err) != code || message != "WrongClusterID: Perhaps the client is accessing GCS after it has restarted." {
+	if status.Code(err) != code ||
+		message != "WrongClusterID: Perhaps the client is accessing GCS after it has restarted." {
 		t.Errorf("wrong cluster id: %v (%q), want %s", err, message, code)
 	}
 	id, err := h.nodes.GetClusterId(t.Context(), &raypb.GetClusterIdRequest{})
@@ -91,7 +96,8 @@ func restart(t *testing.T, h head) {
 }
 
 func fatal(t *testing.T, h head) {
-	_, err := h.autoscaler.GetClusterResourceState(t.Context(), &autoscalerpb.GetClusterResourceStateRequest{LastSeenClusterResourceStateVersion: 1 << 40})
+	_, err := h.autoscaler.GetClusterResourceState(t.Context(),
+		&autoscalerpb.GetClusterResourceStateRequest{LastSeenClusterResourceStateVersion: 1 << 40})
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("version ahead of the counter: %v, want UNAVAILABLE", err)
 	}

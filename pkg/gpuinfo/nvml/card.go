@@ -44,8 +44,8 @@ func (r *reading) unhealthy(problem string) {
 	}
 }
 
-// answered reports whether a query was answered. A card that is lost or waits for a reset says so to every query; that a query is not
-// supported or not permitted tells nothing of the card.
+// answered reports whether a query was answered. A card that is lost or waits for a reset says so to every query; that
+// a query is not supported or not permitted tells nothing of the card.
 func (r *reading) answered(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
@@ -139,9 +139,11 @@ func (r *reading) readRows() {
 	if !r.answered(ret) {
 		return
 	}
-	r.card.Rows = &gpuinfo.RemappedRows{Corrected: corrected, Uncorrected: uncorrected, Pending: pending, Failed: failed}
+	r.card.Rows = &gpuinfo.RemappedRows{Corrected: corrected, Uncorrected: uncorrected, Pending: pending,
+		Failed: failed}
 	if failed {
-		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: the card is to be replaced", corrected+uncorrected))
+		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: the card is to be replaced",
+			corrected+uncorrected))
 	}
 }
 

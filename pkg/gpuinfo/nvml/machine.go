@@ -47,8 +47,8 @@ func (m *Machine) Close() error {
 	return err
 }
 
-// Inventory reads all cards. A card that the driver cannot reach is in it and not healthy. An error means that the driver does not answer, or keeps a
-// card from this process: what is not known is not called broken.
+// Inventory reads all cards. A card that the driver cannot reach is in it and not healthy. An error means that the
+// driver does not answer, or keeps a card from this process: what is not known is not called broken.
 func (m *Machine) Inventory() (gpuinfo.Inventory, error) {
 	driver, ret := m.library.SystemGetDriverVersion()
 	if ret != nvml.SUCCESS {

@@ -261,7 +261,8 @@ func TestProcessesAreToldWithTheirInstanceAndMemory(t *testing.T) {
 	}
 }
 
-// Calling a function that the driver has not would end the process; go-nvml's mocks panic when one is called that is not set.
+// Calling a function that the driver has not would end the process; go-nvml's mocks panic when one is called that is
+// not set.
 func TestFunctionsThatTheDriverHasNotAreNotCalled(t *testing.T) {
 	s, devices := server(t)
 	s.LookupSymbolFunc = func(symbol string) error { return errors.New("undefined symbol: " + symbol) }

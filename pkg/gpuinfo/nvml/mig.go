@@ -21,14 +21,15 @@ func (r *reading) readMIG() {
 	if !r.answered(ret) {
 		return // before Ampere, and on boards without MIG
 	}
-	r.card.Cut = &gpuinfo.Cut{Enabled: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE, Instances: []gpuinfo.GPUInstance{}}
+	r.card.Cut = &gpuinfo.Cut{Enabled: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE,
+		Instances: []gpuinfo.GPUInstance{}}
 	if r.card.Cut.Enabled {
 		r.card.Cut.Instances = r.instances()
 	}
 }
 
-// instances asks for those of each profile: NVML has no list of all. One profile that it does not tell makes the whole list unknown: a
-// part of a layout is a wrong layout.
+// instances asks for those of each profile: NVML has no list of all. One profile that it does not tell makes the whole
+// list unknown: a part of a layout is a wrong layout.
 func (r *reading) instances() []gpuinfo.GPUInstance {
 	all := []gpuinfo.GPUInstance{}
 	for number := range nvml.GPU_INSTANCE_PROFILE_COUNT {
@@ -50,7 +51,8 @@ func (r *reading) instances() []gpuinfo.GPUInstance {
 }
 
 func (r *reading) instancesOf(number int, profile nvml.GpuInstanceProfileInfo) ([]gpuinfo.GPUInstance, bool) {
-	// The count is the size of the buffer in which go-nvml lets NVML write, and on an A30 NVML misreports it. No card has more units.
+	// The count is the size of the buffer in which go-nvml lets NVML write, and on an A30 NVML misreports it. No card
+	// has more units.
 	const most = 16
 	wanted := profile
 	wanted.InstanceCount = max(profile.InstanceCount, most)
@@ -102,8 +104,8 @@ var attributes = map[int][]string{
 	nvml.GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: {"me.all"},
 }
 
-// profileName is the name in the product's table that is near the one reckoned from slices and memory, or where the product is not known, that
-// one. NVML's own function for names is newer than MIG.
+// profileName is the name in the product's table that is near the one reckoned from slices and memory, or where the
+// product is not known, that one. NVML's own function for names is newer than MIG.
 func (r *reading) profileName(number int, profile nvml.GpuInstanceProfileInfo) string {
 	name := gpuinfo.ProfileName{
 		Compute: int(profile.SliceCount), Slices: int(profile.SliceCount), GB: r.nominalGB(profile), Attributes: attributes[number],
@@ -117,8 +119,8 @@ func (r *reading) profileName(number int, profile nvml.GpuInstanceProfileInfo) s
 	return name.String()
 }
 
-// nominalGB is the memory in a profile's name: NVIDIA rounds its share of the card up to eighths, and takes that of the card's memory in whole GiB
-// (go-nvlib, getMigMemorySizeInGB).
+// nominalGB is the memory in a profile's name: NVIDIA rounds its share of the card up to eighths, and takes that of the
+// card's memory in whole GiB (go-nvlib, getMigMemorySizeInGB).
 func (r *reading) nominalGB(profile nvml.GpuInstanceProfileInfo) int {
 	if r.card.Memory == nil || *r.card.Memory == 0 {
 		return int((profile.MemorySizeMB + 1023) / 1024)

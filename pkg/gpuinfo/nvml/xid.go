@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// WatchXIDs has the driver tell of XIDs from now on, and returns the cards of which it tells none: they, or the hypervisor above, do not
-// support it.
+// WatchXIDs has the driver tell of XIDs from now on, and returns the cards of which it tells none: they, or the
+// hypervisor above, do not support it.
 func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	n, ret := m.library.DeviceGetCount()
 	if ret != nvml.SUCCESS {

@@ -15,7 +15,8 @@ const (
 	hamiToAllocate  = "hami.io/vgpu-devices-to-allocate"
 	volcanoRegister = "volcano.sh/node-vgpu-register"
 	volcanoIDs      = "volcano.sh/vgpu-ids-new"
-	// ACK since 2021: JSON, container index to card index to units; the open-source extender: the card, and the pod's units.
+	// ACK since 2021: JSON, container index to card index to units; the open-source extender: the card, and the pod's
+	// units.
 	ackAllocation  = "scheduler.framework.gpushare.allocation"
 	ackCores       = "gpushare.alibabacloud.com/core-percentage"
 	gpushareCard   = "ALIYUN_COM_GPU_MEM_IDX"
@@ -29,8 +30,8 @@ func (g grant) plus(other grant) grant {
 	return grant{g.shares + other.shares, g.memory + other.memory, g.cores + other.cores}
 }
 
-// holdings are grants by card. A pod that asks for something and has no record of where it lies is charged to every card: it lies on one of
-// them, and no card has more room than without it.
+// holdings are grants by card. A pod that asks for something and has no record of where it lies is charged to every
+// card: it lies on one of them, and no card has more room than without it.
 type holdings[K comparable] struct {
 	byCard     map[K]grant
 	everywhere grant
@@ -51,7 +52,8 @@ func (r *reading) hamiCards() []Card {
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}
-	return r.vgpuCards("hami", devices, r.vgpuHoldings(devices, gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
+	return r.vgpuCards("hami", devices, r.vgpuHoldings(devices, gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory,
+		gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
 }
 
 // volcanoCards are the cards of Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
@@ -73,7 +75,8 @@ func (r *reading) volcanoCards() []Card {
 		}
 		devices = append(devices, device)
 	}
-	return r.vgpuCards("volcano", devices, r.vgpuHoldings(devices, gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
+	return r.vgpuCards("volcano", devices,
+		r.vgpuHoldings(devices, gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
 }
 
 func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
@@ -119,9 +122,11 @@ func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[
 	return cards
 }
 
-// vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a semicolon between
-// containers. Without a record a pod holds what it asks for, and all of a card where it asks for no memory. It is nil while pods are not known.
-func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string, annotations ...string) *holdings[string] {
+// vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a
+// semicolon between containers. Without a record a pod holds what it asks for, and all of a card where it asks for no
+// memory. It is nil while pods are not known.
+func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string,
+	annotations ...string) *holdings[string] {
 	if r.node.Pods == nil {
 		return nil
 	}
@@ -150,12 +155,16 @@ func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string
 	return held
 }
 
-// vgpuRecord is what a pod was given of each card. Whoever makes a pod can write its annotations, so a record that cannot be true is none: an amount below
-// 0 would make room for others, and a card that the node does not have would hold the pod nowhere.
+// vgpuRecord is what a pod was given of each card. Whoever makes a pod can write its annotations, so a record that
+// cannot be true is none: an amount below 0 would make room for others, and a card that the node does not have would
+// hold the pod nowhere.
 func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (record map[string]grant, told bool) {
 	for _, key := range annotations {
 		record = map[string]grant{}
-		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], func(c rune) bool { return c == ':' || c == ';' }) {
+		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], func(c rune) bool {
+			return c == ':' ||
+				c == ';'
+		}) {
 			card, g, ok := vgpuGrant(entry)
 			if !ok || !known[card] {
 				return nil, false
@@ -169,8 +178,8 @@ func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (rec
 	return nil, false
 }
 
-// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in brackets
-// (docs/reference/facts.md#mig-instances-of-hami).
+// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in
+// brackets (docs/reference/facts.md#mig-instances-of-hami).
 func vgpuGrant(entry string) (card string, g grant, ok bool) {
 	fields := strings.Split(entry, ",")
 	if len(fields) < 4 {
@@ -191,7 +200,8 @@ func vgpuGrant(entry string) (card string, g grant, ok bool) {
 // gpuMemoryCards are the cards of a node that hands out memory by ACK or gpushare. Cards of a node are alike.
 func (r *reading) gpuMemoryCards() []Card {
 	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
-	if r.gpus.Kind != gpuinfo.GPUMemory || !known || r.gpus.Cards == nil || r.node.Pods == nil || *r.gpus.Cards > mostCards {
+	if r.gpus.Kind != gpuinfo.GPUMemory || !known || r.gpus.Cards == nil || r.node.Pods == nil ||
+		*r.gpus.Cards > mostCards {
 		return nil
 	}
 	held := r.gpuMemoryHoldings()
@@ -221,8 +231,10 @@ func (r *reading) gpuMemoryHoldings() *holdings[int] {
 		}
 		count := int(*r.gpus.Cards)
 		memory, cores := ackCards(pod.Annotations[ackAllocation], count), ackCards(pod.Annotations[ackCores], count)
-		if index, err := strconv.Atoi(pod.Annotations[gpushareCard]); err == nil && index >= 0 && index < count && memory == nil {
-			if n, err := strconv.ParseInt(pod.Annotations[gpushareAmount], 10, 64); err == nil && n > 0 && n <= mostAmount {
+		if index, err := strconv.Atoi(pod.Annotations[gpushareCard]); err == nil && index >= 0 && index < count &&
+			memory == nil {
+			if n, err := strconv.ParseInt(pod.Annotations[gpushareAmount], 10, 64); err == nil && n > 0 &&
+				n <= mostAmount {
 				asked.memory = n
 			}
 			memory = map[int]int64{index: asked.memory}
@@ -244,8 +256,8 @@ func (r *reading) gpuMemoryHoldings() *holdings[int] {
 	return held
 }
 
-// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded, or what cannot be true of a node with so
-// many cards (see vgpuRecord).
+// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded, or what
+// cannot be true of a node with so many cards (see vgpuRecord).
 func ackCards(text string, count int) map[int]int64 {
 	var byContainer map[string]map[string]int64
 	if text == "" || json.Unmarshal([]byte(text), &byContainer) != nil {

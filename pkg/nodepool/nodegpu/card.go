@@ -6,19 +6,20 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// Card is what is known of one physical card of a node: a request must fit one card, and a sum over cards says nothing about that. What is
-// not known is nil.
+// Card is what is known of one physical card of a node: a request must fit one card, and a sum over cards says nothing
+// about that. What is not known is nil.
 type Card struct {
-	// Index is the card's number on the node, UUID its identity. Both are nil where only the number of free cards is known: then the free ones
-	// stand first.
+	// Index is the card's number on the node, UUID its identity. Both are nil where only the number of free cards is
+	// known: then the free ones stand first.
 	Index *int    `json:"index"`
 	UUID  *string `json:"uuid"`
-	// MemoryMiB is the memory that is handed out of the card. FreeMiB is what of it no pod was promised, UnusedMiB what no process held when
-	// the agent last looked: only the former is room for a pod.
+	// MemoryMiB is the memory that is handed out of the card. FreeMiB is what of it no pod was promised, UnusedMiB what
+	// no process held when the agent last looked: only the former is room for a pod.
 	MemoryMiB *int64 `json:"memoryMiB"`
 	FreeMiB   *int64 `json:"freeMiB"`
 	UnusedMiB *int64 `json:"unusedMiB"`
-	// FreeUnits counts what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, 1 or 0 for a whole card.
+	// FreeUnits counts what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, 1 or 0
+	// for a whole card.
 	FreeUnits *int64 `json:"freeUnits"`
 	// FreeCores is in percent of the card's multiprocessors, where they are handed out.
 	FreeCores *int64 `json:"freeCores"`
@@ -33,7 +34,8 @@ type Card struct {
 	Source string `json:"source"`
 }
 
-// CardInstance is a MIG instance on a card. Start is the unit of the card's memory axis where it begins, Size how many units it takes.
+// CardInstance is a MIG instance on a card. Start is the unit of the card's memory axis where it begins, Size how many
+// units it takes.
 type CardInstance struct {
 	Profile string `json:"profile"`
 	Start   *int   `json:"start"`
@@ -53,7 +55,8 @@ func (c *Card) empty() {
 	}
 }
 
-// PlacesLost is what one more instance of a profile takes away on one card; false where there is no room for it, or it is not known what is in use.
+// PlacesLost is what one more instance of a profile takes away on one card; false where there is no room for it, or it
+// is not known what is in use.
 func (c Card) PlacesLost(product gpuinfo.Product, profile string) (n int64, ok bool) {
 	wanted, has := product.Profile(profile)
 	if !has || !c.usable() || c.Instances == nil {

@@ -31,8 +31,8 @@ type CardCode string
 const (
 	// CardUnhealthy: no work should go there.
 	CardUnhealthy CardCode = "card-unhealthy"
-	// RowsPending: memory rows are remapped at the next reset. PagesPending: memory pages are retired when the driver is loaded again.
-	// ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
+	// RowsPending: memory rows are remapped at the next reset. PagesPending: memory pages are retired when the driver
+	// is loaded again. ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
 	RowsPending       CardCode = "rows-pending"
 	PagesPending      CardCode = "pages-pending"
 	ErrorsUncorrected CardCode = "errors-uncorrected"
@@ -41,12 +41,14 @@ const (
 	MIGEmpty   CardCode = "mig-empty"
 	// InstanceUnusable: a GPU instance without a compute instance.
 	InstanceUnusable CardCode = "instance-unusable"
-	// LayoutUnknown: the driver does not tell instances to this process. LayoutImpossible: the instances lie as the placement tables say that they cannot.
+	// LayoutUnknown: the driver does not tell instances to this process. LayoutImpossible: the instances lie as the
+	// placement tables say that they cannot.
 	LayoutUnknown    CardCode = "layout-unknown"
 	LayoutImpossible CardCode = "layout-impossible"
 	// ProcessOutsidePods: a process that is in no pod uses a card; no scheduler knows of it.
 	ProcessOutsidePods CardCode = "process-outside-pods"
-	// CardsDiffer, ProductDiffers, UnitsDiffer: the node says so many cards, such a product, so many units, and the driver others.
+	// CardsDiffer, ProductDiffers, UnitsDiffer: the node says so many cards, such a product, so many units, and the
+	// driver others.
 	CardsDiffer    CardCode = "cards-differ"
 	ProductDiffers CardCode = "product-differs"
 	UnitsDiffer    CardCode = "units-differ"
@@ -64,13 +66,15 @@ func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 			add(CardUnhealthy, "%s", card.Problem)
 		}
 		if card.Rows != nil && card.Rows.Pending {
-			add(RowsPending, "memory rows are remapped at the next reset of the card; until then the driver keeps work off them")
+			add(RowsPending,
+				"memory rows are remapped at the next reset of the card; until then the driver keeps work off them")
 		}
 		if card.Pages != nil && card.Pages.Pending {
 			add(PagesPending, "memory pages are retired when the driver is loaded again; until then work may meet them")
 		}
 		if card.Uncorrected != nil && *card.Uncorrected > 0 {
-			add(ErrorsUncorrected, "%d memory errors since the last reset that ECC could not correct", *card.Uncorrected)
+			add(ErrorsUncorrected, "%d memory errors since the last reset that ECC could not correct",
+				*card.Uncorrected)
 		}
 		if card.Cut != nil {
 			checkCut(*card.Cut, card.Product, add)
@@ -81,20 +85,23 @@ func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 
 func checkCut(cut gpuinfo.Cut, model string, add func(CardCode, string, ...any)) {
 	if cut.Pending != cut.Enabled {
-		add(MIGPending, "MIG is %s and will be %s after the next reset of the card", onOff(cut.Enabled), onOff(cut.Pending))
+		add(MIGPending, "MIG is %s and will be %s after the next reset of the card", onOff(cut.Enabled),
+			onOff(cut.Pending))
 	}
 	switch {
 	case !cut.Enabled:
 		return
 	case cut.Instances == nil:
-		add(LayoutUnknown, "the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too")
+		add(LayoutUnknown,
+			"the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too")
 		return
 	case len(cut.Instances) == 0:
 		add(MIGEmpty, "MIG is on and there are no instances: nothing can run on the card")
 	}
 	for _, instance := range cut.Instances {
 		if instance.Compute == 0 {
-			add(InstanceUnusable, "%s at %d has no compute instance: nothing can run there", instance.Profile, instance.Start)
+			add(InstanceUnusable, "%s at %d has no compute instance: nothing can run there", instance.Profile,
+				instance.Start)
 		}
 	}
 	if product, known := gpuinfo.ProductOf(model); known {
@@ -111,16 +118,17 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// ProcessesOutsidePods finds processes that use a card and are in no pod. inPod is false, false for one that cannot be told: processes of
-// another PID namespace are not seen.
+// ProcessesOutsidePods finds processes that use a card and are in no pod. inPod is false, false for one that cannot be
+// told: processes of another PID namespace are not seen.
 func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (in, known bool)) []CardFinding {
 	findings := []CardFinding{}
 	for _, card := range inventory.Cards {
 		for _, process := range card.Processes {
 			if in, known := inPod(process.PID); known && !in {
 				index := card.Index
-				findings = append(findings, CardFinding{ProcessOutsidePods, &index, fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows of it",
-					process.PID, process.Kind, holding(process.Memory))})
+				findings = append(findings, CardFinding{ProcessOutsidePods, &index,
+					fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows of it",
+						process.PID, process.Kind, holding(process.Memory))})
 			}
 		}
 	}
@@ -134,14 +142,16 @@ func holding(memory *gpuinfo.MiB) string {
 	return fmt.Sprintf(", %d MiB", *memory)
 }
 
-// CompareCards says where a node announces what the driver sees otherwise. What the node does not prove is compared with nothing.
+// CompareCards says where a node announces what the driver sees otherwise. What the node does not prove is compared
+// with nothing.
 func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 	findings := []CardFinding{}
 	add := func(code CardCode, format string, args ...any) {
 		findings = append(findings, CardFinding{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if node.Cards != nil && *node.Cards != int64(len(inventory.Cards)) {
-		add(CardsDiffer, "node %s has %d cards by its labels, the driver %d", node.Name, *node.Cards, len(inventory.Cards))
+		add(CardsDiffer, "node %s has %d cards by its labels, the driver %d", node.Name, *node.Cards,
+			len(inventory.Cards))
 	}
 	compareProducts(node, inventory, add)
 	expected, known := expectedUnits(node, inventory)
@@ -150,7 +160,8 @@ func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		if announced := node.Units[name]; announced != expected[name] {
-			add(UnitsDiffer, "node %s announces %s %d, the driver has %d that can be used", node.Name, name, announced, expected[name])
+			add(UnitsDiffer, "node %s announces %s %d, the driver has %d that can be used", node.Name, name, announced,
+				expected[name])
 		}
 	}
 	return findings
@@ -172,9 +183,9 @@ func compareProducts(node GPUs, inventory gpuinfo.Inventory, add func(CardCode, 
 	}
 }
 
-// expectedUnits is what NVIDIA's device plugin would announce of these cards: healthy cards without MIG, each as often as it is shared, and
-// instances with their compute instances. It knows nothing where another plugin shares memory, where shares of instances are announced,
-// and where the layout is not told.
+// expectedUnits is what NVIDIA's device plugin would announce of these cards: healthy cards without MIG, each as often
+// as it is shared, and instances with their compute instances. It knows nothing where another plugin shares memory,
+// where shares of instances are announced, and where the layout is not told.
 func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bool) {
 	whole, instances, told := usable(inventory)
 	expected := map[string]int64{}
@@ -183,7 +194,8 @@ func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bo
 		return nil, false
 	case node.Kind == gpuinfo.Whole:
 		expected[gpuinfo.NvidiaGPU] = whole
-	case (node.Kind == gpuinfo.TimeSliced || node.Kind == gpuinfo.MPS) && node.Profile == nil && node.Replicas != nil && len(instances) == 0:
+	case (node.Kind == gpuinfo.TimeSliced || node.Kind == gpuinfo.MPS) && node.Profile == nil && node.Replicas != nil &&
+		len(instances) == 0:
 		expected[sharedName(node)] = whole * *node.Replicas
 	case node.Kind != gpuinfo.MIG || node.Isolation != gpuinfo.Hardware || !told:
 		return nil, false
@@ -208,7 +220,8 @@ func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bo
 	return expected, true
 }
 
-// usable counts healthy cards without MIG, and the compute instances of healthy ones by the profile of their GPU instance.
+// usable counts healthy cards without MIG, and the compute instances of healthy ones by the profile of their GPU
+// instance.
 func usable(inventory gpuinfo.Inventory) (whole int64, instances map[string]int64, told bool) {
 	instances, told = map[string]int64{}, true
 	for _, card := range inventory.Cards {

@@ -51,7 +51,8 @@ func (r *reading) freeUnits() {
 func (r *reading) wholeCards() []Card {
 	name, others := r.cardUnits()
 	units, free := r.gpus.Units[name], r.gpus.Free[name]
-	if r.gpus.Kind != gpuinfo.Whole || others || units <= 0 || units > mostCards || r.gpus.Free == nil || r.gpus.Cards != nil && *r.gpus.Cards < units {
+	if r.gpus.Kind != gpuinfo.Whole || others || units <= 0 || units > mostCards || r.gpus.Free == nil ||
+		r.gpus.Cards != nil && *r.gpus.Cards < units {
 		return nil
 	}
 	cards := make([]Card, units)
@@ -69,7 +70,8 @@ func (r *reading) wholeCards() []Card {
 	return cards
 }
 
-// joinAgent adds what Heliostat's agent saw: to the cards that another source tells of, by UUID or index, or as the only source.
+// joinAgent adds what Heliostat's agent saw: to the cards that another source tells of, by UUID or index, or as the
+// only source.
 func (r *reading) joinAgent() {
 	text := r.node.Annotations[AgentAnnotation]
 	if text == "" {
@@ -100,8 +102,8 @@ func (r *reading) joinAgent() {
 	}
 }
 
-// withoutImpossible takes the layout off cards whose instances lie as the product's placement tables say that they cannot: the annotation is written by
-// whoever may change the node.
+// withoutImpossible takes the layout off cards whose instances lie as the product's placement tables say that they
+// cannot: the annotation is written by whoever may change the node.
 func (r *reading) withoutImpossible(report *AgentReport) {
 	for i := range report.Cards {
 		card := &report.Cards[i]
@@ -114,13 +116,15 @@ func (r *reading) withoutImpossible(report *AgentReport) {
 			layout = append(layout, gpuinfo.Instance{Profile: instance.Profile, Start: instance.Start})
 		}
 		if err := product.Check(layout); err != nil {
-			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v", AgentAnnotation, card.Index, product.Name, err))
+			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v",
+				AgentAnnotation, card.Index, product.Name, err))
 			card.MIG.Instances = nil
 		}
 	}
 }
 
-// agentCards are the cards of a report alone. Cards that have no identity otherwise tell what is free where that is the same for all of them.
+// agentCards are the cards of a report alone. Cards that have no identity otherwise tell what is free where that is the
+// same for all of them.
 func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 	cards := make([]Card, 0, len(report.Cards))
 	for _, seen := range report.Cards {
@@ -145,7 +149,8 @@ func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 
 func (r *reading) agentHealth(seen AgentCard) {
 	if !seen.Healthy {
-		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent says that card %d is not well: %s", seen.Index, cmp.Or(seen.Problem, "no reason given")))
+		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent says that card %d is not well: %s", seen.Index,
+			cmp.Or(seen.Problem, "no reason given")))
 	}
 }
 

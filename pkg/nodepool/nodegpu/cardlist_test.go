@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// cardText is what is free on each card: index free-units/free-MiB/free-cores, ? where unknown, ! where the card is ill, instances behind it.
+// cardText is what is free on each card: index free-units/free-MiB/free-cores, ? where unknown, ! where the card is
+// ill, instances behind it.
 func cardText(cards []nodegpu.Card) string {
 	number := func(n *int64) string {
 		if n == nil {

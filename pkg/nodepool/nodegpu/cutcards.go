@@ -24,8 +24,8 @@ type Cut struct {
 	Count   int64  `json:"count"`
 }
 
-// CutCards are the cards of a node; false where their product, their number or their cut is not known, or they are handed out otherwise than whole
-// or by MIG instances.
+// CutCards are the cards of a node; false where their product, their number or their cut is not known, or they are
+// handed out otherwise than whole or by MIG instances.
 func (n *GPUs) CutCards() (CutCards, bool) {
 	if n.Product == nil {
 		return CutCards{}, false
@@ -106,7 +106,8 @@ func (n *GPUs) well(resource string) int64 {
 	return n.Units[resource]
 }
 
-// leaveOut takes away cards that are not well: none of them is worth cutting anew. Whether they are among those that pods hold is not known.
+// leaveOut takes away cards that are not well: none of them is worth cutting anew. Whether they are among those that
+// pods hold is not known.
 func (p *CutCards) leaveOut(ill int64) {
 	if ill > 0 {
 		p.Count, p.Busy = max(p.Count-ill, 0), nil
@@ -125,7 +126,8 @@ func (n *GPUs) busyCards(count, held int64) *int64 {
 	default:
 		for _, card := range n.PerCard {
 			card = n.WithUse(card)
-			if card.Instances == nil || slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return i.Free == nil }) {
+			if card.Instances == nil ||
+				slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return i.Free == nil }) {
 				return nil
 			}
 			if slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return !*i.Free }) {
@@ -138,9 +140,10 @@ func (n *GPUs) busyCards(count, held int64) *int64 {
 
 // Alike reports whether a card of one is cut as a card of the other is, on average.
 func (p *CutCards) Alike(other CutCards) bool {
-	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) && slices.EqualFunc(p.Cut, other.Cut, func(a, b Cut) bool {
-		return a.Profile == b.Profile && a.Count*other.Count == b.Count*p.Count
-	})
+	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) &&
+		slices.EqualFunc(p.Cut, other.Cut, func(a, b Cut) bool {
+			return a.Profile == b.Profile && a.Count*other.Count == b.Count*p.Count
+		})
 }
 
 func (p *CutCards) Add(more CutCards) {

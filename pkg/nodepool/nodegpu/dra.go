@@ -28,8 +28,8 @@ func (r *reading) readDRA() bool {
 	return r.is(kind, gpuinfo.Hardware)
 }
 
-// draCards joins the devices of each card. Where instances are made on demand the slice offers the card and every instance that it could have:
-// then only those that are taken exist, and a card is whole only while none is.
+// draCards joins the devices of each card. Where instances are made on demand the slice offers the card and every
+// instance that it could have: then only those that are taken exist, and a card is whole only while none is.
 func (r *reading) draCards() []Card {
 	var order []string
 	byCard := map[string][]DRADevice{}

@@ -28,7 +28,8 @@ func (r *reading) readProblems() {
 	}
 }
 
-// gpuConditions are node conditions about GPUs with the status that means trouble. Most name the trouble; EKS names the health.
+// gpuConditions are node conditions about GPUs with the status that means trouble. Most name the trouble; EKS names the
+// health.
 var gpuConditions = []struct{ name, bad, source string }{
 	{"GPUMissing", "True", "AKS node-problem-detector"},
 	{"NVLinkStatusInactive", "True", "AKS node-problem-detector"},
@@ -59,8 +60,8 @@ func IsGPUCondition(name string) bool {
 	return false
 }
 
-// missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced keeps its old capacity
-// and has allocatable 0 beside the new name's devices: a left-over and no failure.
+// missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced
+// keeps its old capacity and has allocatable 0 beside the new name's devices: a left-over and no failure.
 func (r *reading) missingDevices() {
 	if r.node.Allocatable == nil || r.node.Capacity == nil {
 		return
@@ -70,9 +71,12 @@ func (r *reading) missingDevices() {
 		switch {
 		case allocatable >= capacity || allocatable == 0 && r.othersAnnounced(name):
 		case r.gpus.Kind == gpuinfo.MPS && allocatable == 0:
-			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon does not serve yet", name, capacity))
+			r.problem(DevicesMissing,
+				fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon does not serve yet", name,
+					capacity))
 		default:
-			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are not healthy", name, allocatable, capacity))
+			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are not healthy", name,
+				allocatable, capacity))
 		}
 	}
 }
@@ -86,17 +90,19 @@ func (r *reading) othersAnnounced(name string) bool {
 	return false
 }
 
-// nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is judged only by labels that
-// come without a driver: feature discovery's prove that the driver works.
+// nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is
+// judged only by labels that come without a driver: feature discovery's prove that the driver works.
 func (r *reading) nothingAnnounced() {
 	if len(r.node.Devices) > 0 {
 		return // Dynamic Resource Allocation hands them out
 	}
 	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
-		r.problem(NoDevicePlugin, "the GPU operator deploys no device plugin here; if Dynamic Resource Allocation hands out the GPUs, that is as wanted")
+		r.problem(NoDevicePlugin,
+			"the GPU operator deploys no device plugin here; if Dynamic Resource Allocation hands out the GPUs, that is as wanted")
 		return
 	}
-	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory || r.gpus.Kind == gpuinfo.VGPU {
+	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory ||
+		r.gpus.Kind == gpuinfo.VGPU {
 		return
 	}
 	promise := ""
@@ -123,9 +129,11 @@ func (r *reading) deploys() bool {
 	return false
 }
 
-// tooManyUnits compares what is announced with what so many cards can be: stale resources stay behind after partitioning.
+// tooManyUnits compares what is announced with what so many cards can be: stale resources stay behind after
+// partitioning.
 func (r *reading) tooManyUnits() {
-	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware || r.gpus.Profile != nil {
+	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware ||
+		r.gpus.Profile != nil {
 		return // units that are shares may be any number
 	}
 	instances := map[string]int{}
@@ -140,6 +148,7 @@ func (r *reading) tooManyUnits() {
 	}
 	whole := r.gpus.Units[gpuinfo.NvidiaGPU]
 	if whole+int64(cut) > *r.gpus.Cards {
-		r.problem(TooManyUnits, fmt.Sprintf("%s %d and instances for at least %d cards are announced on %d cards", gpuinfo.NvidiaGPU, whole, cut, *r.gpus.Cards))
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d and instances for at least %d cards are announced on %d cards",
+			gpuinfo.NvidiaGPU, whole, cut, *r.gpus.Cards))
 	}
 }

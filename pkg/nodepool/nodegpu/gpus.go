@@ -9,7 +9,8 @@ import (
 
 func (n GPUs) HasNVIDIA() bool {
 	for name, units := range n.Units {
-		shared := strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") || strings.HasPrefix(name, "volcano.sh/")
+		shared := strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") ||
+			strings.HasPrefix(name, "volcano.sh/")
 		if units > 0 && shared {
 			return true
 		}
@@ -57,7 +58,8 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 // Announces reports whether the node may have units of a resource. One whose units are not known may.
 func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
 
-// WithUse fills in which instances of a card are in use where the node's units tell: of a profile of which all are free, or none is.
+// WithUse fills in which instances of a card are in use where the node's units tell: of a profile of which all are
+// free, or none is.
 func (n GPUs) WithUse(c Card) Card {
 	c.Instances = slices.Clone(c.Instances)
 	for i := range c.Instances {
@@ -78,8 +80,8 @@ func (n GPUs) WithUse(c Card) Card {
 	return c
 }
 
-// GPUs is what is understood of a node's GPUs. What the node cannot prove is left out (nil, or kind and isolation unknown): nothing is
-// better than a wrong number.
+// GPUs is what is understood of a node's GPUs. What the node cannot prove is left out (nil, or kind and isolation
+// unknown): nothing is better than a wrong number.
 type GPUs struct {
 	Name string  `json:"name"`
 	Pool *string `json:"pool"`
@@ -102,7 +104,8 @@ type GPUs struct {
 	Replicas *int64  `json:"replicas"`
 	// Free counts the units that no pod on the node asks for, by resource; nil while pods are not known.
 	Free map[string]int64 `json:"free"`
-	// WellUnits is what the cards that are well give of a resource, where that is less than its Units; nil while no card is known to be ill.
+	// WellUnits is what the cards that are well give of a resource, where that is less than its Units; nil while no
+	// card is known to be ill.
 	WellUnits map[string]int64 `json:"wellUnits"`
 	// PerCard is what is known of single cards; nil where nothing is.
 	PerCard  []Card    `json:"perCard"`

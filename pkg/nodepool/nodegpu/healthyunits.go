@@ -6,8 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readWell finds what the cards that are well give of each resource, where some are known not to be. A device plugin goes on announcing cards whose
-// fault it does not see: NVIDIA's passes over the XIDs that it takes for the application's, and counts no ECC errors.
+// readWell finds what the cards that are well give of each resource, where some are known not to be. A device plugin
+// goes on announcing cards whose fault it does not see: NVIDIA's passes over the XIDs that it takes for the
+// application's, and counts no ECC errors.
 func (r *reading) readWell() {
 	ill := r.gpus.ill()
 	if ill == 0 {
@@ -47,7 +48,8 @@ func (r *reading) wellUnits(name string, well int64) (units int64, known bool) {
 		return perCard * well, told
 	case kind == gpuinfo.GPUMemory && resource.Role == gpuinfo.Cores:
 		return 100 * well, true
-	case kind == gpuinfo.VGPU && (resource.Role == gpuinfo.Devices || resource.Role == gpuinfo.Memory || resource.Role == gpuinfo.Cores):
+	case kind == gpuinfo.VGPU &&
+		(resource.Role == gpuinfo.Devices || resource.Role == gpuinfo.Memory || resource.Role == gpuinfo.Cores):
 		// Shares are as many on each card, and healthy and unhealthy ones make up capacity.
 		return max(r.node.Capacity[name], r.gpus.Units[name]) / r.allCards() * well, true
 	case resource.Role != gpuinfo.Devices:

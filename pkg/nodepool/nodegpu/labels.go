@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Labels of NVIDIA's GPU feature discovery and operator (k8s-device-plugin, internal/lm). They keep the original resource name also where
-// the resource is renamed.
+// Labels of NVIDIA's GPU feature discovery and operator (k8s-device-plugin, internal/lm). They keep the original
+// resource name also where the resource is renamed.
 const (
 	LabelProduct  = "nvidia.com/gpu.product"
 	labelCount    = "nvidia.com/gpu.count"

@@ -15,7 +15,8 @@ func (r *reading) readMIGChange() bool {
 	case "", "success":
 		return false
 	case "pending", "rebooting", "failed":
-		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: what the node announces is not to be trusted", r.label(labelConfig), state))
+		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: what the node announces is not to be trusted",
+			r.label(labelConfig), state))
 	default:
 		r.problem(LabelUnreadable, labelState+"="+state+": want pending, rebooting, success or failed")
 		return false
@@ -28,7 +29,8 @@ func (r *reading) readMIGInvalid() bool {
 	if !strings.HasSuffix(r.label(LabelProduct), "-MIG-INVALID") {
 		return false
 	}
-	r.problem(MIGInvalid, "MIG is on and the cards have no instances, or not all the same profile: the single strategy announces nothing")
+	r.problem(MIGInvalid,
+		"MIG is on and the cards have no instances, or not all the same profile: the single strategy announces nothing")
 	return r.is(gpuinfo.MIG, gpuinfo.UnknownIsolation)
 }
 
@@ -64,7 +66,8 @@ func (r *reading) readMIGMixed() bool {
 	return r.is(gpuinfo.MIG, weakest)
 }
 
-// cardsBesideInstances reads the cards of the node that are not cut, and returns the least isolation there is: they can be shared.
+// cardsBesideInstances reads the cards of the node that are not cut, and returns the least isolation there is: they can
+// be shared.
 func (r *reading) cardsBesideInstances() gpuinfo.Isolation {
 	memory, known := r.gfdMemory()
 	if known {
@@ -101,7 +104,8 @@ func (r *reading) labelledInstances() map[string]int64 {
 	return found
 }
 
-// readInstances finds the memory of one instance, and whether its profile can be. It reports whether the units are shares of instances.
+// readInstances finds the memory of one instance, and whether its profile can be. It reports whether the units are
+// shares of instances.
 func (r *reading) readInstances(name string) (shares bool) {
 	resource, err := r.names.Resource(name)
 	if err != nil {
@@ -126,14 +130,16 @@ func (r *reading) readInstances(name string) (shares bool) {
 		return false
 	}
 	if !exact {
-		r.problem(ProfileMismatch, fmt.Sprintf("%s stands beside the label %s; the resource is what counts", name, label))
+		r.problem(ProfileMismatch,
+			fmt.Sprintf("%s stands beside the label %s; the resource is what counts", name, label))
 	}
 	memory, _ := r.number(label)
 	r.memory(name, memory)
 	return false
 }
 
-// memoryLabel finds the label with an instance's memory: that of the profile, or of the one name that an older feature discovery gave it.
+// memoryLabel finds the label with an instance's memory: that of the profile, or of the one name that an older feature
+// discovery gave it.
 func (r *reading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bool) {
 	own := labelMIG + profile.Label() + ".memory"
 	if _, set := r.node.Labels[own]; set {
@@ -163,8 +169,8 @@ func (r *reading) cardsOfInstances(instances map[string]int64) {
 	}
 }
 
-// cardsCutInto divides instances by what one card holds. That is the number of cards only where mig-manager cut all of them into this profile: some
-// instances of one profile can lie on any number of cards.
+// cardsCutInto divides instances by what one card holds. That is the number of cards only where mig-manager cut all of
+// them into this profile: some instances of one profile can lie on any number of cards.
 func (r *reading) cardsCutInto(profile string, instances int64) {
 	name, err := gpuinfo.ParseProfile(profile)
 	if err != nil || r.label(labelConfig) != "all-"+name.Label() {
@@ -180,8 +186,8 @@ func (r *reading) cardsCutInto(profile string, instances int64) {
 	}
 }
 
-// readMIGSingle recognises instances that go under nvidia.com/gpu: feature discovery appends their profile to the product, and gives their memory.
-// The label mig.strategy is only a wish, it stands on cards without MIG too.
+// readMIGSingle recognises instances that go under nvidia.com/gpu: feature discovery appends their profile to the
+// product, and gives their memory. The label mig.strategy is only a wish, it stands on cards without MIG too.
 func (r *reading) readMIGSingle() bool {
 	profile := r.singleProfile()
 	if profile == "" {
@@ -203,7 +209,8 @@ func (r *reading) readMIGSingle() bool {
 	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
 }
 
-// singleProfile is the profile behind nvidia.com/gpu. Where the product label is missing, mig.config and a gpu.memory that is an instance's say the same.
+// singleProfile is the profile behind nvidia.com/gpu. Where the product label is missing, mig.config and a gpu.memory
+// that is an instance's say the same.
 func (r *reading) singleProfile() string {
 	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(LabelProduct), "-SHARED"), "-MIG-"); cut {
 		return r.parsedProfile(profile)

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver gpu.nvidia.com). What the driver
-// does not say is empty or 0.
+// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver
+// gpu.nvidia.com). What the driver does not say is empty or 0.
 type DRADevice struct {
 	// Name is the device's in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
 	Name string
@@ -61,16 +61,18 @@ type PodObject struct {
 	Requests map[string]int64
 }
 
-// NodeObject is what of a Kubernetes Node tells about its GPUs, as the API shows it. It is more than a Node, which only says what
-// decides where pods can land.
+// NodeObject is what of a Kubernetes Node tells about its GPUs, as the API shows it. It is more than a Node, which only
+// says what decides where pods can land.
 type NodeObject struct {
 	Name                string
 	Labels, Annotations map[string]string
 	Taints              []Taint
 	Unschedulable       bool
-	// Capacity and Allocatable have the extended resources, those with zero too; nil where the object does not show them.
+	// Capacity and Allocatable have the extended resources, those with zero too; nil where the object does not show
+	// them.
 	Capacity, Allocatable map[string]int64
-	// Unreadable says of each amount in the object that is none, and is therefore in neither, what it is and what would be right.
+	// Unreadable says of each amount in the object that is none, and is therefore in neither, what it is and what would
+	// be right.
 	Unreadable []string
 	// Conditions are statuses (True, False, Unknown) by type.
 	Conditions map[string]string

@@ -8,7 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// oddLabels are labels with few legal values. A version of tomorrow may have more, and then nobody knows what the node hands out.
+// oddLabels are labels with few legal values. A version of tomorrow may have more, and then nobody knows what the node
+// hands out.
 var oddLabels = []struct {
 	key  string
 	want []string
@@ -41,7 +42,8 @@ func (r *reading) oddValues() {
 	for _, label := range oddLabels {
 		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) {
 			last := len(label.want) - 1
-			r.problem(LabelUnreadable, fmt.Sprintf("%s=%s: want %s or %s", label.key, value, strings.Join(label.want[:last], ", "), label.want[last]))
+			r.problem(LabelUnreadable, fmt.Sprintf("%s=%s: want %s or %s", label.key, value,
+				strings.Join(label.want[:last], ", "), label.want[last]))
 		}
 	}
 	if text := r.label(labelACKMemory); text != "" {
@@ -57,6 +59,7 @@ func (r *reading) oddValues() {
 		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want %d", gpuinfo.AliyunCores, cores, cards, 100*cards))
 	}
 	if memory := r.gpus.Units[gpuinfo.AliyunMemory]; memory%cards != 0 {
-		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d, for cards of a node are alike", gpuinfo.AliyunMemory, memory, cards, cards))
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d, for cards of a node are alike",
+			gpuinfo.AliyunMemory, memory, cards, cards))
 	}
 }

@@ -24,22 +24,25 @@ const (
 	DevicesMissing ProblemCode = "devices-missing"
 	// NothingAnnounced: there are GPUs and no resource for them.
 	NothingAnnounced ProblemCode = "nothing-announced"
-	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may hand out the GPUs.
+	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may hand out the
+	// GPUs.
 	NoDevicePlugin ProblemCode = "no-device-plugin"
 	// MIGChanging: the layout is being changed, or that failed.
 	MIGChanging ProblemCode = "mig-changing"
 	// MIGInvalid: under the single strategy the cards have no common profile.
 	MIGInvalid ProblemCode = "mig-invalid"
-	// ProfileMismatch: labels and resource name the profile differently; ProfileUnknown: the product has no such profile.
+	// ProfileMismatch: labels and resource name the profile differently; ProfileUnknown: the product has no such
+	// profile.
 	ProfileMismatch ProblemCode = "profile-mismatch"
 	ProfileUnknown  ProblemCode = "profile-unknown"
 	// TooManyUnits: more is announced than the cards can be.
 	TooManyUnits ProblemCode = "too-many-units"
-	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced with nothing in it.
+	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced
+	// with nothing in it.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"
 	MemoryMissing       ProblemCode = "memory-missing"
-	// AgentSilent: the node's sharing agent does not answer. AgentOutdated: what Heliostat's agent wrote is of another time. DeviceUnhealthy: an agent says
-	// that a card is not well.
+	// AgentSilent: the node's sharing agent does not answer. AgentOutdated: what Heliostat's agent wrote is of another
+	// time. DeviceUnhealthy: an agent says that a card is not well.
 	AgentSilent     ProblemCode = "agent-silent"
 	AgentOutdated   ProblemCode = "agent-outdated"
 	DeviceUnhealthy ProblemCode = "device-unhealthy"

@@ -1,9 +1,10 @@
-// Package nodegpu says what a node's GPUs are: the product and number of its cards, how they are handed out, what pods can
-// ask for, what is free, and what is wrong with them. Reader reads a NodeObject by one list of readers, one for each way of
-// handing out GPUs; the result is a GPUs. What the node does not prove is left out.
+// Package nodegpu says what a node's GPUs are: the product and number of its cards, how they are handed out, what pods
+// can ask for, what is free, and what is wrong with them. Reader reads a NodeObject by one list of readers, one for
+// each way of handing out GPUs; the result is a GPUs. What the node does not prove is left out.
 //
-// It must not look at pods that search for a node, at pools or at clusters, and it must not reach outside: it reads what it
-// is given. Heliostat's agent publishes what the driver sees in the node annotation heliostat.dev/gpus, as an AgentReport.
+// It must not look at pods that search for a node, at pools or at clusters, and it must not reach outside: it reads
+// what it is given. Heliostat's agent publishes what the driver sees in the node annotation heliostat.dev/gpus, as an
+// AgentReport.
 package nodegpu
 
 import (
@@ -30,7 +31,8 @@ func (g Reader) Read(node NodeObject) GPUs {
 	for _, text := range node.Unreadable {
 		r.problem(AmountUnreadable, text)
 	}
-	r.node.Allocatable, r.node.Capacity = r.plausible("allocatable", node.Allocatable), r.plausible("capacity", node.Capacity)
+	r.node.Allocatable, r.node.Capacity = r.plausible("allocatable", node.Allocatable), r.plausible("capacity",
+		node.Capacity)
 	r.readUnits()
 	r.readProduct()
 	r.readCards()
@@ -45,9 +47,9 @@ func (g Reader) Read(node NodeObject) GPUs {
 	return r.gpus
 }
 
-// claims are the ways in which GPUs are handed out, each with the marks it leaves on a node. The first that recognises the node decides: what
-// makes everything else untrue stands first, then what leaves marks of its own, then what shares the name nvidia.com/gpu, and whole cards
-// last, for they leave none.
+// claims are the ways in which GPUs are handed out, each with the marks it leaves on a node. The first that recognises
+// the node decides: what makes everything else untrue stands first, then what leaves marks of its own, then what shares
+// the name nvidia.com/gpu, and whole cards last, for they leave none.
 var claims = []struct {
 	name string
 	read func(*reading) bool

@@ -50,6 +50,7 @@ type Reader struct {
 	Names gpuinfo.Names
 	// PoolLabel is a label that names the pool of a node and goes before those of the clouds.
 	PoolLabel string
-	// At is when the nodes were seen, by which the age of annotations is judged; zero for nodes of a file, which may be of any age.
+	// At is when the nodes were seen, by which the age of annotations is judged; zero for nodes of a file, which may be
+	// of any age.
 	At time.Time
 }

@@ -18,8 +18,8 @@ type reading struct {
 	names gpuinfo.Names
 	at    time.Time
 	gpus  GPUs
-	// devices are the resources that are handed out as devices, most that the node ever announced of them: a broken one still tells
-	// its kind.
+	// devices are the resources that are handed out as devices, most that the node ever announced of them: a broken one
+	// still tells its kind.
 	devices map[string]int64
 	// unknown: something that speaks of GPUs is announced, and nobody knows what it is.
 	unknown bool
@@ -92,7 +92,8 @@ func (r *reading) gfdMemory() (int64, bool) {
 
 // announced are the device resources with units, healthy or not, sorted.
 func (r *reading) announced() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)), func(name string) bool { return r.devices[name] == 0 })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)),
+		func(name string) bool { return r.devices[name] == 0 })
 }
 
 // mostOf bounds what a label can count: shares of a device are devices themselves.

@@ -6,8 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readSharing recognises devices that NVIDIA's plugin announces several times: gpu.replicas above 1. Under MPS each client has its part of the
-// memory, under time-slicing nobody has. The label sharing-strategy is as old as MPS in the plugin, so without it the strategy is time-slicing.
+// readSharing recognises devices that NVIDIA's plugin announces several times: gpu.replicas above 1. Under MPS each
+// client has its part of the memory, under time-slicing nobody has. The label sharing-strategy is as old as MPS in the
+// plugin, so without it the strategy is time-slicing.
 func (r *reading) readSharing() bool {
 	replicas, counted := r.number(labelReplicas)
 	strategy := r.label(labelSharing)
@@ -37,7 +38,8 @@ func (r *reading) readSharing() bool {
 // cardsOfShares divides what is announced where no label counts cards and the shares are of cards.
 func (r *reading) cardsOfShares(replicas int64) {
 	names := r.announced()
-	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(LabelProduct), "-MIG-") || r.label(labelStrategy) != "" {
+	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(LabelProduct), "-MIG-") ||
+		r.label(labelStrategy) != "" {
 		return
 	}
 	if n := r.devices[names[0]]; n%replicas == 0 {
@@ -45,8 +47,8 @@ func (r *reading) cardsOfShares(replicas int64) {
 	}
 }
 
-// readGKE recognises what GKE's own plugin does, which writes no labels of feature discovery: a pool can have partitions, and share each card or
-// partition among so many clients. All of it goes under nvidia.com/gpu.
+// readGKE recognises what GKE's own plugin does, which writes no labels of feature discovery: a pool can have
+// partitions, and share each card or partition among so many clients. All of it goes under nvidia.com/gpu.
 func (r *reading) readGKE() bool {
 	partition, sharing := r.label(labelGKEPartition), r.label(labelGKESharing)
 	if partition == "" && sharing == "" {
@@ -85,7 +87,8 @@ func (r *reading) gkePartition(partition string) {
 // readConfigured takes the kind of a resource that only the configuration knows.
 func (r *reading) readConfigured() bool {
 	for _, resource := range r.names.Configured {
-		if units := r.gpus.Units[resource.Name]; resource.Kind == gpuinfo.GPUMemory && max(units, r.node.Capacity[resource.Name]) > 0 {
+		if units := r.gpus.Units[resource.Name]; resource.Kind == gpuinfo.GPUMemory &&
+			max(units, r.node.Capacity[resource.Name]) > 0 {
 			r.perCard(resource.Name, units)
 			r.memory(resource.Name, int64(resource.Unit))
 			return r.is(gpuinfo.GPUMemory, gpuinfo.UnknownIsolation) // a name does not tell who keeps work apart
@@ -108,8 +111,8 @@ func (r *reading) readConfigured() bool {
 	return false
 }
 
-// readWhole recognises whole cards by what is not there: no mark of sharing or partitions. Names ending in .shared speak of sharing and do not say
-// which.
+// readWhole recognises whole cards by what is not there: no mark of sharing or partitions. Names ending in .shared
+// speak of sharing and do not say which.
 func (r *reading) readWhole() bool {
 	units, others := r.cardUnits()
 	replicas, counted := r.number(labelReplicas)
@@ -141,11 +144,13 @@ func (r *reading) readWhole() bool {
 	return r.is(gpuinfo.Whole, gpuinfo.Hardware)
 }
 
-// cardUnits returns the resource under which cards can be announced, and whether there are devices under names that are not for cards.
+// cardUnits returns the resource under which cards can be announced, and whether there are devices under names that are
+// not for cards.
 func (r *reading) cardUnits() (name string, others bool) {
 	for _, device := range r.announced() {
 		resource, err := r.names.Resource(device)
-		if err != nil || resource.Shared || resource.Profile != "" || resource.Kind != gpuinfo.UnknownKind && resource.Kind != gpuinfo.Whole {
+		if err != nil || resource.Shared || resource.Profile != "" ||
+			resource.Kind != gpuinfo.UnknownKind && resource.Kind != gpuinfo.Whole {
 			others = true
 			continue
 		}

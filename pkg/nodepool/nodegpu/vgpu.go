@@ -15,8 +15,8 @@ const (
 	hamiHandshake = "hami.io/node-handshake"
 )
 
-// hamiDevice is one card as HAMi's agent registers it. Count is into how many shares it may be split, Memory in MiB and Cores in percent, both scaled
-// where HAMi is told to hand out more than there is.
+// hamiDevice is one card as HAMi's agent registers it. Count is into how many shares it may be split, Memory in MiB and
+// Cores in percent, both scaled where HAMi is told to hand out more than there is.
 type hamiDevice struct {
 	UUID   string `json:"id"`
 	Index  int    `json:"index"`
@@ -28,8 +28,8 @@ type hamiDevice struct {
 	Health bool   `json:"health"`
 }
 
-// hamiDevices reads either form of the register: JSON since release 2.9, before it a line of fields for each card that ends in a colon,
-// UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
+// hamiDevices reads either form of the register: JSON since release 2.9, before it a line of fields for each card that
+// ends in a colon, UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
 func hamiDevices(register string) ([]hamiDevice, error) {
 	if strings.HasPrefix(strings.TrimSpace(register), "[") {
 		var devices []hamiDevice
@@ -107,13 +107,14 @@ func hamiModel(node NodeObject) string {
 	return model
 }
 
-// readHAMi recognises HAMi by what its agent registers, or by the label that lets the agent run together with more nvidia.com/gpu than the node has
-// cards: HAMi announces nothing else, so allocatable cannot tell how full a card is.
+// readHAMi recognises HAMi by what its agent registers, or by the label that lets the agent run together with more
+// nvidia.com/gpu than the node has cards: HAMi announces nothing else, so allocatable cannot tell how full a card is.
 func (r *reading) readHAMi() bool {
 	register := r.node.Annotations[hamiRegister]
 	if register == "" {
 		units := r.gpus.Units[gpuinfo.NvidiaGPU]
-		if r.label("gpu") != "on" || r.gpus.Cards == nil || units <= *r.gpus.Cards || r.label(labelReplicas, labelSharing) != "" {
+		if r.label("gpu") != "on" || r.gpus.Cards == nil || units <= *r.gpus.Cards ||
+			r.label(labelReplicas, labelSharing) != "" {
 			return false
 		}
 		return r.is(gpuinfo.VGPU, gpuinfo.Limit)
@@ -135,7 +136,8 @@ func (r *reading) readHAMi() bool {
 	return r.is(gpuinfo.VGPU, isolation)
 }
 
-// hamiMemory compares what is registered with what such a card can have at most, and notes a card's memory where it is the same for all.
+// hamiMemory compares what is registered with what such a card can have at most, and notes a card's memory where it is
+// the same for all.
 func (r *reading) hamiMemory(devices []hamiDevice) {
 	memory, same := devices[0].Memory, true
 	for i, device := range devices {
@@ -144,7 +146,8 @@ func (r *reading) hamiMemory(devices []hamiDevice) {
 			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi says that card %d of %s is not well", i, hamiRegister))
 		}
 		if most := int64(r.product.GB) * 1024; r.productKnown && device.Memory > most {
-			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB", device.Memory, r.product.Name, most))
+			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB",
+				device.Memory, r.product.Name, most))
 			same = false
 		}
 	}
@@ -153,12 +156,13 @@ func (r *reading) hamiMemory(devices []hamiDevice) {
 	}
 }
 
-// hamiSilent: the scheduler asks with Requesting_<time>, the agent answers Reported, and who does not answer is Deleted_<time>. Without a clock a
-// request alone says nothing.
+// hamiSilent: the scheduler asks with Requesting_<time>, the agent answers Reported, and who does not answer is
+// Deleted_<time>. Without a clock a request alone says nothing.
 func (r *reading) hamiSilent() {
 	for _, key := range []string{hamiHandshake, "NVIDIA"} {
 		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
-			r.problem(AgentSilent, fmt.Sprintf("%s=%s: HAMi's agent does not answer, and HAMi schedules nothing here", key, value))
+			r.problem(AgentSilent,
+				fmt.Sprintf("%s=%s: HAMi's agent does not answer, and HAMi schedules nothing here", key, value))
 		}
 	}
 }
@@ -174,7 +178,8 @@ func (r *reading) readVolcano() bool {
 	}
 	memory, announced := r.gpus.Units[gpuinfo.VolcanoMemory]
 	if announced && memory == 0 {
-		r.problem(MemoryMissing, gpuinfo.VolcanoMemory+" is 0: no request for memory can ever fit; large cards need the plugin's memory factor")
+		r.problem(MemoryMissing,
+			gpuinfo.VolcanoMemory+" is 0: no request for memory can ever fit; large cards need the plugin's memory factor")
 	}
 	if memory > 0 {
 		r.memory(gpuinfo.VolcanoMemory, 1)
@@ -190,8 +195,8 @@ func (r *reading) perCard(resource string, sum int64) {
 	}
 }
 
-// readGPUMemory recognises cards that ACK, or the open-source gpushare that it came from, hands out by memory. ACK labels its nodes with what
-// keeps pods apart; gpushare has no such labels and keeps nothing apart.
+// readGPUMemory recognises cards that ACK, or the open-source gpushare that it came from, hands out by memory. ACK
+// labels its nodes with what keeps pods apart; gpushare has no such labels and keeps nothing apart.
 func (r *reading) readGPUMemory() bool {
 	sum := r.gpus.Units[gpuinfo.AliyunMemory]
 	if max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) == 0 {
@@ -215,8 +220,9 @@ func (r *reading) readGPUMemory() bool {
 	return r.is(gpuinfo.GPUMemory, isolation)
 }
 
-// gpuMemoryUnit is the MiB of one unit: 1024, unless gpushare was told to count MiB or ACK's share mode to count 128 MiB. Where the memory of a card
-// is known one of them must come out at it; otherwise size tells GiB from MiB where it can, and 0 says that it cannot.
+// gpuMemoryUnit is the MiB of one unit: 1024, unless gpushare was told to count MiB or ACK's share mode to count 128
+// MiB. Where the memory of a card is known one of them must come out at it; otherwise size tells GiB from MiB where it
+// can, and 0 says that it cannot.
 func (r *reading) gpuMemoryUnit(sum int64) int64 {
 	const (
 		gib, share, mib = 1024, 128, 1

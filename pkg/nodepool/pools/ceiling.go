@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Ceiling is how far the autoscaler of a pool of nodes may change it. What is not known is nil, and means that it may: a pending pod can still wake
-// the pool.
+// Ceiling is how far the autoscaler of a pool of nodes may change it. What is not known is nil, and means that it may:
+// a pending pod can still wake the pool.
 type Ceiling struct {
 	// Group is the pool as its autoscaler calls it: the name of a scale set, an instance group or a NodePool.
 	Group string `json:"group"`
@@ -39,13 +39,16 @@ var groupForms = []struct {
 	source string
 }{
 	{regexp.MustCompile(`^aks-(.+)-\d+-vmss$`), "AKS: scale set aks-<pool>-<number>-vmss"},
-	{regexp.MustCompile(`^eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`), "EKS: Auto Scaling group eks-<node group>-<UUID>"},
-	{regexp.MustCompile(`^eksctl-.+-nodegroup-(.+)-NodeGroup-\w+$`), "eksctl: Auto Scaling group of the CloudFormation stack"},
-	{regexp.MustCompile(`^gke-(.+)-[0-9a-f]{8}-grp$`), "GKE: instance group gke-<cluster>-<pool>-<hash>-grp, one for each zone"},
+	{regexp.MustCompile(`^eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
+		"EKS: Auto Scaling group eks-<node group>-<UUID>"},
+	{regexp.MustCompile(`^eksctl-.+-nodegroup-(.+)-NodeGroup-\w+$`),
+		"eksctl: Auto Scaling group of the CloudFormation stack"},
+	{regexp.MustCompile(`^gke-(.+)-[0-9a-f]{8}-grp$`),
+		"GKE: instance group gke-<cluster>-<pool>-<hash>-grp, one for each zone"},
 }
 
-// poolNames are what a node group says of its pool's name: the pool's itself, or a text that ends with it behind a hyphen, as where the
-// name of the cluster stands before it.
+// poolNames are what a node group says of its pool's name: the pool's itself, or a text that ends with it behind a
+// hyphen, as where the name of the cluster stands before it.
 func poolNames(group string) (exact []string, suffixed string) {
 	// GCE calls an instance group by its URL, Cluster API a MachineDeployment by kind, namespace and name.
 	base := group[strings.LastIndex(group, "/")+1:]
@@ -63,8 +66,9 @@ func poolNames(group string) (exact []string, suffixed string) {
 	return exact, suffixed
 }
 
-// CeilingsOf assigns ceilings to pools by the names of their node groups, and adds up those of one pool, which has a group in each zone. A pool
-// of which no group is known is absent. Where the name of a group ends like several pools the longest is meant.
+// CeilingsOf assigns ceilings to pools by the names of their node groups, and adds up those of one pool, which has a
+// group in each zone. A pool of which no group is known is absent. Where the name of a group ends like several pools
+// the longest is meant.
 func CeilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
 	found := map[string]Ceiling{}
 	for _, ceiling := range ceilings {
@@ -108,7 +112,8 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 		n := *a + *b
 		return &n
 	}
-	joined := Ceiling{Group: c.Group + "," + other.Group, MinNodes: sum(c.MinNodes, other.MinNodes), MaxNodes: sum(c.MaxNodes, other.MaxNodes), Source: c.Source}
+	joined := Ceiling{Group: c.Group + "," + other.Group, MinNodes: sum(c.MinNodes, other.MinNodes),
+		MaxNodes: sum(c.MaxNodes, other.MaxNodes), Source: c.Source}
 	for name, limit := range c.Limits {
 		if more, both := other.Limits[name]; both {
 			if joined.Limits == nil {

@@ -34,7 +34,8 @@ type WaitingPods struct {
 //
 // Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
 // only nodes that others can use.
-func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Incoming {
+func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities,
+	waiting []WaitingPods) []Incoming {
 	classes := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {

@@ -31,7 +31,8 @@ type Spec struct {
 
 // ceiling is what the configuration says about the pool's size; it goes before what was read.
 func (s Spec) ceiling() (Ceiling, bool) {
-	return Ceiling{Group: s.Name, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes, Source: "configuration"}, s.MinNodes != nil || s.MaxNodes != nil
+	return Ceiling{Group: s.Name, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes,
+		Source: "configuration"}, s.MinNodes != nil || s.MaxNodes != nil
 }
 
 // Node is the declared shape in the form in which pods land on it; false where none is declared.

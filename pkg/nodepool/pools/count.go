@@ -47,14 +47,15 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 		if !place.Unschedulable && !place.Declared {
 			c.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
 		}
-	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) && !podfit.OnlyOf(misses, podfit.Tainted):
+	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) &&
+		!podfit.OnlyOf(misses, podfit.Tainted):
 		c.coming = append(c.coming, place)
 	}
 }
 
-// allHold counts nodes that have not come up as if they had: it takes minutes until a new one is ready, its device plugin announces devices, and
-// the taints of its start are gone, and meanwhile it is one of those that its autoscaler counts. Such a one is of the same instance type as
-// one that could hold a pod.
+// allHold counts nodes that have not come up as if they had: it takes minutes until a new one is ready, its device
+// plugin announces devices, and the taints of its start are gone, and meanwhile it is one of those that its autoscaler
+// counts. Such a one is of the same instance type as one that could hold a pod.
 func (c *poolCount) allHold() int64 {
 	holds := c.holds
 	for _, node := range c.coming {
@@ -113,8 +114,8 @@ func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 	each("pods")
 }
 
-// allHave is what the nodes that are there and those that may be added have together, of the resources that something bounds. A node that comes up
-// has as much as any.
+// allHave is what the nodes that are there and those that may be added have together, of the resources that something
+// bounds. A node that comes up has as much as any.
 func (c *poolCount) allHave(room *Room) podfit.Quantities {
 	var slow int64
 	for _, node := range c.coming {

@@ -8,16 +8,17 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may select by them though no
-// NodePool names them (docs/reference/facts.md#what-karpenter-adds-nodes-for).
+// karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may
+// select by them though no NodePool names them (docs/reference/facts.md#what-karpenter-adds-nodes-for).
 var karpenterKnows = []string{
 	"kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.k8s.aws/", "topology.ebs.csi.aws.com/",
 	"karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/", "karpenter.k8s.gcp/", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "kubernetes.azure.com/",
 }
 
-// karpenterProvides are the extended resources, by their beginning, that Karpenter's providers know instance types by. It adds no node for a pod that
-// asks for another one.
-var karpenterProvides = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "vpc.amazonaws.com/"}
+// karpenterProvides are the extended resources, by their beginning, that Karpenter's providers know instance types by.
+// It adds no node for a pod that asks for another one.
+var karpenterProvides = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi",
+	"vpc.amazonaws.com/"}
 
 func beginsWithOne(name string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(name, b) })
@@ -25,7 +26,8 @@ func beginsWithOne(name string, beginnings []string) bool {
 
 // ofAnotherPool: the label names a pool of node groups, which no node that Karpenter adds is in.
 func ofAnotherPool(label string) bool {
-	return label != karpenterPool && slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
+	return label != karpenterPool && slices.ContainsFunc(nodegpu.PoolLabels,
+		func(row nodegpu.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
 }
 
 // provided: the label may be on a node though neither its NodePool nor any of its nodes shows it.
@@ -33,12 +35,13 @@ func provided(label string) bool {
 	return beginsWithOne(label, karpenterKnows) && !ofAnotherPool(label)
 }
 
-// unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a label that only the NodePool
-// could give, has a taint, or lacks a device that Karpenter knows no instance type by. Another value of a label shows nothing, for a NodePool may
-// allow several.
+// unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a
+// label that only the NodePool could give, has a taint, or lacks a device that Karpenter knows no instance type by.
+// Another value of a label shows nothing, for a NodePool may allow several.
 func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool {
 	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) && !podfit.CheckedElsewhere[name]
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
+			!podfit.CheckedElsewhere[name]
 		if foreign && want > 0 && node.Allocatable[name] <= 0 {
 			return true
 		}
@@ -50,11 +53,13 @@ func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool 
 		_, set := node.Labels[r.Key]
 		return !set && !provided(r.Key) && !r.Matches("", false)
 	}
-	if !slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
+	if !slices.ContainsFunc(p.LabelAlternatives(),
+		func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}
 	return node.Ready && slices.ContainsFunc(node.Taints, func(taint nodegpu.Taint) bool {
-		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
+		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
+			strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
 		return !passing && !p.Tolerates(node, taint)
 	})
 }

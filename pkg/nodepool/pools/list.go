@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// All are the pools of the nodes and those of the configuration, with what the configuration and the pools' own autoscalers say about
-// them.
+// All are the pools of the nodes and those of the configuration, with what the configuration and the pools' own
+// autoscalers say about them.
 func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings []Ceiling) []Pool {
 	pools := Observed(g, nodes)
 	for _, spec := range config.Pools {
@@ -18,7 +18,8 @@ func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings [
 		}
 	}
 	for _, ceiling := range ceilings {
-		if ceiling.Source == FromKarpenter && !slices.ContainsFunc(pools, func(p Pool) bool { return p.Name == ceiling.Group }) {
+		if ceiling.Source == FromKarpenter &&
+			!slices.ContainsFunc(pools, func(p Pool) bool { return p.Name == ceiling.Group }) {
 			pools = append(pools, emptyNodePool(g, ceiling))
 		}
 	}
@@ -99,7 +100,8 @@ func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) Pool {
 	return pool
 }
 
-// Observed groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two pools.
+// Observed groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two
+// pools.
 func Observed(g nodegpu.Reader, nodes []nodegpu.NodeObject) []Pool {
 	type key struct{ name, provider string }
 	members := map[key][]nodegpu.NodeObject{}

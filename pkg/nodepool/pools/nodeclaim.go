@@ -73,7 +73,8 @@ type ClaimClass struct {
 // ClaimClassOf returns the class of a claim. Thousands of claims have some dozens of classes, by NodePool and instance
 // type.
 func ClaimClassOf(c *NodeClaim) ClaimClass {
-	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
+	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels,
+		Taints: c.Template.Taints})
 	return ClaimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
 }
 

@@ -7,7 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open allows it.
+// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open
+// allows it.
 func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 	if own, set := t.Labels[r.Key]; set {
 		return r.Matches(own, true)
@@ -21,27 +22,32 @@ func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 		if own.Operator == "DoesNotExist" && !r.Matches("", false) {
 			return false
 		}
-		if own.Operator == "In" && !slices.ContainsFunc(own.Values, func(value string) bool { return r.Matches(value, true) }) {
+		if own.Operator == "In" &&
+			!slices.ContainsFunc(own.Values, func(value string) bool { return r.Matches(value, true) }) {
 			return false
 		}
-		if r.Operator == "In" && !slices.ContainsFunc(r.Values, func(value string) bool { return own.Matches(value, true) }) {
+		if r.Operator == "In" &&
+			!slices.ContainsFunc(r.Values, func(value string) bool { return own.Matches(value, true) }) {
 			return false
 		}
 	}
 	return named || provided(r.Key) || r.Matches("", false)
 }
 
-// NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and taints.
+// NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and
+// taints.
 type NodeTemplate struct {
 	Labels       map[string]string
 	Requirements []podfit.Requirement
 	Taints       []nodegpu.Taint
 }
 
-// refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
+// refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses
+// nothing.
 func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
 	refused := func(r podfit.Requirement) bool { return !t.allows(r) }
-	if !slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
+	if !slices.ContainsFunc(p.LabelAlternatives(),
+		func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
 		return true
 	}
 	made := &podfit.Node{Labels: t.Labels}

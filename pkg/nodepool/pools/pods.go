@@ -6,7 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// PodsOf says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms; Bound is left open. A pool without nodes and without a declared shape may take any pod, unless its template or its name tells otherwise.
+// PodsOf says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms;
+// Bound is left open. A pool without nodes and without a declared shape may take any pod, unless its template or its
+// name tells otherwise.
 func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
 	byName := make(map[string]*poolCount, len(rooms))
 	for i := range rooms {
@@ -33,7 +35,8 @@ func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
 
 // of is false where the pool can take no pod and never will.
 func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
-	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes,
+	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(),
+		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
 	switch {
@@ -44,7 +47,8 @@ func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 	default:
 		c.cards = nil
 		// A NodePool that fits and is full bounds the group; where nothing tells that the pool fits it is left out.
-		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 && room.Template == nil {
+		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 &&
+			room.Template == nil {
 			return pods, false
 		}
 	}
@@ -52,9 +56,9 @@ func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 	return pods, true
 }
 
-// mayAddPods is how many pods the nodes hold that may still be added; nil where nothing bounds them. Where nodes may be of any size only the limits
-// on resources tell: no node is added once they would be passed (docs/reference/facts.md#limits-of-a-nodepool), and a pod takes no more of a node than
-// the node has.
+// mayAddPods is how many pods the nodes hold that may still be added; nil where nothing bounds them. Where nodes may be
+// of any size only the limits on resources tell: no node is added once they would be passed
+// (docs/reference/facts.md#limits-of-a-nodepool), and a pod takes no more of a node than the node has.
 func (r *Room) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
 	most, bounded := int64(math.MaxInt64), false
 	lower := func(n int64) { most, bounded = min(most, n), true }

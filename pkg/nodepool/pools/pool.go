@@ -1,6 +1,6 @@
-// Package pools says what pools of nodes are, how far each may grow, and how many pods of a shape it could hold. A Pool is what is
-// understood of its nodes, a Ceiling what its own autoscaler or the configuration allows, a Room what it may still add, and
-// Pods what that is in pods of one shape. NodeClaims on their way count by the places that they hold.
+// Package pools says what pools of nodes are, how far each may grow, and how many pods of a shape it could hold. A Pool
+// is what is understood of its nodes, a Ceiling what its own autoscaler or the configuration allows, a Room what it may
+// still add, and Pods what that is in pods of one shape. NodeClaims on their way count by the places that they hold.
 //
 // It must not know clusters or worker groups, it must not decide what to launch, and it must not reach outside.
 package pools
@@ -48,13 +48,15 @@ type Pool struct {
 	Isolation gpuinfo.Isolation `json:"isolation"`
 	// Spot: at least one node can be taken back by the cloud.
 	Spot bool `json:"spot"`
-	// Zones and InstanceTypes are all that occur, Taints those that every node has: what a pod must tolerate to land on one that is added.
+	// Zones and InstanceTypes are all that occur, Taints those that every node has: what a pod must tolerate to land on
+	// one that is added.
 	Zones         []string `json:"zones"`
 	InstanceTypes []string `json:"instanceTypes"`
 	Taints        []string `json:"taints"`
 	// Free is the sum of what no pod asks for, by resource; nil when that is not known of one node.
 	Free map[string]int64 `json:"free"`
-	// Price is what one node costs an hour, where that is configured. Ceiling is how far the pool may grow; nil where nothing is known.
+	// Price is what one node costs an hour, where that is configured. Ceiling is how far the pool may grow; nil where
+	// nothing is known.
 	Price   *float64 `json:"price"`
 	Ceiling *Ceiling `json:"ceiling"`
 	// NodeClaims are those of Karpenter's whose nodes are on their way; nil where that is not known, or the pool is not

@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Rooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
-// ceiling that is configured goes before what a pool's autoscaler says.
+// Rooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that
+// can have or get a node. A ceiling that is configured goes before what a pool's autoscaler says.
 func Rooms(nodes []podfit.Node, config Config, ceilings []Ceiling) []Room {
 	rooms := map[string]*Room{}
 	for i := range nodes {
@@ -76,7 +76,8 @@ func (r *Room) finished() *Room {
 	return r
 }
 
-// elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to tell.
+// elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to
+// tell.
 func (r *Room) elsewhere(p *podfit.PodShape) bool {
 	if r.Source == FromKarpenter {
 		value, set := p.Selector[karpenterPool]

@@ -60,7 +60,8 @@ func dialOptions(config Config, transport credentials.TransportCredentials) []gr
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage), grpc.ForceCodecV2(newBoundedCodec())),
 		// A restarted head is back within seconds; gRPC's default would wait up to two minutes before it looks.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 2 * time.Second},
 			MinConnectTimeout: config.Timeout,
 		}),
 		// Fixed windows switch off gRPC's bandwidth probing, whose pings count as strikes on Ray's C++ server

@@ -20,9 +20,11 @@ const maxClusterConfig = 1 << 20
 func (c *Client) ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error {
 	request := &autoscalerpb.ReportClusterConfigRequest{ClusterConfig: encodeClusterConfig(config)}
 	if size := proto.Size(request); size > maxClusterConfig {
-		return fmt.Errorf("reporting the cluster config to Ray: %d groups take %d bytes, at most %d are sent", len(config.Groups), size, maxClusterConfig)
+		return fmt.Errorf("reporting the cluster config to Ray: %d groups take %d bytes, at most %d are sent",
+			len(config.Groups), size, maxClusterConfig)
 	}
-	if _, err := call(ctx, c, c.config.Timeout, "ReportClusterConfig", c.autoscaler.ReportClusterConfig, request); err != nil {
+	if _, err := call(ctx, c, c.config.Timeout, "ReportClusterConfig", c.autoscaler.ReportClusterConfig,
+		request); err != nil {
 		return fmt.Errorf("reporting the cluster config to Ray: %w", err)
 	}
 	return nil
@@ -32,7 +34,8 @@ func encodeClusterConfig(config raydemand.ClusterConfig) *autoscalerpb.ClusterCo
 	wire := &autoscalerpb.ClusterConfig{}
 	for _, g := range config.Groups {
 		wire.NodeGroupConfigs = append(wire.NodeGroupConfigs, &autoscalerpb.NodeGroupConfig{
-			Name: g.Name, Resources: encodeNodeResources(g), MinCount: uint32(min(max(g.Min, 0), math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
+			Name: g.Name, Resources: encodeNodeResources(g), MinCount: uint32(min(max(g.Min, 0),
+				math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
 		})
 	}
 	return wire

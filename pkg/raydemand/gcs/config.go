@@ -32,7 +32,8 @@ type Config struct {
 	Token func(ctx context.Context) (string, error)
 	// TLS turns on mutual TLS (RAY_USE_TLS=1); nil speaks plain text, the token included, as Ray itself does.
 	TLS *tls.Config
-	// Timeout bounds a reading with all its calls, a report, and each other call but a drain; zero means DefaultTimeout.
+	// Timeout bounds a reading with all its calls, a report, and each other call but a drain; zero means
+	// DefaultTimeout.
 	Timeout time.Duration
 	// DrainTimeout bounds a drain; zero means DefaultDrainTimeout.
 	DrainTimeout time.Duration

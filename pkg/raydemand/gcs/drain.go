@@ -33,7 +33,8 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 		return raydemand.DrainReply{Accepted: true, Message: "node is already " + string(node.Status)}, nil
 	}
 	if drain.Reason == raydemand.DrainIdle && node.Status != raydemand.Idle {
-		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance, raydemand.ErrNotIdle, node.Status)
+		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance,
+			raydemand.ErrNotIdle, node.Status)
 	}
 	reply, err := call(ctx, c, c.config.DrainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
 	if err != nil {
@@ -55,7 +56,8 @@ func drainRequest(drain raydemand.Drain) (*autoscalerpb.DrainNodeRequest, error)
 	case raydemand.DrainPreemption:
 		request.Reason = autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_PREEMPTION
 	default:
-		return nil, fmt.Errorf("reason %d is none of DrainIdle, DrainPreemption: it would kill the raylet", drain.Reason)
+		return nil, fmt.Errorf("reason %d is none of DrainIdle, DrainPreemption: it would kill the raylet",
+			drain.Reason)
 	}
 	if !drain.Deadline.IsZero() {
 		request.DeadlineTimestampMs = drain.Deadline.UnixMilli()

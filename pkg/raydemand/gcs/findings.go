@@ -39,7 +39,8 @@ func (f *findings) list() []raydemand.Finding {
 		return f.kept
 	}
 	return append(f.kept, raydemand.Finding{
-		Code: FindingBadValue, Severity: raydemand.Warning, Seen: fmt.Sprintf("%d more findings about this Ray head", f.more),
+		Code: FindingBadValue, Severity: raydemand.Warning, Seen: fmt.Sprintf("%d more findings about this Ray head",
+			f.more),
 		Why: "only the first ones are listed",
 	})
 }

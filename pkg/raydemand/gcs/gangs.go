@@ -18,7 +18,8 @@ func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Ga
 	bundles, seen := 0, make(map[string]bool, len(wire))
 	for i, w := range wire {
 		if bundles += bundleCount(w); bundles > maxBundles {
-			d.cutDemand("pending_gang_resource_requests", fmt.Sprintf("%d placement groups", len(wire)), fmt.Sprintf("only the first %d, with %d bundles at most, count", i, maxBundles))
+			d.cutDemand("pending_gang_resource_requests", fmt.Sprintf("%d placement groups", len(wire)),
+				fmt.Sprintf("only the first %d, with %d bundles at most, count", i, maxBundles))
 			break
 		}
 		if len(w.GetRequests()) == 0 && len(w.GetBundleSelectors()) == 0 {
@@ -29,7 +30,8 @@ func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Ga
 			continue
 		}
 		if gang.ID != "" && seen[gang.ID] {
-			d.badValue("placement group "+gang.ID, "pending_gang_resource_requests.details", "listed twice", "only the first entry counts")
+			d.badValue("placement group "+gang.ID, "pending_gang_resource_requests.details", "listed twice",
+				"only the first entry counts")
 			continue
 		}
 		seen[gang.ID] = true
@@ -62,7 +64,8 @@ func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, 
 			continue
 		}
 		if other.topology != gang.TopologyLabel {
-			d.badValue("", "bundle_selectors", "an alternative with a topology of its own", "the alternative is left out, the first one stands")
+			d.badValue("", "bundle_selectors", "an alternative with a topology of its own",
+				"the alternative is left out, the first one stands")
 			continue
 		}
 		addFallback(&gang, other)
@@ -156,7 +159,8 @@ func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (str
 
 // gangBundles keeps bundles and selectors parallel; no selectors at all are nil. One unreadable bundle makes the gang
 // unreadable: the rest of it would start nothing.
-func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]raydemand.Bundle, []raydemand.Selector, bool) {
+func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]raydemand.Bundle, []raydemand.Selector,
+	bool) {
 	const field = "pending_gang_resource_requests"
 	bundles := make([]raydemand.Bundle, 0, len(requests))
 	selectors := make([]raydemand.Selector, 0, len(requests))
@@ -185,8 +189,8 @@ func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]rayde
 	return bundles, selectors, true
 }
 
-// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label. A selector beside it
-// holds for every bundle.
+// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label. A selector beside
+// it holds for every bundle.
 func (d *decoder) topology(wire *autoscalerpb.LocalityRequirement) (label string, shared raydemand.Selector, ok bool) {
 	if wire == nil {
 		return "", nil, true

@@ -28,8 +28,8 @@ type handshake struct {
 	last *atomic.Pointer[handshakeFault]
 }
 
-// handshakeFault is what a failure means, as raydemand.Failure has it; happened has %s for the address. cause is its text, which a status quotes.
-// tls is unset on a plain connection, where it may mean something else.
+// handshakeFault is what a failure means, as raydemand.Failure has it; happened has %s for the address. cause is its
+// text, which a status quotes. tls is unset on a plain connection, where it may mean something else.
 type handshakeFault struct {
 	happened, advice, cause string
 	tls                     bool
@@ -48,7 +48,8 @@ func newHandshake(config *tls.Config) handshake {
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo,
+	error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		h.remember(err)
@@ -77,7 +78,8 @@ func faultOf(err error, speaksTLS bool) *handshakeFault {
 	var certificate *tls.CertificateVerificationError
 	fault := &handshakeFault{tls: speaksTLS, cause: err.Error()}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err,
+		os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 		return nil
 	case errors.As(err, &certificate):
 		fault.happened = "we do not accept the certificate of %s: " + err.Error()
@@ -123,7 +125,8 @@ func (f *handshakeFault) err(address string, err error) error {
 		sentinel = raydemand.ErrTLS
 	}
 	happened := strings.Replace(f.happened, "%s", address, 1)
-	return &raydemand.Failure{Kind: sentinel, Happened: shortenedTo(400, happened), Advice: f.advice, Detail: err.Error()}
+	return &raydemand.Failure{Kind: sentinel, Happened: shortenedTo(400, happened), Advice: f.advice,
+		Detail: err.Error()}
 }
 
 // silentConn is a connection on which the head has not yet said a word: with TLS 1.3 our side of the handshake is

@@ -19,7 +19,8 @@ const (
 	headGroup    = "headgroup"
 )
 
-func (d *decoder) nodes(wire []*autoscalerpb.NodeState, labels map[raydemand.NodeID]map[string]string) []raydemand.Node {
+func (d *decoder) nodes(wire []*autoscalerpb.NodeState,
+	labels map[raydemand.NodeID]map[string]string) []raydemand.Node {
 	nodes := make([]raydemand.Node, 0, len(wire))
 	seen := make(map[raydemand.NodeID]bool, len(wire))
 	for _, n := range wire {
@@ -29,7 +30,8 @@ func (d *decoder) nodes(wire []*autoscalerpb.NodeState, labels map[raydemand.Nod
 			continue
 		}
 		if seen[id] {
-			d.badValue(fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId()), "node_states.node_id", "listed twice", "only the first entry counts: its capacity is there once")
+			d.badValue(fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId()), "node_states.node_id", "listed twice",
+				"only the first entry counts: its capacity is there once")
 			continue
 		}
 		seen[id] = true
@@ -93,7 +95,8 @@ func (d *decoder) nodeResources(object, field string, wire map[string]float64) r
 		}
 		amount, err := raydemand.FromFloat(wire[name])
 		if err != nil || amount < 0 {
-			d.badValue(object, fmt.Sprintf("node_states.%s[%q]", field, name), fmt.Sprint(wire[name]), "it counts as none")
+			d.badValue(object, fmt.Sprintf("node_states.%s[%q]", field, name), fmt.Sprint(wire[name]),
+				"it counts as none")
 			amount = 0
 		}
 		bundle[name] = amount

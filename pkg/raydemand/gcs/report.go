@@ -15,14 +15,16 @@ import (
 const maxLaunching = 1000
 
 // Report tells the GCS what `ray status` in that cluster shall show. Reports are numbered by Unix milliseconds, so a
-// restarted Heliostat is not taken for an older one; the GCS ignores lower numbers. Report about every 5 s, as Ray does.
+// restarted Heliostat is not taken for an older one; the GCS ignores lower numbers. Report about every 5 s, as Ray
+// does.
 //
 // With RAY_enable_infeasible_task_early_exit the GCS cancels waiting tasks whose shape equals a reported infeasible
 // one, without comparing selectors. A request with a selector is therefore not sent: what is impossible in one zone
 // would cancel the same shape in another.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
-	if _, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request); err != nil {
+	if _, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState,
+		request); err != nil {
 		return fmt.Errorf("reporting to Ray: %w", err)
 	}
 	return nil

@@ -54,7 +54,8 @@ func (d *decoder) bundle(field string, wire *autoscalerpb.ResourceRequest) (rayd
 		value := wire.GetResourcesBundle()[name]
 		amount, err := raydemand.FromFloat(value)
 		if err != nil || amount < 0 {
-			d.badValue("", fmt.Sprintf("%s.resources_bundle[%q]", field, name), fmt.Sprint(value), "the entry is left out")
+			d.badValue("", fmt.Sprintf("%s.resources_bundle[%q]", field, name), fmt.Sprint(value),
+				"the entry is left out")
 			return nil, false
 		}
 		if amount > 0 {
@@ -85,14 +86,17 @@ func (d *decoder) selector(field string, wire *raypb.LabelSelector) (raydemand.S
 	for _, c := range wire.GetLabelConstraints() {
 		op := raydemand.Operator(c.GetOperator())
 		if op != raydemand.In && op != raydemand.NotIn {
-			d.badValue("", fmt.Sprintf("%s.label_selectors[%q].operator", field, c.GetLabelKey()), fmt.Sprint(int(op)), "the entry is left out")
+			d.badValue("", fmt.Sprintf("%s.label_selectors[%q].operator", field, c.GetLabelKey()), fmt.Sprint(int(op)),
+				"the entry is left out")
 			return nil, false
 		}
-		constraints = append(constraints, raydemand.Constraint{Key: c.GetLabelKey(), Op: op, Values: c.GetLabelValues()})
+		constraints = append(constraints,
+			raydemand.Constraint{Key: c.GetLabelKey(), Op: op, Values: c.GetLabelValues()})
 	}
 	selector := raydemand.NewSelector(constraints...)
 	if err := (*raydemand.ExpressionError)(nil); errors.As(selector.Check(), &err) {
-		d.badValue("", fmt.Sprintf("%s.label_selectors[%q]", field, err.Key), fmt.Sprintf("%q", err.Expression), "the entry is left out")
+		d.badValue("", fmt.Sprintf("%s.label_selectors[%q]", field, err.Key), fmt.Sprintf("%q", err.Expression),
+			"the entry is left out")
 		return nil, false
 	}
 	return selector, true

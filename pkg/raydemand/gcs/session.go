@@ -54,7 +54,8 @@ func (c *Client) isV1(ctx context.Context) (bool, error) {
 
 // missingLabels returns labels for living nodes that the state sent without (Ray 2.40). A node's labels never change,
 // so the node table is read again only when an unknown node appears.
-func (c *Client) missingLabels(ctx context.Context, wire *autoscalerpb.ClusterResourceState) (map[raydemand.NodeID]map[string]string, error) {
+func (c *Client) missingLabels(ctx context.Context,
+	wire *autoscalerpb.ClusterResourceState) (map[raydemand.NodeID]map[string]string, error) {
 	c.mu.Lock()
 	cached, name := c.session.labels, c.session.name
 	c.mu.Unlock()
@@ -62,7 +63,8 @@ func (c *Client) missingLabels(ctx context.Context, wire *autoscalerpb.ClusterRe
 		return cached, nil
 	}
 	// The request stays empty: its filter fields mean different things in different versions.
-	reply, err := call(ctx, c, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo, &raypb.GetAllNodeInfoRequest{})
+	reply, err := call(ctx, c, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo,
+		&raypb.GetAllNodeInfoRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("reading node labels: %w", err)
 	}

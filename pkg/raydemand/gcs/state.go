@@ -44,7 +44,8 @@ func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: it holds no state", raydemand.ErrBadReply)
 	}
 	if nodes := len(wire.GetNodeStates()); nodes > maxNodes {
-		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: %d nodes, no cluster has more than %d", raydemand.ErrBadReply, nodes, maxNodes)
+		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: %d nodes, no cluster has more than %d",
+			raydemand.ErrBadReply, nodes, maxNodes)
 	}
 	d := &decoder{}
 	beside, err := c.readBeside(ctx, wire, d)

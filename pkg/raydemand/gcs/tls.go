@@ -19,7 +19,8 @@ func LoadTLS(caPEM, certPEM, keyPEM []byte, serverName string) (*tls.Config, err
 	if !roots.AppendCertsFromPEM(caPEM) {
 		return nil, errors.New("loading Ray CA: no certificate in the PEM text")
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: serverName}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair},
+		ServerName: serverName}, nil
 }
 
 // FileTLS is LoadTLS on mounted files. The client certificate is read again on each handshake, so a renewed Secret

@@ -13,10 +13,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unreachedBy are the ways in which a head is not reached: what the status of a call quotes, what it means of an address, and what to do.
-// The first that is quoted counts.
+// unreachedBy are the ways in which a head is not reached: what the status of a call quotes, what it means of an
+// address, and what to do. The first that is quoted counts.
 var unreachedBy = []struct{ quote, happened, advice string }{
-	{syscall.ECONNREFUSED.Error(), "nothing listens at %s", "look at the head pod's log, whether its GCS has ended or has another port"},
+	{syscall.ECONNREFUSED.Error(), "nothing listens at %s",
+		"look at the head pod's log, whether its GCS has ended or has another port"},
 	{"no such host", "the name of %s is not known", "look at the cluster's DNS, and at the head's Service"},
 	{"no route to host", "there is no way to %s", lookAtTheNetwork},
 	{"network is unreachable", "there is no way to %s", lookAtTheNetwork},
@@ -27,11 +28,12 @@ var unreachedBy = []struct{ quote, happened, advice string }{
 
 const lookAtTheNetwork = "look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat"
 
-// unreached tells of a call that the head did not answer. gRPC quotes in its status what the connection met, each layer in the quotes of the
-// next; only its innermost part means anything to who looks after Ray.
+// unreached tells of a call that the head did not answer. gRPC quotes in its status what the connection met, each layer
+// in the quotes of the next; only its innermost part means anything to who looks after Ray.
 func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
-	// gRPC itself closes a connection on which nothing came in time, and may tell of that before it tells that the time is over.
+	// gRPC itself closes a connection on which nothing came in time, and may tell of that before it tells that the time
+	// is over.
 	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
 		failure.Advice = lookAtTheNetwork
