@@ -87,14 +87,16 @@ type agent struct {
 	confirmed time.Time
 	// seen are cards as they were last read in full: a lost one tells nothing of itself.
 	seen map[int]gpuinfo.Card
-	// watching: the driver tells of XIDs. heard are those since the last reading, faults those that made a card unhealthy.
+	// watching: the driver tells of XIDs. heard are those since the last reading, faults those that made a card
+	// unhealthy.
 	watching bool
 	heard    map[heard]bool
 	faults   faults
 }
 
-// loop reads at once, then after each interval and each fatal XID, until ctx ends. That the API server does not answer is told and tried again; that
-// the driver does not answer ends it: after an upgrade of the driver, only a new process loads the new library.
+// loop reads at once, then after each interval and each fatal XID, until ctx ends. That the API server does not answer
+// is told and tried again; that the driver does not answer ends it: after an upgrade of the driver, only a new process
+// loads the new library.
 func (a *agent) loop(ctx context.Context, interval time.Duration) error {
 	a.watch() // before the first reading, so that nothing is lost between them
 	for {
@@ -118,7 +120,8 @@ type publishError struct{ error }
 
 func (p publishError) Unwrap() error { return p.error }
 
-// bootID is the kernel's number of this start of the machine, from where kubelet takes the node's too (docs/reference/facts.md#boot-id-of-a-node).
+// bootID is the kernel's number of this start of the machine, from where kubelet takes the node's too
+// (docs/reference/facts.md#boot-id-of-a-node).
 func bootID(processes fs.FS) string {
 	text, err := fs.ReadFile(processes, "sys/kernel/random/boot_id")
 	if err != nil {

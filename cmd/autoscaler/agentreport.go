@@ -8,14 +8,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// report is what is published of an inventory. Nothing is when a layout is not told: the annotation cannot say so, and a cut card without
-// instances would read as one that offers nothing.
+// report is what is published of an inventory. Nothing is when a layout is not told: the annotation cannot say so, and
+// a cut card without instances would read as one that offers nothing.
 func (a *agent) report(inventory gpuinfo.Inventory) (nodegpu.AgentReport, error) {
 	report := nodegpu.AgentReport{Cards: make([]nodegpu.AgentCard, 0, len(inventory.Cards))}
 	for _, card := range inventory.Cards {
 		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
-			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this process: "+
-				"it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too", card.Index)
+			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this "+
+				"process: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too",
+				card.Index)
 		}
 		published := agentCard(a.remembered(card))
 		a.faults.mark(&published)
@@ -62,18 +63,21 @@ func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
 	if card.Cut != nil && card.Cut.Enabled {
 		published.MIG.Enabled = true
 		for _, instance := range card.Cut.Layout() {
-			published.MIG.Instances = append(published.MIG.Instances, nodegpu.AgentInstance{Profile: instance.Profile, Start: instance.Start})
+			published.MIG.Instances = append(published.MIG.Instances,
+				nodegpu.AgentInstance{Profile: instance.Profile, Start: instance.Start})
 		}
 	}
 	return published
 }
 
-// same reports whether a report is not worth a patch: all of it is equal, and free memory has moved by less than a twentieth of each
-// card. Work that allocates and frees would else have the node written after every reading.
+// same reports whether a report is not worth a patch: all of it is equal, and free memory has moved by less than a
+// twentieth of each card. Work that allocates and frees would else have the node written after every reading.
 func same(before, now nodegpu.AgentReport) bool {
 	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodegpu.AgentCard) bool {
 		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB && a.Healthy == b.Healthy &&
-			a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled && slices.Equal(a.MIG.Instances, b.MIG.Instances) && nearlyFree(a, b)
+			a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled &&
+			slices.Equal(a.MIG.Instances, b.MIG.Instances) &&
+			nearlyFree(a, b)
 	})
 }
 

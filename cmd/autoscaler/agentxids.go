@@ -16,9 +16,10 @@ type xidSource interface {
 	NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happened bool, err error)
 }
 
-// faults are the first fatal XID of each card, by its index. They stay until the agent ends: a card that had one goes on answering as a
-// well one does, so an answer proves nothing. And a reset, which would, is refused while anything holds the driver open, as this agent
-// does (docs/reference/facts.md#reset-of-a-card): whoever resets a card ends the agent first, and the next one begins without faults.
+// faults are the first fatal XID of each card, by its index. They stay until the agent ends: a card that had one goes
+// on answering as a well one does, so an answer proves nothing. And a reset, which would, is refused while anything
+// holds the driver open, as this agent does (docs/reference/facts.md#reset-of-a-card): whoever resets a card ends the
+// agent first, and the next one begins without faults.
 type faults map[int]gpuinfo.XIDEvent
 
 // mark adds what is known of a card's fault to what the driver says of the card.
@@ -38,7 +39,8 @@ func (f faults) mark(card *nodegpu.AgentCard) {
 func (a *agent) watch() {
 	unwatched, err := a.driver.WatchXIDs()
 	if err != nil {
-		a.log.Warn("the driver does not report XIDs; only cards that do not answer are detected as broken", "error", err)
+		a.log.Warn("the driver does not report XIDs; only cards that do not answer are detected as broken", "error",
+			err)
 		return
 	}
 	a.watching = true
@@ -50,7 +52,8 @@ func (a *agent) watch() {
 // attention is how long the driver is asked in one call, in which the agent cannot be told to end.
 const attention = time.Second
 
-// wait returns when the next reading is due: after the interval, or at once after a fatal XID. It is false when ctx ended.
+// wait returns when the next reading is due: after the interval, or at once after a fatal XID. It is false when ctx
+// ended.
 func (a *agent) wait(ctx context.Context, interval time.Duration) bool {
 	due := time.NewTimer(interval)
 	defer due.Stop()
@@ -86,8 +89,8 @@ type heard struct {
 	number uint64
 }
 
-// hear logs an XID, each once between two readings because an application at fault may bring thousands, and reports whether it makes a
-// card unhealthy that was not.
+// hear logs an XID, each once between two readings because an application at fault may bring thousands, and reports
+// whether it makes a card unhealthy that was not.
 func (a *agent) hear(event gpuinfo.XIDEvent) (changed bool) {
 	key := heard{-1, event.Number}
 	if event.Card != nil {

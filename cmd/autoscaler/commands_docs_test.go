@@ -51,7 +51,8 @@ func TestTheReferenceOfCommandsIsWhatTheySay(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	var page strings.Builder
 	page.WriteString(commandsHead + "| command | what it does |\n|---|---|\n")
-	all := slices.DeleteFunc(newRoot("autoscaler").Commands(), func(c *cobra.Command) bool { return c.Name() == "help" }) // cobra's own
+	// cobra's own
+	all := slices.DeleteFunc(newRoot("autoscaler").Commands(), func(c *cobra.Command) bool { return c.Name() == "help" })
 	slices.SortFunc(all, func(a, b *cobra.Command) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, c := range all {
 		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.Name(), c.Name(), c.Short)

@@ -29,7 +29,9 @@ func newCompletionCommand() *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || shells[args[0]] == nil {
-				return cli.BadInput(fmt.Errorf("shell %q: want one of bash, zsh, fish and powershell", strings.Join(args, " ")))
+				return cli.BadInput(
+					fmt.Errorf("shell %q: want one of bash, zsh, fish and powershell", strings.Join(args, " ")),
+				)
 			}
 			return shells[args[0]](cmd.Root(), cmd.OutOrStdout())
 		},

@@ -29,7 +29,8 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 	}
 }
 
-// proxy is an API server that says who the caller is, gives tokens, and passes calls on as services/proxy does: without Authorization.
+// proxy is an API server that says who the caller is, gives tokens, and passes calls on as services/proxy does: without
+// Authorization.
 type proxy struct {
 	*testing.T
 	to, user string
@@ -98,7 +99,8 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, path string) {
 	_, _ = io.Copy(w, answer.Body) // the client says what it read
 }
 
-// newProxy starts the API server before the server that commands would call, and returns how a kubeconfig of its own is made.
+// newProxy starts the API server before the server that commands would call, and returns how a kubeconfig of its own is
+// made.
 func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string) string, r *remote) {
 	t.Helper()
 	r = newRemote(t)

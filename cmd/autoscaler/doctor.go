@@ -61,7 +61,8 @@ func newDoctorCommand() *cobra.Command {
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())
-	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
+	cmd.Flags().
+		StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
@@ -145,7 +146,8 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
 	if !slices.ContainsFunc(input.Objects, doctor.Object.Examined) {
-		return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files), strings.Join(doctor.Kinds(), ", ")))
+		return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files),
+			strings.Join(doctor.Kinds(), ", ")))
 	}
 	return input, nil
 }
@@ -168,7 +170,9 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	}
 	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
 	if f.scope.Cluster != "" && !slices.ContainsFunc(input.Objects, named) {
-		return input, cli.BadInput(fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace))
+		return input, cli.BadInput(
+			fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace),
+		)
 	}
 	return input, nil
 }
@@ -178,7 +182,8 @@ func (f *doctorFlags) namespaceThere(ctx context.Context, client dynamic.Interfa
 	if f.missing(input) == "" || f.scope.Namespace == "" {
 		return nil
 	}
-	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, f.scope.Namespace, metav1.GetOptions{})
+	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Get(ctx, f.scope.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return cli.BadInput(fmt.Errorf("there is no namespace %s", f.scope.Namespace))
 	}

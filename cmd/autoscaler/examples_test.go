@@ -12,7 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// Who tries the product sees the examples on the nodes of the dev cluster first, and should not be told at once what is wrong with them.
+// Who tries the product sees the examples on the nodes of the dev cluster first, and should not be told at once what is
+// wrong with them.
 func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 	nodes := fileOf(t, devClusterNodes(t))
 	examples, err := filepath.Glob("../../deploy/examples/*.yaml")

@@ -54,18 +54,23 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
 	cmd.Flags().StringVar(&flags.pod, "pod", "", "the pod's name")
 	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a pending placement group")
-	cmd.Flags().StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
+	cmd.Flags().
+		StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.AddTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
-		flags.Server.CompleteOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
-			text, err := api.Snapshot(ctx, key)
-			if err != nil {
-				return nil, err
-			}
-			snapshot, err := snapshotfile.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
-			return question.Known(&snapshot), err
-		})
+		flags.Server.CompleteOf(
+			cmd,
+			flag,
+			func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
+				text, err := api.Snapshot(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				snapshot, err := snapshotfile.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
+				return question.Known(&snapshot), err
+			},
+		)
 	}
 	return cmd
 }
@@ -103,7 +108,12 @@ func (f *explainFlags) question() (planner.Question, error) {
 	return snapshotfile.ReadDemand(f.demand, "--demand")
 }
 
-func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question, write func(io.Writer, planner.Explanation) error) error {
+func (f *explainFlags) online(
+	cmd *cobra.Command,
+	cluster string,
+	q planner.Question,
+	write func(io.Writer, planner.Explanation) error,
+) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
 		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster"))

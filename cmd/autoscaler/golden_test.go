@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plans.sha256 with the plans as they are now")
 
-// goldenFile holds one line for each snapshot file, and for each scenario as FILE#NAME: its path and the hashes of its plan as JSON, of
-// its plan as text, and of all explanations of it.
+// goldenFile holds one line for each snapshot file, and for each scenario as FILE#NAME: its path and the hashes of its
+// plan as JSON, of its plan as text, and of all explanations of it.
 const goldenFile = "testdata/plans.sha256"
 
 // recorded lists the snapshot files of the repository.
@@ -42,8 +42,9 @@ func recorded(t *testing.T) []string {
 	return files
 }
 
-// TestGoldenPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with the stored hashes.
-// A change of behavior changes the hashes: rewrite them with -update and say in the commit message why.
+// TestGoldenPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with
+// the stored hashes. A change of behavior changes the hashes: rewrite them with -update and say in the commit message
+// why.
 func TestGoldenPlansKeepTheirBytes(t *testing.T) {
 	now := map[string]string{}
 	for _, file := range recorded(t) {
@@ -75,8 +76,8 @@ func TestGoldenPlansKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// writtenScenarios writes the planner's scenarios as snapshot files. The keys are the scenario's file with its name, the values the
-// paths of the JSON files.
+// writtenScenarios writes the planner's scenarios as snapshot files. The keys are the scenario's file with its name,
+// the values the paths of the JSON files.
 func writtenScenarios(t *testing.T) map[string]string {
 	t.Helper()
 	texts, err := filepath.Glob("../../internal/planner/testdata/scenarios/*.txt")

@@ -54,7 +54,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	}
 	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node from the API server")
-	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
+	cmd.Flags().
+		StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
 	g.kube.AddTo(cmd.Flags())
 	g.kube.CompleteOwn(cmd)
 	return cmd
@@ -123,7 +124,9 @@ func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodegpu.Node
 	case err != nil:
 		return nodegpu.NodeObject{}, cli.BadInput(err)
 	case len(nodes) != 1:
-		return nodegpu.NodeObject{}, cli.BadInput(fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes)))
+		return nodegpu.NodeObject{}, cli.BadInput(
+			fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes)),
+		)
 	}
 	return nodes[0], nil
 }
@@ -136,8 +139,8 @@ func agentNode(server connect.KubeFlags, name string) (*kube.AgentNode, error) {
 	return kube.NewAgentNode(config, name)
 }
 
-// inPod tells from a process's control groups whether it is in a pod: kubelet puts all of them below kubepods, whichever driver makes the
-// groups. A process that is not seen is of another PID namespace, or has ended.
+// inPod tells from a process's control groups whether it is in a pod: kubelet puts all of them below kubepods,
+// whichever driver makes the groups. A process that is not seen is of another PID namespace, or has ended.
 func inPod(processes fs.FS) func(pid uint32) (in, known bool) {
 	return func(pid uint32) (in, known bool) {
 		groups, err := fs.ReadFile(processes, fmt.Sprintf("%d/cgroup", pid))

@@ -19,7 +19,8 @@ import (
 // noDriver is what commands say that look at a machine's cards, in a build that cannot.
 const noDriver = "autoscaler: this build cannot ask NVIDIA's driver"
 
-// The examples run as they are printed, in an empty directory, where kubectl, the API server and Heliostat have what they name.
+// The examples run as they are printed, in an empty directory, where kubectl, the API server and Heliostat have what
+// they name.
 func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

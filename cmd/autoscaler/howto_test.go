@@ -17,8 +17,9 @@ import (
 
 var updateHowto = flag.Bool("update-howto", false, "write what the commands of docs/howto print into the pages")
 
-// A page's block ```yaml or ```json whose first line is "# NAME" is the file NAME. Lines "$ autoscaler …" of a ```console
-// block are run beside these files; what follows them is what they print, with "exit N" at the end where N is not 0.
+// A page's block ```yaml or ```json whose first line is "# NAME" is the file NAME. Lines "$ autoscaler …" of a
+// ```console block are run beside these files; what follows them is what they print, with "exit N" at the end where N
+// is not 0.
 var (
 	howtoBlock = regexp.MustCompile("(?ms)^```(yaml|json|console)\n(.*?)^```$")
 	howtoFile  = regexp.MustCompile(`^# (\S+)\n`)

@@ -43,40 +43,52 @@ type listenOptions struct {
 
 func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
-	f.StringVar(&o.metrics, "metrics-bind-address", "", "address of /metrics alone, for everybody who reaches it (default: the REST API has it, for who may get the path /metrics)")
-	f.StringVar(&o.probes, "health-probe-bind-address", "", "address of /healthz and /readyz alone, for a kubelet's probes; the REST API has both too")
-	f.StringVar(&o.pprof, "pprof-bind-address", "", "loopback address of /debug/pprof/, Go's profiles of this process; empty for none")
-	f.StringVar(&o.certs.Cert, "tls-cert-file", "", "PEM file of the REST API's certificate, read again when it changes (default: no TLS)")
+	f.StringVar(&o.metrics, "metrics-bind-address", "", "address of /metrics alone, for everybody who reaches it "+
+		"(default: the REST API has it, for who may get the path /metrics)")
+	f.StringVar(&o.probes, "health-probe-bind-address", "",
+		"address of /healthz and /readyz alone, for a kubelet's probes; the REST API has both too")
+	f.StringVar(&o.pprof, "pprof-bind-address", "",
+		"loopback address of /debug/pprof/, Go's profiles of this process; empty for none")
+	f.StringVar(&o.certs.Cert, "tls-cert-file", "",
+		"PEM file of the REST API's certificate, read again when it changes (default: no TLS)")
 	f.StringVar(&o.certs.Key, "tls-key-file", "", "PEM file of its private key")
-	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities: who shows a client certificate of theirs is its common name, in the groups of its organizations")
-	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be there; by them another replica is known while the certificate is renewed (default: the system's)")
+	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities: who shows a client certificate of "+
+		"theirs is its common name, in the groups of its organizations")
+	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be "+
+		"there; by them another replica is known while the certificate is renewed (default: the system's)")
 	f.StringSliceVar(&o.audiences, "token-audiences", nil, "accepted audiences of bearer tokens (default: those of "+
 		"the API server, or "+access.Audience+")")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
-	f.Float64Var(&o.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond, "REST calls per second and caller; 0 for no limit")
+	f.Float64Var(&o.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond,
+		"REST calls per second and caller; 0 for no limit")
 	cli.ValidateAddress(f, "listen", &o.listen)
 	cli.ValidateAddress(f, "metrics-bind-address", &o.metrics)
 	cli.ValidateAddress(f, "health-probe-bind-address", &o.probes)
 	cli.ValidateAddress(f, "pprof-bind-address", &o.pprof)
 	cli.Validate(f, "requests-per-second", "a number of 0 or more", cli.Within(&o.perSecond, 0, math.MaxFloat64))
-	cli.Validate(f, "token-audiences", "a list of strings, each an audience", func() bool { return !slices.Contains(o.audiences, "") })
+	cli.Validate(f, "token-audiences", "a list of strings, each an audience",
+		func() bool { return !slices.Contains(o.audiences, "") })
 }
 
 func (o *listenOptions) validate() error {
 	if err := o.certs.Validate(); err != nil {
-		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", o.certs.Cert, o.certs.Key, o.certs.ClientCA, err)
+		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", o.certs.Cert, o.certs.Key,
+			o.certs.ClientCA, err)
 	}
 	if _, err := netip.ParseAddr(o.advertised); o.advertised != "" && err != nil {
 		return fmt.Errorf("--advertise-address %q: want an IP address: %w", o.advertised, err)
 	}
 	if o.noAuth && o.listen != "" && !httpapi.OnLoopback(o.listen) {
-		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address such as %s", o.listen, httpapi.DefaultListen)
+		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address "+
+			"such as %s", o.listen, httpapi.DefaultListen)
 	}
 	if o.pprof != "" && !httpapi.OnLoopback(o.pprof) {
-		return fmt.Errorf("--pprof-bind-address %q: profiles show memory and arguments to whoever asks: use a loopback address such as localhost:6060", o.pprof)
+		return fmt.Errorf("--pprof-bind-address %q: profiles show memory and arguments to whoever asks: use a "+
+			"loopback address such as localhost:6060", o.pprof)
 	}
 	if o.noAuth && (o.certs.ClientCA != "" || len(o.audiences) > 0) {
-		return errors.New("--insecure-no-auth asks nobody who they are: --client-ca-file and --token-audiences have no place beside it")
+		return errors.New("--insecure-no-auth asks nobody who they are: --client-ca-file and --token-audiences have " +
+			"no place beside it")
 	}
 	return nil
 }
@@ -139,8 +151,8 @@ type servers struct {
 	running []*http.Server
 }
 
-// Connections at the same time. Further ones wait until one ends, in the kernel's queue at first; one on which nothing is asked
-// for ends within seconds.
+// Connections at the same time. Further ones wait until one ends, in the kernel's queue at first; one on which nothing
+// is asked for ends within seconds.
 const (
 	maxConnections      = 2000 // of the REST API: a stream has one of its own over HTTP/1.1
 	maxConnectionsAside = 100  // of a port of its own for scrapers or kubelets
@@ -175,7 +187,12 @@ func serveOn(listener net.Listener, server *http.Server) error {
 }
 
 // listenAside starts what has ports of its own: metrics, probes and profiles.
-func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, ready func() error, log *slog.Logger) error {
+func (o *listenOptions) listenAside(
+	listening *servers,
+	metrics http.Handler,
+	ready func() error,
+	log *slog.Logger,
+) error {
 	for _, port := range []struct {
 		what, flag string
 		server     *http.Server
@@ -200,8 +217,8 @@ func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, re
 	return nil
 }
 
-// shutdown ends all servers at once, so that none takes the time of another: net/http waits for seconds for a connection on which nothing was asked
-// yet. What is under way after grace is cut off.
+// shutdown ends all servers at once, so that none takes the time of another: net/http waits for seconds for a
+// connection on which nothing was asked yet. What is under way after grace is cut off.
 func (s *servers) shutdown(grace time.Duration) error {
 	ctx, done := context.WithTimeout(context.Background(), grace)
 	defer done()

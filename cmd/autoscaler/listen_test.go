@@ -168,7 +168,8 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if response, err := http.Get("http://" + address + "/healthz"); err != nil { // answered after the silent one was taken
+	// answered after the silent one was taken
+	if response, err := http.Get("http://" + address + "/healthz"); err != nil {
 		t.Fatal(err)
 	} else {
 		response.Body.Close()

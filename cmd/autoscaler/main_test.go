@@ -37,7 +37,8 @@ func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut 
 	return code, o.String(), e.String()
 }
 
-// tabular reports whether a command line asks for tables of at most pageWidth columns. What has no such table of its own is left out.
+// tabular reports whether a command line asks for tables of at most pageWidth columns. What has no such table of its
+// own is left out.
 func tabular(argv []string) bool {
 	if len(argv) < 2 || slices.Contains([]string{"completion", "__complete", "serve", "agent", "plan"}, argv[1]) || slices.Contains(argv, "--help") {
 		return false

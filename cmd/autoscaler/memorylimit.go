@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	// calmMemory is up to where the Go runtime collects garbage rather than take more memory. What lives is a part of it: a fleet of 100 RayClusters
-	// has 50 MiB, the requests of owners have the 64 MiB of --request-memory at most.
+	// calmMemory is up to where the Go runtime collects garbage rather than take more memory. What lives is a part of
+	// it: a fleet of 100 RayClusters has 50 MiB, the requests of owners have the 64 MiB of --request-memory at most.
 	calmMemory = 160 << 20
-	// liveRoom is how much more than what lives the runtime may take beyond that, so that it does not collect all the time.
+	// liveRoom is how much more than what lives the runtime may take beyond that, so that it does not collect all the
+	// time.
 	liveRoom = 1.4
-	// limitPart is the part of the container's memory that the runtime may take; the rest is for what it does not manage.
+	// limitPart is the part of the container's memory that the runtime may take; the rest is for what it does not
+	// manage.
 	limitPart = 0.9
 	// memoryPause separates two looks at how much lives.
 	memoryPause = time.Second
@@ -35,7 +37,8 @@ func keepMemory(log *slog.Logger) (stop func()) {
 	}
 	container := containerMemory("/proc/self/cgroup", "/sys/fs/cgroup")
 	if container < math.MaxInt64 {
-		log.Info("applying the memory limit of the container", "limitBytes", container, "runtimeBytes", int64(limitPart*float64(container)))
+		log.Info("applying the memory limit of the container", "limitBytes", container, "runtimeBytes",
+			int64(limitPart*float64(container)))
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,8 +69,9 @@ func runtimeMemory(live uint64, container int64) int64 {
 	return min(wanted, int64(limitPart*float64(container)))
 }
 
-// containerMemory is the lowest memory limit of this process's cgroup and those above it, of version 1 or 2, in bytes; math.MaxInt64 is none. Inside a
-// container the path that the kernel tells may be another than the one that is mounted, whose root then has the limit.
+// containerMemory is the lowest memory limit of this process's cgroup and those above it, of version 1 or 2, in bytes;
+// math.MaxInt64 is none. Inside a container the path that the kernel tells may be another than the one that is mounted,
+// whose root then has the limit.
 func containerMemory(self, root string) int64 {
 	text, err := os.ReadFile(self)
 	if err != nil {

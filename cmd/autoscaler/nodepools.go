@@ -58,7 +58,8 @@ func newNodepoolsCommand() *cobra.Command {
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())
-	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
+	cmd.Flags().
+		StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
@@ -86,11 +87,15 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	nodes := set.Nodes()
 	if len(nodes)+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
-		return cli.BadInput(fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")))
+		return cli.BadInput(
+			fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")),
+		)
 	}
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := printer.Nodepools{
-		Nodes: make([]nodegpu.GPUs, 0, len(nodes)), Pools: pools.All(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
+		Nodes: make([]nodegpu.GPUs, 0, len(nodes)),
+		Pools: pools.All(reader, nodes, config, set.Ceilings),
+		Notes: append([]string{}, set.Notes...),
 	}
 	pools.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {

@@ -34,8 +34,8 @@ var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file 
 // policyHelp describes the flag that plan and explain share.
 const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
 
-// exampleSnapshot writes the file that the examples of plan and explain read. It can be pasted with its indentation, which
-// the end of a here-document could not.
+// exampleSnapshot writes the file that the examples of plan and explain read. It can be pasted with its indentation,
+// which the end of a here-document could not.
 const exampleSnapshot = `  echo '{"groups": [
       {"name": "cpu", "resources": {"CPU": 16, "memory": 68719476736}, "price": 0.8},
       {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "labels": {"zone": "b"}, "maxReplicas": 2, "price": 3.673}],
@@ -67,7 +67,8 @@ func newPlanCommand() *cobra.Command {
 				return flags.runLive(cmd, args[0])
 			}
 			if flags.whatIf != "" {
-				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"))
+				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, " +
+					"or --snapshot in its place"))
 			}
 			if flags.Watch {
 				return cli.BadInput(watch.ErrWatchedFile)

@@ -19,7 +19,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
+// clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups.
+// Errors name the key.
 func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
@@ -40,10 +41,20 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 // strangersOf finds pools that say nothing of the nodes, most often for a misspelt name.
 func strangersOf(config pools.Config, nodes []podfit.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
-		if spec.Shape == nil && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
-			list = append(list, raydemand.Finding{Code: planner.FindingPoolWithoutNodes, Severity: raydemand.Warning, Object: "snapshot", Field: fmt.Sprintf("pools[%d].name", i), Seen: spec.Name,
-				Why: "no node is of this pool and it has no shape, so it bounds no other pool, and while it may add nodes they could be anything",
-				Fix: "give the name that the nodes' labels have, or a shape"})
+		if spec.Shape == nil && len(nodes) > 0 &&
+			!slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
+			list = append(
+				list,
+				raydemand.Finding{
+					Code:     planner.FindingPoolWithoutNodes,
+					Severity: raydemand.Warning,
+					Object:   "snapshot",
+					Field:    fmt.Sprintf("pools[%d].name", i),
+					Seen:     spec.Name,
+					Why:      "no node is of this pool and it has no shape, so it bounds no other pool, and while it may add nodes they could be anything",
+					Fix:      "give the name that the nodes' labels have, or a shape",
+				},
+			)
 		}
 	}
 	return list
@@ -90,8 +101,18 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 
 func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
 	for _, text := range node.Unreadable {
-		list = append(list, raydemand.Finding{Code: string(nodegpu.AmountUnreadable), Severity: raydemand.Error, Object: "Node " + node.Name, Field: "status",
-			Seen: text, Why: "pods that ask for it cannot be placed by it, and it is planned as not announced", Fix: "correct the amount"})
+		list = append(
+			list,
+			raydemand.Finding{
+				Code:     string(nodegpu.AmountUnreadable),
+				Severity: raydemand.Error,
+				Object:   "Node " + node.Name,
+				Field:    "status",
+				Seen:     text,
+				Why:      "pods that ask for it cannot be placed by it, and it is planned as not announced",
+				Fix:      "correct the amount",
+			},
+		)
 	}
 	return list
 }
@@ -161,8 +182,16 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		ofTemplate(podfit.VisibleFinding(first, count))
 	}
 	if landing.None() && g.Max > 0 && !g.Suspended && !g.Broken {
-		add(raydemand.Finding{Code: watch.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
-			Why: "no node, even if it were empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
+		add(
+			raydemand.Finding{
+				Code:     watch.GroupNoNode,
+				Severity: raydemand.Info,
+				Field:    fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index),
+				Seen:     landing.Why,
+				Why:      "no node, even if it were empty, could hold a pod of group " + g.Name,
+				Fix:      "add such a node, or mend requests, nodeSelector, affinity or tolerations",
+			},
+		)
 	}
 }
 

@@ -52,7 +52,8 @@ func (f planFlags) supposition(stdin io.Reader) (json.RawMessage, error) {
 	return bodyOfFile(f.whatIf, "what is supposed", stdin)
 }
 
-// mostBody bounds a file with the body of a call, in bytes: YAML with room for comments around as much JSON as a server takes.
+// mostBody bounds a file with the body of a call, in bytes: YAML with room for comments around as much JSON as a server
+// takes.
 const mostBody = 4 << 20
 
 // bodyOfFile reads the body of a call, JSON or YAML; what says what it is.

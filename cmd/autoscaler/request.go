@@ -49,21 +49,26 @@ func newRequestCommand() *cobra.Command {
 	flags.server.AddTo(cmd)
 	flags.owned.addTo(cmd)
 	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "that many bundles of one CPU")
-	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
+	cmd.Flags().
+		StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+
 		"input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	flags.server.CompleteCluster(cmd)
-	flags.server.CompleteOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
-		requests, err := api.Requests(ctx, key)
-		for _, r := range requests {
-			if !r.Plain {
-				ids = append(ids, r.ID)
+	flags.server.CompleteOf(
+		cmd,
+		"id",
+		func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
+			requests, err := api.Requests(ctx, key)
+			for _, r := range requests {
+				if !r.Plain {
+					ids = append(ids, r.ID)
+				}
 			}
-		}
-		return ids, err
-	})
+			return ids, err
+		},
+	)
 	return cmd
 }
 
@@ -97,7 +102,12 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	return write(cmd.OutOrStdout(), requested)
 }
 
-func (f *requestFlags) call(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, asked json.RawMessage) (apiv1.Requested, error) {
+func (f *requestFlags) call(
+	cmd *cobra.Command,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	asked json.RawMessage,
+) (apiv1.Requested, error) {
 	if asked == nil {
 		return api.Requested(cmd.Context(), key)
 	}
@@ -129,8 +139,8 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 			return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
 		}
 		if count, ok := object["count"]; ok && !json.Valid(object["resources"]) && object["slice"] == nil {
-			return nil, fmt.Errorf("--bundle %s: count is not a resource: want {\"resources\": {...}, \"count\": %s}, or "+
-				"--id, which accepts count beside amounts", text, count)
+			return nil, fmt.Errorf("--bundle %s: count is not a resource: want {\"resources\": {...}, \"count\": %s}, "+
+				"or --id, which accepts count beside amounts", text, count)
 		}
 		body.Bundles = append(body.Bundles, json.RawMessage(text))
 	}

@@ -31,12 +31,15 @@ type ownedFlags struct {
 
 func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "a request in your own name, which adds up with those of others, in the place of the plain one")
-	flags.Int32Var(&f.priority, "priority", 0, "with --id: the higher one is served where a limit stands in the way of all")
+	flags.StringVar(&f.id, "id", "",
+		"a request in your own name, which adds up with those of others, in the place of the plain one")
+	flags.Int32Var(&f.priority, "priority", 0,
+		"with --id: the higher one is served where a limit stands in the way of all")
 	flags.DurationVar(&f.lease, "lease", 0, "with --id: how long it is valid unless renewed, whole seconds")
 	flags.BoolVar(&f.hold, "hold", false, "with --id: keep it until it is deleted")
 	flags.BoolVar(&f.allOrNot, "all-or-nothing", false, "with --id: launch workers only if all bundles can be served")
-	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; it fails where the request is not satisfied then")
+	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; it "+
+		"fails where the request is not satisfied then")
 	flags.BoolVar(&f.renew, "renew", false, "with --id: renew the lease")
 	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }
@@ -74,11 +77,13 @@ func (f *requestFlags) spec(stdin io.Reader) (json.RawMessage, error) {
 	case own.wait < 0 || own.wait%time.Second != 0:
 		return nil, fmt.Errorf("--wait %v: want whole seconds above 0", own.wait)
 	case !given && own.says():
-		return nil, errors.New("--priority, --lease, --hold and --all-or-nothing are of a request that is made or replaced: give --bundle, --cpus or -f")
+		return nil, errors.New("--priority, --lease, --hold and --all-or-nothing are of a request that is made or " +
+			"replaced: give --bundle, --cpus or -f")
 	case !given:
 		return nil, nil
 	case f.file != "" && (f.cpus != 0 || len(f.bundles) > 0 || own.says()):
-		return nil, errors.New("want -f, which says all of the request, or --cpus, --bundle, --priority, --lease, --hold and --all-or-nothing")
+		return nil, errors.New("want -f, which says all of the request, or --cpus, --bundle, --priority, --lease, " +
+			"--hold and --all-or-nothing")
 	case f.file != "":
 		return bodyOfFile(f.file, "a request", stdin)
 	case (own.lease > 0) == own.hold:
@@ -124,7 +129,8 @@ func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 		}
 		if len(amounts) > 0 {
 			if bundle["resources"] != nil {
-				return nil, fmt.Errorf("--bundle %s: want amounts in resources, or beside slice and count, not both", text)
+				return nil, fmt.Errorf("--bundle %s: want amounts in resources, or beside slice and count, not both",
+					text)
 			}
 			bundle["resources"] = amounts
 		}
@@ -137,9 +143,15 @@ func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 const mostWait = time.Minute
 
 // runOwned carries out what the flags say of a request in the caller's own name.
-func (f *requestFlags) runOwned(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
+func (f *requestFlags) runOwned(
+	cmd *cobra.Command,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	spec json.RawMessage,
+) error {
 	write, err := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
-		return printer.WriteRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
+		return printer.WriteRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out,
+			apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
 	if err != nil {
 		return err
@@ -160,13 +172,19 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, api *client.Client, key node
 	}
 	if f.owned.wait > 0 && request.State != raydemand.RequestSatisfied {
 		tellUnread(cmd, api, key)
-		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State, request.Reason.Message)
+		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State,
+			request.Reason.Message)
 	}
 	return nil
 }
 
 // ownedNow makes, renews or looks at the request, and waits for it where that is asked.
-func (f *requestFlags) ownedNow(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, spec json.RawMessage) (request apiv1.OwnedRequest, err error) {
+func (f *requestFlags) ownedNow(
+	cmd *cobra.Command,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	spec json.RawMessage,
+) (request apiv1.OwnedRequest, err error) {
 	ctx := cmd.Context()
 	switch {
 	case spec != nil:
@@ -185,9 +203,16 @@ func (f *requestFlags) ownedNow(cmd *cobra.Command, api *client.Client, key node
 	return f.awaited(ctx, api, key, request, spec != nil || f.owned.renew)
 }
 
-// awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile, whenever a third of it is
-// over, so that two renewals may fail before it ends; who only looks leaves that to its owner.
-func (f *requestFlags) awaited(ctx context.Context, api *client.Client, key nodepool.ClusterKey, request apiv1.OwnedRequest, keeps bool) (apiv1.OwnedRequest, error) {
+// awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile,
+// whenever a third of it is over, so that two renewals may fail before it ends; who only looks leaves that to its
+// owner.
+func (f *requestFlags) awaited(
+	ctx context.Context,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	request apiv1.OwnedRequest,
+	keeps bool,
+) (apiv1.OwnedRequest, error) {
 	var err error
 	third := max(time.Duration(request.LeaseSeconds)*time.Second/3, time.Second).Truncate(time.Second)
 	unrenewed := time.Duration(0)
@@ -198,7 +223,8 @@ func (f *requestFlags) awaited(ctx context.Context, api *client.Client, key node
 		}
 		request, err = api.Request(ctx, key, f.owned.id, step)
 		left, unrenewed = left-step, unrenewed+step
-		if err == nil && keeps && request.LeaseSeconds > 0 && unrenewed >= third && request.State == raydemand.RequestWaiting {
+		if err == nil && keeps && request.LeaseSeconds > 0 && unrenewed >= third &&
+			request.State == raydemand.RequestWaiting {
 			request, err = api.RenewRequest(ctx, key, f.owned.id)
 			unrenewed = 0
 		}

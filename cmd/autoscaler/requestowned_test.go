@@ -131,7 +131,8 @@ func TestWhatAFileSaysOfARequestIsNotSaidASecondTime(t *testing.T) {
 	}
 }
 
-// waitingServer keeps a request of a lease that waits until it was asked for so often; it answers at once, as if the time were over.
+// waitingServer keeps a request of a lease that waits until it was asked for so often; it answers at once, as if the
+// time were over.
 func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]string) {
 	t.Helper()
 	calls = &[]string{}

@@ -27,7 +27,8 @@ func newRequestsCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		as := flags.Look(cmd.OutOrStdout(), true)
-		write, err := cli.WriterOf(flags.Output, printer.WriteRequests(len(args) == 0, flags.Server.Namespace, as, time.Now))
+		write, err := cli.WriterOf(flags.Output,
+			printer.WriteRequests(len(args) == 0, flags.Server.Namespace, as, time.Now))
 		if err != nil {
 			return err
 		}

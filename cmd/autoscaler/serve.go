@@ -90,30 +90,45 @@ func newServeCommand() *cobra.Command {
 	o.addFlags(c)
 	f := c.Flags()
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
-	f.StringVar(&pools, "pools", "", "a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
-	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil,
-		"source of a further node autoscaler's Events, as kubectl describe shows it under From (repeatable; those of docs/running.md are known)")
-	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
+	f.StringVar(&pools, "pools", "",
+		"a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
+	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of a further node autoscaler's Events, "+
+		"as kubectl describe shows it under From (repeatable; those of docs/running.md are known)")
+	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system",
+		"where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
 			"ray:write on RayClusters (default: such heads are not called)")
-	f.StringVar(&mode, "mode", mode, "mode of RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none: managed, shadow or off")
+	f.StringVar(&mode, "mode", mode, "mode of RayClusters that have no annotation heliostat.dev/mode, and whose "+
+		"namespace has none: managed, shadow or off")
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
 		"annotation or a request says; RayClusters in mode managed become shadow")
-	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
+	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what "+
+		"callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
-	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), "namespace of the leader lease")
+	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
+		"namespace of the leader lease")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
-	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"), "IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty for none")
-	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
-	f.StringVar(&requestMemory, "request-memory", requestMemory,
-		"memory for the ResourceRequests of all owners, shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
-	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti", func(text string) bool {
-		return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40
-	})
-	cli.ValidateString(f, "mode", &mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() })
+	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
+		"IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty "+
+			"for none")
+	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200,
+		"bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
+	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
+		"shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
+	cli.ValidateString(
+		f,
+		"request-memory",
+		&requestMemory,
+		"an amount of memory from 1Mi to 1Ti",
+		func(text string) bool {
+			return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40
+		},
+	)
+	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
+		func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
 	return cli.AddSettings(c)
 }
@@ -153,9 +168,15 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	}
 	config.QPS, config.Burst = o.apiQPS, o.apiBurst
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector())
 	told, err := telemetry.Start(ctx, telemetry.Config{
-		Registerer: registry, Getenv: os.Getenv, Version: version(), Log: local, Leads: o.ready.leads, RequestMemory: o.ready.requestMemory,
+		Registerer:    registry,
+		Getenv:        os.Getenv,
+		Version:       version(),
+		Log:           local,
+		Leads:         o.ready.leads,
+		RequestMemory: o.ready.requestMemory,
 	})
 	if err != nil {
 		return cli.BadInput(err)
@@ -171,7 +192,13 @@ func (o *engineOptions) run(c *cobra.Command) error {
 }
 
 // serve runs the servers and the loop; the end of any ends all.
-func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
+func (o *engineOptions) serve(
+	ctx context.Context,
+	log *slog.Logger,
+	config *rest.Config,
+	told *telemetry.Telemetry,
+	registry *prometheus.Registry,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	listening := &servers{fail: cancel}
@@ -182,9 +209,16 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *res
 	return errors.Join(err, listening.shutdown(shutdownGrace))
 }
 
-// work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a kubelet must not end a process
-// that waits.
-func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
+// work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a
+// kubelet must not end a process that waits.
+func (o *engineOptions) work(
+	ctx context.Context,
+	listening *servers,
+	log *slog.Logger,
+	config *rest.Config,
+	told *telemetry.Telemetry,
+	registry *prometheus.Registry,
+) error {
 	if err := o.rest.listenAside(listening, metricsOf(registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
@@ -213,7 +247,11 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 }
 
 // newLoop is the loop, whose decisions are told to all who follow them.
-func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *telemetry.Telemetry) (*controller.Controller, error) {
+func (o *engineOptions) newLoop(
+	log *slog.Logger,
+	manager *kube.Manager,
+	told *telemetry.Telemetry,
+) (*controller.Controller, error) {
 	o.after = publish.NewRecorder(log)
 	o.loop.Published = func(d *decision.Decision) {
 		told.Observe(publish.Metrics(d))
@@ -242,14 +280,35 @@ func endTelemetry(told *telemetry.Telemetry, log *slog.Logger) {
 }
 
 // listen starts the REST API where the flags ask for it.
-func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, manager *kube.Manager,
-	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry, ready func() error) error {
+func (o *engineOptions) listen(
+	ctx context.Context,
+	listening *servers,
+	log *slog.Logger,
+	config *rest.Config,
+	manager *kube.Manager,
+	loop *controller.Controller,
+	tracer *telemetry.Tracer,
+	registry *prometheus.Registry,
+	ready func() error,
+) error {
 	if o.rest.listen == "" {
 		return nil
 	}
 	api := httpapi.Config{
-		Fleet: publish.Fleet{Loop: loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
-		Owned: tracedOwned{manager.OwnedRequests(), tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
+		Fleet: publish.Fleet{
+			Loop: loop,
+		},
+		Series:   &o.lines,
+		Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
+		Owned: tracedOwned{
+			manager.OwnedRequests(),
+			tracer,
+		},
+		Freezer:    manager,
+		Modes:      manager,
+		Page:       webui.Handler(),
+		Ready:      ready,
+		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.after, o.after.Hub, o.after
@@ -296,7 +355,8 @@ func (r *readiness) leads() bool {
 	return manager != nil && manager.Leading()
 }
 
-// requestMemory is what requests of owners take in memory; nothing before the API server has answered, and in a sidecar.
+// requestMemory is what requests of owners take in memory; nothing before the API server has answered, and in a
+// sidecar.
 func (r *readiness) requestMemory() telemetry.RequestMemory {
 	manager := r.manager.Load()
 	if manager == nil {
@@ -306,8 +366,8 @@ func (r *readiness) requestMemory() telemetry.RequestMemory {
 	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
 }
 
-// restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another
-// API server, so there only the flag and the pod's own account count.
+// restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it
+// names may be another API server, so there only the flag and the pod's own account count.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
 		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
@@ -340,7 +400,8 @@ func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
 			config.Token = func(context.Context) (string, error) { return credentials.Token, nil }
 		}
 		if len(credentials.CA) > 0 {
-			if config.TLS, err = gcs.LoadTLS(credentials.CA, credentials.Cert, credentials.Key, credentials.ServerName); err != nil {
+			if config.TLS, err = gcs.LoadTLS(credentials.CA, credentials.Cert, credentials.Key,
+				credentials.ServerName); err != nil {
 				return nil, err
 			}
 		}

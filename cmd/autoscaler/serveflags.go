@@ -24,7 +24,8 @@ const day = 24 * time.Hour
 // addFlags adds the flags that both forms have.
 func (o *engineOptions) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
 	o.rest.addFlags(f)
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -36,10 +37,15 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
 		"with a jitter of 20 %")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
-	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
-	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
-	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before launches of the group are paused")
-	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute, "how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group counts as out of stock")
+	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so "+
+		"that no single call of a driver fills the API server")
+	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0,
+		"the same for one worker group; 0 for no bound of its own")
+	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute,
+		"how long a group's pods may fail to join Ray before launches of the group are paused")
+	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute,
+		"how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group "+
+			"counts as out of stock")
 	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a failed group is not launched at "+
 		"first; doubles up to an hour")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+
@@ -59,8 +65,11 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 	cli.ValidateDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
 	cli.ValidateDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
 	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
-	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32), cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
-	cli.Validate(f, "max-in-flight-per-group", fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32), cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
+	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32),
+		cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
+	cli.Validate(f, "max-in-flight-per-group",
+		fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32),
+		cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
 }
 
 // bytesOf reads an amount of memory as Kubernetes writes it, 64Mi; 0 is none.
@@ -87,18 +96,37 @@ func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
 	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
 		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
 	})
-	cli.Validate(f, "node-autoscaler", "a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From", func() bool {
-		return !slices.ContainsFunc(o.kube.NodeAutoscalers, func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
-	})
+	cli.Validate(
+		f,
+		"node-autoscaler",
+		"a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From",
+		func() bool {
+			return !slices.ContainsFunc(o.kube.NodeAutoscalers,
+				func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
+		},
+	)
 	cli.ValidateString(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, cli.WantNamespace, cli.IsNamespace)
 	cli.ValidateString(f, "lease-namespace", &o.kube.LeaseNamespace, cli.WantNamespace, cli.IsNamespace)
-	cli.ValidateString(f, "lease-name", &o.kube.LeaseName, "a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .", func(name string) bool {
-		return len(validation.IsDNS1123Subdomain(name)) == 0
-	})
+	cli.ValidateString(
+		f,
+		"lease-name",
+		&o.kube.LeaseName,
+		"a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .",
+		func(name string) bool {
+			return len(validation.IsDNS1123Subdomain(name)) == 0
+		},
+	)
 	const leastQPS, most = 0.1, 100_000 // client-go takes less than 0 for no bound
-	cli.Validate(f, "kube-api-qps", fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS), func() bool {
-		return o.apiQPS == 0 || cli.Within(&o.apiQPS, leastQPS, most)()
-	})
-	cli.Validate(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst), cli.Within(&o.apiBurst, 0, most))
-	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000", cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
+	cli.Validate(
+		f,
+		"kube-api-qps",
+		fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS),
+		func() bool {
+			return o.apiQPS == 0 || cli.Within(&o.apiQPS, leastQPS, most)()
+		},
+	)
+	cli.Validate(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst),
+		cli.Within(&o.apiBurst, 0, most))
+	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000",
+		cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
 }

@@ -168,8 +168,8 @@ func TestAFileOfSettingsThatHasNoEndIsRefused(t *testing.T) {
 	}
 }
 
-// Names that differ in their hyphens alone would be one key; and a Service called heliostat gives pods of its namespace variables of its
-// own, HELIOSTAT_PORT and HELIOSTAT_SERVICE_HOST among them.
+// Names that differ in their hyphens alone would be one key; and a Service called heliostat gives pods of its namespace
+// variables of its own, HELIOSTAT_PORT and HELIOSTAT_SERVICE_HOST among them.
 func TestNoTwoFlagsHaveOneNameForSettings(t *testing.T) {
 	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
 		names := map[string]string{}

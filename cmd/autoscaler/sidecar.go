@@ -16,9 +16,9 @@ import (
 // (docs/reference/facts.md#autoscaler-metrics). Where heads share a node's network it can be in use.
 const raysMetrics = ":44217"
 
-// newSidecarCommand is what KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name … --cluster-namespace …`.
-// It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only Ray's own autoscaler knows
-// are accepted and ignored, so that newer operators do not break it.
+// newSidecarCommand is what KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name …
+// --cluster-namespace …`. It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only
+// Ray's own autoscaler knows are accepted and ignored, so that newer operators do not break it.
 func newSidecarCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: mode.Sidecar}}
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}

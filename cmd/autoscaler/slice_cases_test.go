@@ -95,8 +95,8 @@ func (want sliceExpectation) check(t *testing.T, plan planner.Plan) {
 	}
 }
 
-// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes what the planner sees of them as a
-// scenario.
+// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes what the planner
+// sees of them as a scenario.
 func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(sliceCases, "*.json"))
 	if err != nil || len(files) < 25 {

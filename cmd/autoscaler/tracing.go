@@ -17,7 +17,11 @@ import (
 
 // traced runs cycles in spans. What a cycle logs carries its span's ids; the span itself is told only where the cycle
 // changed something, failed, or belongs to a scale-up: a fleet at rest makes five cycles a second for each cluster.
-func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nodepool.ClusterKey) telemetry.Annotations) kube.Reconcile {
+func traced(
+	loop *controller.Controller,
+	tracer *telemetry.Tracer,
+	kept func(nodepool.ClusterKey) telemetry.Annotations,
+) kube.Reconcile {
 	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 		before, _ := loop.Decision(key)
 		begun := time.Now()
@@ -54,7 +58,12 @@ type tracedRequests struct {
 }
 
 // Set keeps the span with what is asked for, so that the scale-up which serves it is part of the same trace.
-func (r tracedRequests) Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+func (r tracedRequests) Set(
+	ctx context.Context,
+	key nodepool.ClusterKey,
+	requests []raydemand.Request,
+	since time.Time,
+) error {
 	ctx, end := r.tracer.Called(ctx, "request_resources", key.Namespace, key.Name)
 	err := r.Requests.Set(ctx, key, requests, since)
 	end(err)
@@ -81,10 +90,19 @@ func worthTelling(d *decision.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
 }
 
-// cycleReport is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
-// read the decision is that of an earlier cycle, and observing is all that this one did.
+// cycleReport is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster
+// could not be read the decision is that of an earlier cycle, and observing is all that this one did.
 func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
-	t := telemetry.CycleReport{Cycle: publish.Metrics(d), Export: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
+	t := telemetry.CycleReport{
+		Cycle:        publish.Metrics(d),
+		Export:       worthTelling(d),
+		At:           d.At,
+		GrowthWanted: d.GrowthWanted,
+		Observed:     d.Observed,
+		Planned:      d.Planned,
+		Mode:         string(d.Mode),
+		Err:          d.Err,
+	}
 	if d.ObserveFailed {
 		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
 		return t

@@ -173,8 +173,8 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 // keepsNothing is a RayCluster whose annotations keep no trace.
 func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.Annotations{} }
 
-// BenchmarkTelemetryOfACycleAtRest tells by how much metrics and traces together lengthen a cycle at rest: both kinds of
-// cycle take turns, and their middle times are compared.
+// BenchmarkTelemetryOfACycleAtRest tells by how much metrics and traces together lengthen a cycle at rest: both kinds
+// of cycle take turns, and their middle times are compared.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)

@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// tellUnread says on standard error where Ray is not being read: an answer about a request or a demand is as old as the last reading.
+// tellUnread says on standard error where Ray is not being read: an answer about a request or a demand is as old as the
+// last reading.
 func tellUnread(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey) {
 	cluster, err := api.Status(cmd.Context(), key)
 	if err != nil {

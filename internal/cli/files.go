@@ -10,7 +10,8 @@ import (
 // MaxManifests bounds a file of manifests, in bytes: what kubectl prints of some ten thousand pods.
 const MaxManifests = 256 << 20
 
-// ReadFile opens what is named, or takes standard input for -, and reads it, at most so many bytes; what is what it has, for errors.
+// ReadFile opens what is named, or takes standard input for -, and reads it, at most so many bytes; what is what it
+// has, for errors.
 func ReadFile(name, what string, stdin io.Reader, most int64, read func(io.Reader) error) error {
 	in, from := stdin, "standard input"
 	if name != "-" || stdin == nil {

@@ -21,14 +21,35 @@ var ServeGroups = []struct {
 	Title string
 	Flags []string
 }{
-	{"What it scales, and whether", []string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"}},
-	{"How fast, and when it gives up", []string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace", "breaker-cooldown", "drain-deadline"}},
-	{"Nodes and their GPUs", []string{"pools", "pool-label", "resource", "node-autoscaler", "cluster-autoscaler-namespace"}},
-	{"Reading Ray", []string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest", "reads-per-second"}},
+	{
+		"What it scales, and whether",
+		[]string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"},
+	},
+	{
+		"How fast, and when it gives up",
+		[]string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
+			"breaker-cooldown", "drain-deadline"},
+	},
+	{
+		"Nodes and their GPUs",
+		[]string{"pools", "pool-label", "resource", "node-autoscaler", "cluster-autoscaler-namespace"},
+	},
+	{
+		"Reading Ray",
+		[]string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest",
+			"reads-per-second"},
+	},
 	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
 	{"Several replicas", []string{"leader-elect", "lease-name", "lease-namespace", "advertise-address"}},
-	{"The REST API and the page", []string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file", "tls-ca-file", "requests-per-second"}},
-	{"Probes, metrics and logs", []string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"}},
+	{
+		"The REST API and the page",
+		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",
+			"tls-ca-file", "requests-per-second"},
+	},
+	{
+		"Probes, metrics and logs",
+		[]string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"},
+	},
 }
 
 // groupServeFlags annotates the flags of `serve` and of the sidecar with their groups.
@@ -55,7 +76,8 @@ type flagGroup struct {
 	Flags *pflag.FlagSet
 }
 
-// GroupsOf are a command's flags by subject: those without one, those of the server that it calls, and those of serveSubjects in their order.
+// GroupsOf are a command's flags by subject: those without one, those of the server that it calls, and those of
+// serveSubjects in their order.
 func GroupsOf(flags *pflag.FlagSet) []flagGroup {
 	sections := []flagGroup{{}, {Title: ServerFlags}}
 	for _, s := range ServeGroups {

@@ -11,8 +11,8 @@ import (
 // OutputUsage describes -o of every command that has one.
 const OutputUsage = "table, wide, json or yaml"
 
-// WriterOf is how an answer is written by -o: table for people, of which text is another name and wide has all columns (lookOf), json and yaml
-// for programs.
+// WriterOf is how an answer is written by -o: table for people, of which text is another name and wide has all columns
+// (lookOf), json and yaml for programs.
 func WriterOf[T any](output string, table func(io.Writer, T) error) (func(io.Writer, T) error, error) {
 	switch output {
 	case "table", "text", "wide":

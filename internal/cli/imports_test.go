@@ -7,7 +7,8 @@ import (
 )
 
 func TestACommandLineDoesNothingByItself(t *testing.T) {
-	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool/nodegpu") // pkg/ for the flags of how nodes are read
+	// pkg/ for the flags of how nodes are read
+	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool/nodegpu")
 	importtest.Imports(t, map[string]string{
 		"k8s.io/client-go/": "package connect finds servers",
 		"net/http":          "package connect calls servers",

@@ -21,16 +21,33 @@ type NodeReaderFlags struct {
 }
 
 func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
-	ValidateString(flags, "pool-label", &f.poolLabel, "a string, a label's name such as example.com/pool", func(name string) bool {
-		return name == "" || len(validation.IsQualifiedName(name)) == 0
-	})
-	flags.StringArrayVar(&f.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
-		strings.Join(ConfigurableKinds(), ", ")+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024")
+	flags.StringVar(&f.poolLabel, "pool-label", "",
+		"a node label that names the pool and goes before those of the clouds")
+	ValidateString(
+		flags,
+		"pool-label",
+		&f.poolLabel,
+		"a string, a label's name such as example.com/pool",
+		func(name string) bool {
+			return name == "" || len(validation.IsQualifiedName(name)) == 0
+		},
+	)
+	flags.StringArrayVar(
+		&f.resources,
+		"resource",
+		nil,
+		"NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
+			strings.Join(
+				ConfigurableKinds(),
+				", ",
+			)+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024",
+	)
 }
 
 // ErrServerReadsNodes refuses what only matters where nodes are read here.
-var ErrServerReadsNodes = errors.New("--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own")
+var ErrServerReadsNodes = errors.New(
+	"--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own",
+)
 
 // Given reports whether anything is told.
 func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
@@ -58,7 +75,8 @@ func configuredResources(pairs []string) (resources []gpuinfo.Resource, err erro
 
 // ConfigurableKinds are the kinds that a name can be given.
 func ConfigurableKinds() []string {
-	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU}
+	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory,
+		gpuinfo.VGPU}
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
 		names[i] = string(kind)
@@ -74,9 +92,11 @@ func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 	domain, rest, _ := strings.Cut(name, "/")
 	switch {
 	case domain == "" || rest == "" || !slices.Contains(ConfigurableKinds(), kind):
-		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s", strings.Join(ConfigurableKinds(), ", "))
+		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s",
+			strings.Join(ConfigurableKinds(), ", "))
 	case resource.Kind == gpuinfo.GPUMemory:
-		// Without it nobody knows how much memory a pod gets; names that people give count GiB, MiB or pages of 128 MiB.
+		// Without it nobody knows how much memory a pod gets; names that people give count GiB, MiB or pages of 128
+		// MiB.
 		mib, err := strconv.ParseUint(more, 10, 32)
 		if err != nil || mib == 0 {
 			return resource, fmt.Errorf("the MiB of a unit are %q: want %s=gpu-mem:1024 for units of 1 GiB", more, name)

@@ -22,7 +22,9 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		known = append(known, sub.Name())
 	}
-	return BadInput(fmt.Errorf("unknown command %q%s; see %s --help", args[0], ClosestName(args[0], known, ""), cmd.CommandPath()))
+	return BadInput(
+		fmt.Errorf("unknown command %q%s; see %s --help", args[0], ClosestName(args[0], known, ""), cmd.CommandPath()),
+	)
 }
 
 // HelpTopic refuses to help with a command that is not there; cobra would show the help of all instead.
@@ -88,7 +90,9 @@ func WantedValue(f *pflag.Flag) string {
 // NoArguments refuses arguments that are not flags.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return BadInput(fmt.Errorf("unexpected argument %q: want flags alone; see %s --help", args[0], cmd.CommandPath()))
+		return BadInput(
+			fmt.Errorf("unexpected argument %q: want flags alone; see %s --help", args[0], cmd.CommandPath()),
+		)
 	}
 	return nil
 }
@@ -96,7 +100,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 // AtMostOneCluster refuses a second argument. The first is a RayCluster.
 func AtMostOneCluster(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return BadInput(fmt.Errorf("unexpected argument %q: want one RayCluster at most, NAME or NAMESPACE/NAME; see %s --help", args[1], cmd.CommandPath()))
+		return BadInput(fmt.Errorf("unexpected argument %q: want one RayCluster at most, NAME or NAMESPACE/NAME; see "+
+			"%s --help", args[1], cmd.CommandPath()))
 	}
 	return nil
 }
@@ -107,7 +112,10 @@ func ExactlyOneCluster(cmd *cobra.Command, args []string) error {
 	case 1:
 		return nil
 	case 0:
-		return BadInput(fmt.Errorf("the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see %s --help", cmd.CommandPath()))
+		return BadInput(
+			fmt.Errorf("the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see %s --help", cmd.CommandPath()),
+		)
 	}
-	return BadInput(fmt.Errorf("unexpected arguments %s: want one RayCluster, NAME or NAMESPACE/NAME; see %s --help", strings.Join(args[1:], " "), cmd.CommandPath()))
+	return BadInput(fmt.Errorf("unexpected arguments %s: want one RayCluster, NAME or NAMESPACE/NAME; see %s --help",
+		strings.Join(args[1:], " "), cmd.CommandPath()))
 }

@@ -27,14 +27,15 @@ const settingsHelp = `Each flag can be set in three ways; the first of them that
 - on the command line: --log-level=debug
 - by a variable, HELIOSTAT_ and the name in capitals with _ for -: HELIOSTAT_LOG_LEVEL=debug`
 
-// AddSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the command line, as with KubeRay
-// and Kueue, and that over the environment.
+// AddSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the
+// command line, as with KubeRay and Kueue, and that over the environment.
 func AddSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
 	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which win over those given here")
 	groupServeFlags(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv), RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
+		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),
+			RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
 			return BadInput(err)
 		}
 		if *file == "" {
@@ -77,7 +78,8 @@ func documents(text []byte) (count int) {
 	return count
 }
 
-// setByFile sets the flags that a file names. It reports all mistakes at once, each with the file, the key, the value and what would be right.
+// setByFile sets the flags that a file names. It reports all mistakes at once, each with the file, the key, the value
+// and what would be right.
 func setByFile(flags *pflag.FlagSet, file string) error {
 	text, err := readSettings(file)
 	if err != nil {
@@ -88,7 +90,8 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	}
 	settings := map[string]any{}
 	if err := yaml.UnmarshalStrict(text, &settings); err != nil {
-		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", ConfigFlag, file, err)
+		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", ConfigFlag,
+			file, err)
 	}
 	var errs []error
 	keys := map[string]string{} // by the flag that they set
@@ -96,24 +99,35 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		f := flagOfKey(flags, key)
 		switch {
 		case f == nil:
-			errs = append(errs, fmt.Errorf("%s: %s: no flag has this name%s", file, key, cmp.Or(ClosestName(key, keysOf(flags), ""), ": want one that --help lists")))
+			errs = append(
+				errs,
+				fmt.Errorf("%s: %s: no flag has this name%s", file, key,
+					cmp.Or(ClosestName(key, keysOf(flags), ""), ": want one that --help lists")),
+			)
 			continue
 		case keys[f.Name] != "":
-			errs = append(errs, fmt.Errorf("%s: %s and %s are the same flag: want one of them", file, keys[f.Name], key))
+			errs = append(errs,
+				fmt.Errorf("%s: %s and %s are the same flag: want one of them", file, keys[f.Name], key))
 			continue
 		}
 		keys[f.Name] = key
 		if !setByValue(flags, f, settings[key]) {
-			errs = append(errs, fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]), WantedValue(f)+quoted(f, settings[key])))
+			errs = append(
+				errs,
+				fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]),
+					WantedValue(f)+quoted(f, settings[key])),
+			)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// flagOfKey is the flag whose name a key is, kube-api-qps, or whose name in one word, kubeApiQps or kubeAPIQPS; nil where there is none.
+// flagOfKey is the flag whose name a key is, kube-api-qps, or whose name in one word, kubeApiQps or kubeAPIQPS; nil
+// where there is none.
 func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != ConfigFlag && Settable(f) && (key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
+		if f.Name != ConfigFlag && Settable(f) &&
+			(key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
 			found = f
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validated is a flag that refuses some values. It does so when they are set, while the name of the flag, the file or the variable is
-// still known.
+// validated is a flag that refuses some values. It does so when they are set, while the name of the flag, the file or
+// the variable is still known.
 type validated struct {
 	pflag.Value
 	// want says in errors which values are right.
@@ -66,16 +66,24 @@ func ValidateString(flags *pflag.FlagSet, name string, value *string, want strin
 
 // ValidateAddress lets a flag accept host:port, or nothing.
 func ValidateAddress(flags *pflag.FlagSet, name string, value *string) {
-	ValidateString(flags, name, value, "host:port such as 127.0.0.1:8090, the port a number, or nothing", func(text string) bool {
-		_, port, err := net.SplitHostPort(text)
-		_, number := strconv.ParseUint(port, 10, 16)
-		return text == "" || err == nil && number == nil
-	})
+	ValidateString(
+		flags,
+		name,
+		value,
+		"host:port such as 127.0.0.1:8090, the port a number, or nothing",
+		func(text string) bool {
+			_, port, err := net.SplitHostPort(text)
+			_, number := strconv.ParseUint(port, 10, 16)
+			return text == "" || err == nil && number == nil
+		},
+	)
 }
 
 // ValidateDuration gives a flag bounds.
 func ValidateDuration(flags *pflag.FlagSet, name string, value *time.Duration, least, most time.Duration) {
-	Validate(flags, name, fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %s to %s", ShortDuration(least), ShortDuration(most)), Within(value, least, most))
+	Validate(flags, name,
+		fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %s to %s", ShortDuration(least), ShortDuration(most)),
+		Within(value, least, most))
 }
 
 // Within returns a check that a value is within bounds; NaN never is.

@@ -16,17 +16,19 @@ import (
 // EnvPrefix is the prefix of environment variables that set flags.
 const EnvPrefix = "HELIOSTAT_"
 
-// serviceVariable matches the variables that Kubernetes itself sets in pods for each Service of their namespace whose name begins with
-// heliostat.
-var serviceVariable = regexp.MustCompile(`^HELIOSTAT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+// serviceVariable matches the variables that Kubernetes itself sets in pods for each Service of their namespace whose
+// name begins with heliostat.
+var serviceVariable = regexp.MustCompile(
+	`^HELIOSTAT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`,
+)
 
 // Variable is the name of the variable that stands for a flag.
 func Variable(f *pflag.Flag) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// setByEnvironment sets the flags that are not on the command line. An empty variable sets nothing: a Deployment clears one of its base
-// in this way.
+// setByEnvironment sets the flags that are not on the command line. An empty variable sets nothing: a Deployment clears
+// one of its base in this way.
 func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -47,13 +49,15 @@ func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) 
 	return errors.Join(errs...)
 }
 
-// unknownVariables are the names, without the prefix, of variables that look like settings and set nothing: no flag has them, and neither a Service nor
-// another command.
+// unknownVariables are the names, without the prefix, of variables that look like settings and set nothing: no flag has
+// them, and neither a Service nor another command.
 func unknownVariables(known, environ []string) (names []string) {
 	for _, pair := range environ {
 		variable, value, _ := strings.Cut(pair, "=")
 		name, ours := strings.CutPrefix(variable, EnvPrefix)
-		if ours && value != "" && variable != ServerVariable && variable != cacheVariable && !serviceVariable.MatchString(variable) && !slices.Contains(known, name) {
+		if ours && value != "" && variable != ServerVariable && variable != cacheVariable &&
+			!serviceVariable.MatchString(variable) &&
+			!slices.Contains(known, name) {
 			names = append(names, name)
 		}
 	}
@@ -86,7 +90,8 @@ func RefuseMisspelled(known, environ []string) error {
 // LogUnknownVariables warns about variables that set nothing.
 func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 	for _, name := range unknownVariables(known, environ) {
-		log.Warn("a variable sets nothing, since no flag has its name"+ClosestName(name, known, EnvPrefix), "variable", EnvPrefix+name)
+		log.Warn("a variable sets nothing, since no flag has its name"+ClosestName(name, known, EnvPrefix), "variable",
+			EnvPrefix+name)
 	}
 }
 

@@ -26,7 +26,8 @@ func comparisonOf(c history.Comparison) apiv1.ShadowComparison {
 		answer.Agreement = &agreement
 	}
 	for _, g := range c.Groups {
-		answer.Groups = append(answer.Groups, apiv1.ShadowGroup{Name: g.Name, Ours: g.Ours, Theirs: g.Theirs, Reason: g.Reason})
+		answer.Groups = append(answer.Groups,
+			apiv1.ShadowGroup{Name: g.Name, Ours: g.Ours, Theirs: g.Theirs, Reason: g.Reason})
 	}
 	var leads []time.Duration
 	for _, d := range c.Differences {

@@ -35,10 +35,21 @@ func (f Fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 
 func viewOf(d *decision.Decision) clusterview.View {
 	v := clusterview.View{
-		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
-		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Unwritten: d.Unwritten,
-		Error:    cmp.Or(d.Err, d.Unwritten, d.RayErr),
-		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Owned: d.Kube.Owned, Findings: d.Findings,
+		Key:        d.Cluster,
+		Mode:       d.Mode,
+		ModeReason: d.Why.Message,
+		Frozen:     d.Kube.Freeze,
+		Paused:     d.Paused,
+		CycleAt:    d.At,
+		CycleTook:  d.Took,
+		StateAt:    d.ReadAt,
+		Unwritten:  d.Unwritten,
+		Error:      cmp.Or(d.Err, d.Unwritten, d.RayErr),
+		Snapshot:   d.Snapshot,
+		Plan:       d.Plan,
+		Requested:  d.Kube.RequestResources,
+		Owned:      d.Kube.Owned,
+		Findings:   d.Findings,
 	}
 	v.OptIn = optInOf(d.OptIn)
 	v.NumGPUs = make(map[string]clusterview.NumGPUs, len(d.NumGPUs))
@@ -61,7 +72,11 @@ func optInOf(known *decision.OptIn) *apiv1.OptIn {
 	}
 	for _, change := range known.Changes {
 		shown.Changes = append(shown.Changes, apiv1.WouldChange{
-			Action: change.Action, Group: change.Group, Count: change.Count, Pods: append([]string{}, change.Pods...), Reason: change.Reason,
+			Action: change.Action,
+			Group:  change.Group,
+			Count:  change.Count,
+			Pods:   append([]string{}, change.Pods...),
+			Reason: change.Reason,
 		})
 	}
 	return shown

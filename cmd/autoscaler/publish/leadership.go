@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
-// settlePatience is how long a RayCluster without a first decision may keep lists back: one that cannot be looked at must not
-// hide the others.
+// settlePatience is how long a RayCluster without a first decision may keep lists back: one that cannot be looked at
+// must not hide the others.
 const settlePatience = 15 * time.Second
 
 // Leadership says of this process whether it decides, and knows what there is.
@@ -25,17 +25,22 @@ type Leadership struct {
 
 // NewLeadership returns the leadership of this process.
 func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
-	return &Leadership{Manager: manager, keys: manager.Keys, now: time.Now, decided: func(key nodepool.ClusterKey) bool {
-		_, known := loop.Decision(key)
-		return known
-	}}
+	return &Leadership{
+		Manager: manager,
+		keys:    manager.Keys,
+		now:     time.Now,
+		decided: func(key nodepool.ClusterKey) bool {
+			_, known := loop.Decision(key)
+			return known
+		},
+	}
 }
 
 // Leads reports whether this process decides.
 func (l *Leadership) Leads() bool { return l.Leading() }
 
-// Settled reports whether there is a decision about every RayCluster, and stays true then: a new one is missing for a moment,
-// as everywhere.
+// Settled reports whether there is a decision about every RayCluster, and stays true then: a new one is missing for a
+// moment, as everywhere.
 func (l *Leadership) Settled() bool {
 	if l.settled.Load() {
 		return true

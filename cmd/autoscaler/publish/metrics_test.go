@@ -20,7 +20,8 @@ import (
 // functions are the parts of a cycle that are asked for later.
 var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moments")
 
-// busy is a decision about a cluster with an idle worker, one that leaves, one on its way and one that is only expected.
+// busy is a decision about a cluster with an idle worker, one that leaves, one on its way and one that is only
+// expected.
 func busy() *decision.Decision {
 	d := decided()
 	d.RayErr, d.Session, d.Planned = "", "session-1", time.Millisecond

@@ -34,7 +34,14 @@ func stateOf(d *decision.Decision) telemetry.State {
 		known[d.Snapshot.Groups[i].Name] = &d.Snapshot.Groups[i]
 	}
 	for _, g := range d.Plan.Groups {
-		group := telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Ready: ready[g.Name], Min: g.Min, Max: g.Max}
+		group := telemetry.Group{
+			Name:    g.Name,
+			Current: g.Current,
+			Desired: g.Desired,
+			Ready:   ready[g.Name],
+			Min:     g.Min,
+			Max:     g.Max,
+		}
 		if asked, there := d.Kube.Group(g.Name); there {
 			group.Asked = asked.Goal() * asked.NumOfHosts
 		}
@@ -55,7 +62,12 @@ func sliceOf(slice *planner.Slice) *telemetry.Slice {
 	if slice == nil {
 		return nil
 	}
-	told := &telemetry.Slice{Kind: string(slice.Kind), Profile: slice.Profile, Isolation: string(slice.Isolation), Compute: slice.ComputeFraction}
+	told := &telemetry.Slice{
+		Kind:      string(slice.Kind),
+		Profile:   slice.Profile,
+		Isolation: string(slice.Isolation),
+		Compute:   slice.ComputeFraction,
+	}
 	if slice.MemoryMiB != nil {
 		told.MemoryBytes = new(float64(*slice.MemoryMiB) * (1 << 20))
 	}
@@ -157,8 +169,13 @@ func requestsOf(d *decision.Decision) map[string]int64 {
 // outcomesOf counts what becomes of one demand.
 func outcomesOf(d planner.DemandSummary) map[string]int64 {
 	return map[string]int64{
-		"served": d.Served, "waiting": d.Waiting, "launching": d.Launching,
-		planner.Impossible: d.Impossible, planner.Capped: d.Capped, planner.Closed: d.Closed, planner.CoolingDown: d.CoolingDown,
+		"served":            d.Served,
+		"waiting":           d.Waiting,
+		"launching":         d.Launching,
+		planner.Impossible:  d.Impossible,
+		planner.Capped:      d.Capped,
+		planner.Closed:      d.Closed,
+		planner.CoolingDown: d.CoolingDown,
 	}
 }
 

@@ -109,7 +109,10 @@ func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
 func nodepoolsReportOf(set *nodeobject.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := apiv1.NodepoolsReport{Pools: pools.All(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	report := apiv1.NodepoolsReport{
+		Pools: pools.All(reader, nodes, config, set.Ceilings),
+		Notes: append([]string{}, set.Notes...),
+	}
 	pools.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))

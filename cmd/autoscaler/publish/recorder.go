@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Recorder records decisions for callers of the REST API: the last ones, in shadow how they compare with those of another
-// writer, and events for callers that follow a cluster.
+// Recorder records decisions for callers of the REST API: the last ones, in shadow how they compare with those of
+// another writer, and events for callers that follow a cluster.
 type Recorder struct {
 	past   *history.History
 	shadow *history.Shadow
@@ -23,7 +23,12 @@ type Recorder struct {
 
 // NewRecorder returns a Recorder without decisions.
 func NewRecorder(log *slog.Logger) *Recorder {
-	return &Recorder{past: history.NewHistory(0, 0), shadow: history.NewShadow(), Hub: events.NewHub(events.Config{}), log: log}
+	return &Recorder{
+		past:   history.NewHistory(0, 0),
+		shadow: history.NewShadow(),
+		Hub:    events.NewHub(events.Config{}),
+		log:    log,
+	}
 }
 
 // Publish records a decision that was carried out.

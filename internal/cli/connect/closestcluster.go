@@ -18,7 +18,8 @@ import (
 // suggestTimeout bounds how long an error waits for the name that would be right.
 const suggestTimeout = 2 * time.Second
 
-// suggestCluster makes a command whose RayCluster does not exist suggest the closest one. The command must have its RunE.
+// suggestCluster makes a command whose RayCluster does not exist suggest the closest one. The command must have its
+// RunE.
 func (f *ServerFlags) suggestCluster(cmd *cobra.Command) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -34,8 +35,8 @@ func (f *ServerFlags) suggestCluster(cmd *cobra.Command) {
 	}
 }
 
-// closestCluster returns the RayCluster whose name is closest to a misspelled argument, written as the argument is, or nothing. Only
-// RayClusters that the caller may see are listed, so nothing is revealed.
+// closestCluster returns the RayCluster whose name is closest to a misspelled argument, written as the argument is, or
+// nothing. Only RayClusters that the caller may see are listed, so nothing is revealed.
 func (f *ServerFlags) closestCluster(ctx context.Context, argument string) string {
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
@@ -60,8 +61,9 @@ func (f *ServerFlags) closestCluster(ctx context.Context, argument string) strin
 	return ""
 }
 
-// closest returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same name in
-// another namespace if there is only one. It returns nothing if the key itself is listed: then something else was not found.
+// closest returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same name
+// in another namespace if there is only one. It returns nothing if the key itself is listed: then something else was
+// not found.
 func closest(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
 	var here, namespaces []string
 	for _, c := range clusters {

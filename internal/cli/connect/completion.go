@@ -18,7 +18,9 @@ import (
 const completeTimeout = 2 * time.Second
 
 // completeNames completes by names that a server has, within the time that a person waits for them.
-func (f *ServerFlags) completeNames(ask func(ctx context.Context, api *client.Client, args []string) ([]string, error)) cobra.CompletionFunc {
+func (f *ServerFlags) completeNames(
+	ask func(ctx context.Context, api *client.Client, args []string) ([]string, error),
+) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
 		defer cancel()
@@ -35,34 +37,41 @@ func (f *ServerFlags) completeNames(ask func(ctx context.Context, api *client.Cl
 	}
 }
 
-// CompleteCluster lets a command complete its RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without one.
+// CompleteCluster lets a command complete its RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without
+// one.
 func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = f.completeNames(func(ctx context.Context, api *client.Client, args []string) (names []string, err error) {
-		if len(args) > 0 {
-			return nil, nil
-		}
-		clusters, err := api.Clusters(ctx, f.Namespace)
-		for _, c := range clusters {
-			name := c.Namespace + "/" + c.Name
-			if f.Namespace != "" {
-				name = c.Name
+	cmd.ValidArgsFunction = f.completeNames(
+		func(ctx context.Context, api *client.Client, args []string) (names []string, err error) {
+			if len(args) > 0 {
+				return nil, nil
 			}
-			names = append(names, name)
-		}
-		return names, err
-	})
+			clusters, err := api.Clusters(ctx, f.Namespace)
+			for _, c := range clusters {
+				name := c.Namespace + "/" + c.Name
+				if f.Namespace != "" {
+					name = c.Name
+				}
+				names = append(names, name)
+			}
+			return names, err
+		},
+	)
 }
 
 // completeOwn completes --namespace by the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
-	cli.CompleteFlag(cmd, "namespace", f.completeNames(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
-		clusters, err := api.Clusters(ctx, "")
-		for _, c := range clusters {
-			names = append(names, c.Namespace)
-		}
-		slices.Sort(names)
-		return slices.Compact(names), err
-	}))
+	cli.CompleteFlag(
+		cmd,
+		"namespace",
+		f.completeNames(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
+			clusters, err := api.Clusters(ctx, "")
+			for _, c := range clusters {
+				names = append(names, c.Namespace)
+			}
+			slices.Sort(names)
+			return slices.Compact(names), err
+		}),
+	)
 	f.kube.CompleteOwn(cmd)
 }
 
@@ -78,15 +87,23 @@ func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
 }
 
 // CompleteOf completes a flag by names that a RayCluster has, which is the first argument. Without one there are none.
-func (f *ServerFlags) CompleteOf(cmd *cobra.Command, flag string, ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error)) {
-	cli.CompleteFlag(cmd, flag, f.completeNames(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
-		if len(args) == 0 {
-			return nil, nil
-		}
-		key, err := f.Cluster(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return ask(ctx, api, key)
-	}))
+func (f *ServerFlags) CompleteOf(
+	cmd *cobra.Command,
+	flag string,
+	ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error),
+) {
+	cli.CompleteFlag(
+		cmd,
+		flag,
+		f.completeNames(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
+			if len(args) == 0 {
+				return nil, nil
+			}
+			key, err := f.Cluster(args[0])
+			if err != nil {
+				return nil, err
+			}
+			return ask(ctx, api, key)
+		}),
+	)
 }

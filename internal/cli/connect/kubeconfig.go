@@ -13,12 +13,13 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// kubeconfig reads the kubeconfig as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the pod. No context is the
-// current one.
+// kubeconfig reads the kubeconfig as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the
+// pod. No context is the current one.
 func kubeconfig(file, context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
 // KubeFlags say which API server a command asks, in the words of kubectl.
@@ -26,7 +27,8 @@ type KubeFlags struct{ Kubeconfig, context string }
 
 // AddTo adds the flags.
 func (f *KubeFlags) AddTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "",
+		"the kubeconfig file; without it as kubectl finds it, or the pod's own account")
 	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
 }
 
@@ -40,7 +42,9 @@ func (f KubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.Kubecon
 func (f KubeFlags) Config() (*rest.Config, error) {
 	config, err := f.client().ClientConfig()
 	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("finding the API server: %w; give --kubeconfig", explainUnusable(f.Kubeconfig, f.context, err)))
+		return nil, cli.BadInput(
+			fmt.Errorf("finding the API server: %w; give --kubeconfig", explainUnusable(f.Kubeconfig, f.context, err)),
+		)
 	}
 	return config, nil
 }
@@ -53,9 +57,11 @@ func explainUnusable(file, context string, err error) error {
 	}
 	switch {
 	case clientcmd.IsEmptyConfig(err) && file == "":
-		return errors.New("no API server is named: there is no kubeconfig at $KUBECONFIG or ~/.kube/config, and this is no pod")
+		return errors.New("no API server is named: there is no kubeconfig at $KUBECONFIG or ~/.kube/config, and this " +
+			"is no pod")
 	case clientcmd.IsEmptyConfig(err):
-		return fmt.Errorf("%s: it names no API server; want a kubeconfig, with clusters, contexts and current-context", from)
+		return fmt.Errorf("%s: it names no API server; want a kubeconfig, with clusters, contexts and current-context",
+			from)
 	case clientcmd.IsContextNotFound(err):
 		return fmt.Errorf("%s: it has no context %q", from, cmp.Or(context, "that current-context names"))
 	case errors.Is(err, fs.ErrNotExist):

@@ -42,26 +42,38 @@ const Help = `Without --server (or ` + cli.ServerVariable + `) the server is rea
 the Service of the Helm chart. What the kubeconfig has for the API server is not sent on: where its user is a ServiceAccount that may
 create tokens of its own, a short one for Heliostat alone is; else give --token-file.`
 
-// AddTo adds the flags to a command, whose RunE is set by then, completes their values, and lets the command suggest RayClusters.
+// AddTo adds the flags to a command, whose RunE is set by then, completes their values, and lets the command suggest
+// RayClusters.
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
-	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)")
+	flags.StringVar(
+		&f.server,
+		"server",
+		"",
+		"address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)",
+	)
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the bearer token of who calls")
-	flags.StringVar(&f.authority, "certificate-authority", "", "with --server: a PEM file of authorities that the server's certificate may be of")
-	flags.StringVar(&f.certificate, "client-certificate", "", "with --server: a PEM file with the certificate of who calls")
+	flags.StringVar(&f.authority, "certificate-authority", "",
+		"with --server: a PEM file of authorities that the server's certificate may be of")
+	flags.StringVar(&f.certificate, "client-certificate", "",
+		"with --server: a PEM file with the certificate of who calls")
 	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
 	f.kube.AddTo(flags)
-	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
-	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
-	flags.StringVarP(&f.Namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
+	flags.StringVar(&f.service, "service", defaultService,
+		"the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
+	flags.StringVar(&f.audience, "token-audience", access.Audience,
+		"for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "",
+		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { cli.SetGroup(f, cli.ServerFlags) })
 	cmd.Flags().AddFlagSet(flags)
 	f.completeOwn(cmd)
 	f.suggestCluster(cmd)
 }
 
-// RefuseBesideFile refuses these flags beside a file, which no server is asked about. The environment may name a server all the same.
+// RefuseBesideFile refuses these flags beside a file, which no server is asked about. The environment may name a server
+// all the same.
 func (f *ServerFlags) RefuseBesideFile() error {
 	var given []string
 	f.all.VisitAll(func(flag *pflag.Flag) {
@@ -72,7 +84,10 @@ func (f *ServerFlags) RefuseBesideFile() error {
 	if len(given) == 0 {
 		return nil
 	}
-	return cli.BadInput(fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags", strings.Join(given, ", ")))
+	return cli.BadInput(
+		fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or "+
+			"--snapshot without these flags", strings.Join(given, ", ")),
+	)
 }
 
 // Client calls the server that the flags name.
@@ -92,11 +107,15 @@ func (f *ServerFlags) Client() (*client.Client, error) {
 		return api, err
 	}
 	if f.authority != "" || f.certificate != "" || f.key != "" {
-		return nil, cli.BadInput(errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own"))
+		return nil, cli.BadInput(
+			errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the " +
+				"kubeconfig says its own"),
+		)
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig", explainUnusable(f.kube.Kubeconfig, f.kube.context, err)))
+		return nil, cli.BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig",
+			explainUnusable(f.kube.Kubeconfig, f.kube.context, err)))
 	}
 	return f.proxied(config)
 }
@@ -143,7 +162,8 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 		return nil, err
 	}
 	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
-		return nil, fmt.Errorf("--token-file: %s has no TLS, so everybody on the way would read the token; use https, or a loopback address", address)
+		return nil, fmt.Errorf("--token-file: %s has no TLS, so everybody on the way would read the token; use https, "+
+			"or a loopback address", address)
 	}
 	return withFileToken{file: f.tokenFile, header: "Authorization", next: transport}, nil
 }
@@ -152,7 +172,9 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
-		return nil, cli.BadInput(fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService))
+		return nil, cli.BadInput(
+			fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService),
+		)
 	}
 	if f.tokenFile != "" {
 		if _, err := readToken(f.tokenFile); err != nil {
@@ -178,7 +200,8 @@ func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("preparing to call the API server: %w", err))
 	}
-	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(), transport)
+	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(),
+		transport)
 }
 
 // Target is the RayCluster that an argument names, and the client of the server that knows it.
@@ -200,7 +223,8 @@ func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
 	return key, err
 }
 
-// ClusterKey is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where neither says one.
+// ClusterKey is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where
+// neither says one.
 func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	first, name, qualified := strings.Cut(argument, "/")
 	if !qualified {
@@ -210,7 +234,8 @@ func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	case name == "" || strings.Contains(name, "/") || qualified && first == "":
 		return nodepool.ClusterKey{}, cli.BadInput(fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME", argument))
 	case qualified && namespace != "" && namespace != first:
-		return nodepool.ClusterKey{}, cli.BadInput(fmt.Errorf("RayCluster %q is not in --namespace %s: want one of the two, or the same namespace", argument, namespace))
+		return nodepool.ClusterKey{}, cli.BadInput(fmt.Errorf("RayCluster %q is not in --namespace %s: want one of "+
+			"the two, or the same namespace", argument, namespace))
 	}
 	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
 }
@@ -225,5 +250,6 @@ func (f *ServerFlags) contextNamespace() string {
 
 // Named reports whether somebody said which server is meant.
 func (f *ServerFlags) Named() bool {
-	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.Kubeconfig, f.kube.context) != "" || f.service != defaultService
+	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.Kubeconfig, f.kube.context) != "" ||
+		f.service != defaultService
 }

@@ -17,20 +17,23 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// lentLife is how long a lent token is good: the least that TokenRequest gives. A new one is asked for when lentReserve is left of it.
+// lentLife is how long a lent token is good: the least that TokenRequest gives. A new one is asked for when lentReserve
+// is left of it.
 const (
 	tokenLifetime = 10 * time.Minute
 	renewBefore   = time.Minute
 )
 
-// withRequestedToken sends tokens that are valid for Heliostat alone. Behind the API server's proxy, anything with the Service's name can
-// answer, as the proxy checks no certificate; so the kubeconfig's own token, which is valid for the API server, is never sent there.
+// withRequestedToken sends tokens that are valid for Heliostat alone. Behind the API server's proxy, anything with the
+// Service's name can answer, as the proxy checks no certificate; so the kubeconfig's own token, which is valid for the
+// API server, is never sent there.
 type withRequestedToken struct {
 	tokens *tokenRequester
 	next   http.RoundTripper
 }
 
-// RoundTrip sends the call with such a token in the header that the API server passes on; it consumes Authorization itself.
+// RoundTrip sends the call with such a token in the header that the API server passes on; it consumes Authorization
+// itself.
 func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, error) {
 	token, err := w.tokens.token(request.Context(), time.Now())
 	if err != nil {
@@ -41,7 +44,8 @@ func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, er
 	return w.next.RoundTrip(request)
 }
 
-// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount that is the kubeconfig's user.
+// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount that is the kubeconfig's
+// user.
 type tokenRequester struct {
 	kubernetes kubernetes.Interface
 	audience   string
@@ -70,29 +74,39 @@ func (r *tokenRequester) token(ctx context.Context, now time.Time) (string, erro
 		return "", err
 	}
 	seconds := int64(tokenLifetime / time.Second)
-	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{r.audience}, ExpirationSeconds: &seconds}}
-	answer, err := r.kubernetes.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, asked, metav1.CreateOptions{})
+	asked := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{r.audience}, ExpirationSeconds: &seconds},
+	}
+	answer, err := r.kubernetes.CoreV1().
+		ServiceAccounts(namespace).
+		CreateToken(ctx, name, asked, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s that is good for Heliostat alone: %w; "+
 			"give --token-file with what `kubectl -n %s create token %s --audience %s` prints to who may create it", namespace, name, err, namespace, name, r.audience)
 	case answer.Status.Token == "":
-		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: the API server answered without one", namespace, name)
+		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: the API server answered without one",
+			namespace, name)
 	}
 	r.current, r.until = answer.Status.Token, answer.Status.ExpirationTimestamp.Add(-renewBefore)
 	return r.current, nil
 }
 
 // errNoToken says why a kubeconfig is not enough.
-var errNoToken = errors.New("the kubeconfig's user is no ServiceAccount, so there is no token that is good for Heliostat alone, and what the " +
-	"kubeconfig has opens the API server: it is not sent through the API server's proxy; give --token-file, for example with what " +
-	"`kubectl create token NAME --audience heliostat` prints, or --server")
+var errNoToken = errors.New(
+	"the kubeconfig's user is no ServiceAccount, so there is no token that is good for Heliostat alone, and what the " +
+		"kubeconfig has opens the API server: it is not sent through the API server's proxy; give --token-file, for example with what " +
+		"`kubectl create token NAME --audience heliostat` prints, or --server",
+)
 
 // account returns the ServiceAccount that is the kubeconfig's user.
 func (r *tokenRequester) account(ctx context.Context) (namespace, name string, err error) {
-	who, err := r.kubernetes.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := r.kubernetes.AuthenticationV1().
+		SelfSubjectReviews().
+		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("asking the API server who the kubeconfig's user is: %w; give --token-file, or --server", err)
+		return "", "", fmt.Errorf("asking the API server who the kubeconfig's user is: %w; give --token-file, or "+
+			"--server", err)
 	}
 	account, is := strings.CutPrefix(who.Status.UserInfo.Username, "system:serviceaccount:")
 	namespace, name, whole := strings.Cut(account, ":")

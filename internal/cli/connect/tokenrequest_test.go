@@ -15,7 +15,8 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// requesterOf asks a fake API server, of whose user the kubeconfig is, for tokens of ten minutes from now on, and counts them.
+// requesterOf asks a fake API server, of whose user the kubeconfig is, for tokens of ten minutes from now on, and
+// counts them.
 func requesterOf(user string, now time.Time) (lender *tokenRequester, tokens *int) {
 	tokens = new(int)
 	api := fake.NewClientset()

@@ -23,7 +23,8 @@ func NotRead(c apiv1.Cluster) string {
 	case c.DataAgeSeconds == nil:
 		return fmt.Sprintf("the state of Ray in %s/%s has not been read yet%s", c.Namespace, c.Name, why)
 	case c.Error != "":
-		return fmt.Sprintf("the state of Ray in %s/%s was last read %s ago, so this answer is that old%s", c.Namespace, c.Name, ageText(c.DataAgeSeconds), why)
+		return fmt.Sprintf("the state of Ray in %s/%s was last read %s ago, so this answer is that old%s", c.Namespace,
+			c.Name, ageText(c.DataAgeSeconds), why)
 	}
 	return ""
 }
@@ -35,16 +36,20 @@ func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterLi
 			_, err := io.WriteString(out, "No RayClusters found"+onlyIn(namespace))
 			return err
 		}
-		t := table.Table{Look: as, Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"), table.Number("WORKERS"), table.Number("WAITING"),
-			table.Number("UNMET"), table.Number("FINDINGS"), table.Number("DATA"), table.Prose("STATUS")}}
+		t := table.Table{
+			Look: as,
+			Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"),
+				table.Number("WORKERS"), table.Number("WAITING"), table.Number("UNMET"), table.Number("FINDINGS"),
+				table.Number("DATA"), table.Prose("STATUS")},
+		}
 		for _, c := range list.Items {
 			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
 			if c.DataAgeSeconds == nil { // Ray has never been read
 				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
 			}
 			t.Add(table.Cell{Text: c.Namespace}, table.Cell{Text: c.Name}, table.Cell{Text: modeText(c.Mode, c.Frozen)},
-				table.Cell{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting,
-				unmet, countCell(c.Findings, table.Warn), table.Cell{Text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
+				table.Cell{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting, unmet,
+				countCell(c.Findings, table.Warn), table.Cell{Text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
 		}
 		var p table.Page
 		t.Write(&p)
@@ -53,7 +58,8 @@ func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterLi
 	}
 }
 
-// onlyIn ends a sentence that says that nothing was found: it names the only namespace that was searched, if there is one.
+// onlyIn ends a sentence that says that nothing was found: it names the only namespace that was searched, if there is
+// one.
 func onlyIn(namespace string) string {
 	if namespace == "" {
 		return ".\n"
@@ -133,7 +139,10 @@ func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 	if c.LastCycle != nil {
 		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
-	p.Line("  ", last+"; Ray's state is "+map[bool]string{true: "unknown", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
+	p.Line(
+		"  ",
+		last+"; Ray's state is "+map[bool]string{true: "unknown", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil],
+	)
 	for _, note := range []struct{ what, text string }{
 		{"frozen", map[bool]string{true: "Heliostat writes nothing until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
 		{"waiting", waitingInShadow(c.OptIn)},
@@ -144,8 +153,8 @@ func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 	}
 }
 
-// waitingInShadow says what Heliostat would launch for pending demand of a RayCluster that it does not scale, and how to
-// enable that; it is empty if there is nothing to say.
+// waitingInShadow says what Heliostat would launch for pending demand of a RayCluster that it does not scale, and how
+// to enable that; it is empty if there is nothing to say.
 func waitingInShadow(optIn *apiv1.OptIn) string {
 	if optIn == nil || optIn.Waiting == "" {
 		return ""
@@ -159,8 +168,12 @@ func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
 		p.Line("", "No worker groups.")
 		return
 	}
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"), table.Number("MAX"),
-		table.Number("READY"), table.Number("IDLE"), table.Number("STARTING"), table.Number("LEAVING"), table.Prose("WHY")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"),
+			table.Number("MAX"), table.Number("READY"), table.Number("IDLE"), table.Number("STARTING"),
+			table.Number("LEAVING"), table.Prose("WHY")},
+	}
 	for _, g := range groups {
 		wants := table.Cell{Text: strconv.Itoa(g.Desired)}
 		if g.Desired != g.Current {
@@ -170,7 +183,8 @@ func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
 		if g.Closed != "" {
 			why = table.Cell{Text: "closed: " + g.Closed, Style: table.Warn}
 		}
-		t.Add(table.Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
+		t.Add(table.Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max),
+			numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
 	}
 	t.Write(p)
 }
@@ -195,8 +209,11 @@ func reasonsOf(g apiv1.Group) string {
 
 // writeClusterGPUs shows how many GPUs a worker has according to each source, for groups with any GPUs.
 func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"), table.Number("REPORTED"),
-		table.Number("RAY"), table.Prose("NOTE")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"),
+			table.Number("REPORTED"), table.Number("RAY"), table.Prose("NOTE")},
+	}
 	for _, g := range groups {
 		n := g.NumGpus
 		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
@@ -206,7 +223,8 @@ func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
 		if n.Mismatch {
 			note = table.Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: table.Warn}
 		}
-		t.Add(table.Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported), amountCell(n.Ray), note)
+		t.Add(table.Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported),
+			amountCell(n.Ray), note)
 	}
 	if !t.Empty() {
 		p.Line("", "")
@@ -234,10 +252,20 @@ func amountCell(a *raydemand.Amount) table.Cell {
 func unmetPlan(all []apiv1.Unmet) planner.Plan {
 	var plan planner.Plan
 	for _, u := range all {
-		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, AskedBy: u.AskedBy, Reason: u.Reason}
+		request := planner.UnmetRequest{
+			Request: raydemand.Request{
+				Bundle:    u.Resources,
+				Count:     u.Count,
+				Selectors: u.LabelSelectors,
+				Slice:     u.Slice,
+			},
+			AskedBy: u.AskedBy,
+			Reason:  u.Reason,
+		}
 		switch {
 		case u.Gang != nil:
-			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
+			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
+				planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
 		case u.Kind == apiv1.UnmetKindRequestResources:
 			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, request)
 		default:
@@ -255,7 +283,11 @@ func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look,
 		return
 	}
 	p.Line("", "")
-	t := table.Table{Look: as, Columns: []table.Column{table.Number("LAST CHANGES"), table.Text("ACTION"), table.Name("GROUP"), table.Text("REPLICAS"), table.Prose("WHY")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Number("LAST CHANGES"), table.Text("ACTION"), table.Name("GROUP"),
+			table.Text("REPLICAS"), table.Prose("WHY")},
+	}
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
 		if c.From != c.To {

@@ -89,7 +89,8 @@ func counted(r raydemand.Request) string {
 	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
 }
 
-// describeGangs writes gangs that ask for the same: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7 … PACK 2 × {GPU 1}.
+// describeGangs writes gangs that ask for the same: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7 … PACK 2
+// × {GPU 1}.
 func describeGangs(gangs []raydemand.Gang) string {
 	if len(gangs) == 1 {
 		return DescribeGang(gangs[0])
@@ -173,7 +174,8 @@ func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
 	}
 	list.write(p)
 	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {
-		p.Line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: NothingUnmetIfScaled}[scaled])
+		p.Line("  ",
+			map[bool]string{true: "nothing: all demand is served or on its way", false: NothingUnmetIfScaled}[scaled])
 	}
 }
 
@@ -205,7 +207,11 @@ func (l *unmetList) write(p *table.Page) {
 	const named = 3 // of one reason
 	for i, reason := range l.order {
 		if i == mostKinds {
-			p.Line("  ", fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why", moreKinds(len(l.order)-mostKinds)))
+			p.Line(
+				"  ",
+				fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why",
+					moreKinds(len(l.order)-mostKinds)),
+			)
 			return
 		}
 		what := l.what[reason]
@@ -217,8 +223,8 @@ func (l *unmetList) write(p *table.Page) {
 	}
 }
 
-// codeAndMessage is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with the words of the code does not say them
-// a second time.
+// codeAndMessage is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with
+// the words of the code does not say them a second time.
 func codeAndMessage(code, message string) string {
 	words := strings.ReplaceAll(code, "_", " ")
 	if len(message) > len(words) && strings.EqualFold(message[:len(words)], words) {

@@ -16,7 +16,9 @@ import (
 func WriteDoctor(out io.Writer, report Doctor) error {
 	var text strings.Builder
 	if len(report.Findings) == 0 {
-		text.WriteString(strings.TrimSpace("Nothing found. Looked at "+examined(report.Examined)+". "+report.Note) + "\n")
+		text.WriteString(
+			strings.TrimSpace("Nothing found. Looked at "+examined(report.Examined)+". "+report.Note) + "\n",
+		)
 		_, err := io.WriteString(out, text.String())
 		return err
 	}
@@ -44,7 +46,9 @@ func WriteDoctor(out io.Writer, report Doctor) error {
 			counts = append(counts, fmt.Sprintf("%d %s", n, Plural(n, noun[severity])))
 		}
 	}
-	text.WriteString(strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.Examined)+". "+report.Note) + "\n")
+	text.WriteString(
+		strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.Examined)+". "+report.Note) + "\n",
+	)
 	_, err := io.WriteString(out, text.String())
 	return err
 }
@@ -83,8 +87,8 @@ func fold(words []string, indent, further, continued string) string {
 	return text.String() + line + "\n"
 }
 
-// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON, which is in single quotes,
-// where JSON may have space.
+// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON,
+// which is in single quotes, where JSON may have space.
 func FoldCommand(command, indent string) string {
 	command, hint, _ := strings.Cut(command, "  # ")
 	text := foldJSON(fold(commandWords(command), indent, "  ", ` \`))
@@ -94,7 +98,8 @@ func FoldCommand(command, indent string) string {
 	return text
 }
 
-// foldJSON breaks lines that are too long behind a comma outside of JSON's strings, or, where there is none, behind a colon.
+// foldJSON breaks lines that are too long behind a comma outside of JSON's strings, or, where there is none, behind a
+// colon.
 func foldJSON(text string) string {
 	const indent = "    "
 	var folded strings.Builder

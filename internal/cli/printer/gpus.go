@@ -15,7 +15,8 @@ import (
 // oneLook is what the tables cannot show.
 const oneLook = "XIDs are seen by autoscaler agent only: this is one look"
 
-// WriteGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the findings.
+// WriteGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the
+// findings.
 func WriteGPUs(out io.Writer, report GPUs) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
@@ -55,10 +56,9 @@ func cardTable(cards []gpuinfo.Card) string {
 	rows := []string{"CARD\tPRODUCT\tMIB\tFREE MIB\tMIG\tHEALTHY"}
 	for _, card := range cards {
 		// The vendor's name is left out: the longest names would not fit otherwise.
-		rows = append(rows, strings.Join([]string{
-			strconv.Itoa(card.Index), orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory), mebibytes(card.Free), migMode(card.Cut),
-			map[bool]string{true: "yes", false: "no"}[card.Healthy],
-		}, "\t"))
+		rows = append(rows, strings.Join([]string{strconv.Itoa(card.Index),
+			orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory), mebibytes(card.Free),
+			migMode(card.Cut), map[bool]string{true: "yes", false: "no"}[card.Healthy]}, "\t"))
 	}
 	return aligned(rows)
 }
@@ -81,7 +81,8 @@ func migMode(cut *gpuinfo.Cut) string {
 	return word[cut.Enabled]
 }
 
-// errorTable has a line for each card that counts errors of its memory. Rows are remapped from Ampere on, pages were retired before.
+// errorTable has a line for each card that counts errors of its memory. Rows are remapped from Ampere on, pages were
+// retired before.
 func errorTable(cards []gpuinfo.Card) string {
 	rows := []string{"CARD\tUNCORRECTED ERRORS\tREMAPPED ROWS\tRETIRED PAGES"}
 	for _, card := range cards {
@@ -146,7 +147,11 @@ func processTable(cards []gpuinfo.Card) string {
 			if process.Instance != nil {
 				instance = strconv.FormatUint(uint64(*process.Instance), 10)
 			}
-			rows = append(rows, fmt.Sprintf("%d\t%d\t%s\t%s\t%s", card.Index, process.PID, process.Kind, mebibytes(process.Memory), instance))
+			rows = append(
+				rows,
+				fmt.Sprintf("%d\t%d\t%s\t%s\t%s", card.Index, process.PID, process.Kind, mebibytes(process.Memory),
+					instance),
+			)
 		}
 	}
 	if len(rows) == 1 {
@@ -174,7 +179,8 @@ func folded(sentence string, width int) string {
 	return text.String() + line + "\n"
 }
 
-// GPUs is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked for.
+// GPUs is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked
+// for.
 type GPUs struct {
 	gpuinfo.Inventory
 	Node     *nodegpu.GPUs         `json:"node"`

@@ -39,7 +39,13 @@ func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
 
 func writeOptInTo(p *table.Page, c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
-		p.Line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
+		p.Line(
+			"",
+			"It is not known what Heliostat would do: "+cmp.Or(
+				c.Error,
+				"Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`",
+			)+".",
+		)
 	} else {
 		p.Line("", "When it is managed, Heliostat will:")
 		for _, change := range c.OptIn.Changes {
@@ -50,7 +56,8 @@ func writeOptInTo(p *table.Page, c apiv1.Cluster) {
 		}
 	}
 	if c.OptIn.Obstacle != nil {
-		p.Line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
+		p.Line("",
+			fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
 	}
 }
 
@@ -81,7 +88,8 @@ func WriteModeSet(out io.Writer, m ModeSet) error {
 	case m.Obstacle != nil:
 		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
 	}
-	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
-		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
+	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s "+
+		"annotate raycluster %s heliostat.dev/mode=%s --overwrite\n", m.Namespace, m.Name, m.Mode, what, m.Namespace,
+		m.Name, m.Mode)
 	return err
 }

@@ -38,28 +38,37 @@ func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
 }
 
 func writeNodes(p *table.Page, nodes []nodegpu.GPUs, as table.Look) {
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"), table.Number("CARDS"),
-		table.Text("ISOLATION"), table.Prose("FREE/UNITS"), table.Wide("MIB PER UNIT"), table.Wide("FREE PER CARD")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"),
+			table.Number("CARDS"), table.Text("ISOLATION"), table.Prose("FREE/UNITS"), table.Wide("MIB PER UNIT"),
+			table.Wide("FREE PER CARD")},
+	}
 	for _, n := range nodes {
-		t.Add(table.Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards), string(n.Isolation),
-			freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
+		t.Add(
+			table.Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards),
+				string(n.Isolation), freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
 	}
 	t.Write(p)
 }
 
 func writePools(p *table.Page, list []pools.Pool, as table.Look) {
 	karpenter := slices.ContainsFunc(list, func(p pools.Pool) bool { return p.NodeClaims != nil })
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"), table.Text("KIND"),
-		table.Text("PRODUCT"), table.Number("CARDS"), table.Number("PRICE"), table.Text("SPOT"), table.Prose("FREE/UNITS"),
-		table.Wide("PROVIDER"), table.Wide("ISOLATION"), table.Wide("TAINTS")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"),
+			table.Text("KIND"), table.Text("PRODUCT"), table.Number("CARDS"), table.Number("PRICE"), table.Text("SPOT"),
+			table.Prose("FREE/UNITS"), table.Wide("PROVIDER"), table.Wide("ISOLATION"), table.Wide("TAINTS")},
+	}
 	if karpenter {
 		t.Columns = slices.Insert(t.Columns, 2, table.Text("COMING"))
 	}
 	for _, pool := range list {
 		least, most := boundsOf(as, pool.Ceiling)
-		row := table.Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), productOf(as, pool.Product), count(pool.Cards),
-			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units),
-			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
+		row := table.Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind),
+			productOf(as, pool.Product), count(pool.Cards), nodePrice(pool.Price),
+			map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units), pool.Provider,
+			string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
 		if karpenter {
 			row = slices.Insert(row, 2, table.Cell{Text: comingOf(pool.NodeClaims)})
 		}
@@ -79,7 +88,8 @@ func comingOf(claims *pools.ClaimCount) string {
 	return strconv.Itoa(claims.Launched)
 }
 
-// productOf is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.
+// productOf is a model's name. The vendor's is left out but for a wide table: the longest names would not fit
+// otherwise.
 func productOf(l table.Look, product *string) string {
 	if product == nil || l.Wide {
 		return orDash(product)
@@ -87,7 +97,8 @@ func productOf(l table.Look, product *string) string {
 	return strings.TrimPrefix(*product, "NVIDIA-")
 }
 
-// freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the first is not known.
+// freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the
+// first is not known.
 func freeOf(l table.Look, free, units map[string]int64) string {
 	names := slices.Sorted(maps.Keys(units))
 	shown := shortResources(l, names)
@@ -167,7 +178,13 @@ func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
 		}
 	}
 	if unknown {
-		p.Line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(cli.ConfigurableKinds(), ", "))
+		p.Line(
+			"",
+			"--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(
+				cli.ConfigurableKinds(),
+				", ",
+			),
+		)
 	}
 }
 

@@ -40,7 +40,8 @@ func writeGroups(p *table.Page, groups []planner.GroupPlan) {
 		p.Line("  ", "there are none")
 	}
 	for _, g := range groups {
-		p.Line("  ", fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
+		p.Line("  ",
+			fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
 		if g.Slice != nil {
 			p.Line("    ", "one GPU is a "+g.Slice.String())
 		}
@@ -115,7 +116,9 @@ func brief(plan planner.Plan) string {
 	if n := len(plan.Terminate); n > 0 {
 		parts = append(parts, fmt.Sprintf("stop %d", n))
 	}
-	if n := len(plan.InfeasibleRequests) + len(plan.InfeasibleGangRequests) + len(plan.InfeasibleRequestResources); n > 0 {
+	if n := len(plan.InfeasibleRequests) + len(
+		plan.InfeasibleGangRequests,
+	) + len(plan.InfeasibleRequestResources); n > 0 {
 		kinds := "kinds"
 		if n == 1 {
 			kinds = "kind"

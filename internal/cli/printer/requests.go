@@ -35,8 +35,14 @@ func WriteRequested(out io.Writer, r apiv1.Requested) error {
 	return err
 }
 
-// WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is empty.
-func WriteRequests(fleet bool, namespace string, as table.Look, now func() time.Time) func(io.Writer, apiv1.RequestList) error {
+// WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is
+// empty.
+func WriteRequests(
+	fleet bool,
+	namespace string,
+	as table.Look,
+	now func() time.Time,
+) func(io.Writer, apiv1.RequestList) error {
 	if !fleet {
 		namespace = "" // the RayCluster was named
 	}
@@ -45,8 +51,12 @@ func WriteRequests(fleet bool, namespace string, as table.Look, now func() time.
 			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
 			return err
 		}
-		t := table.Table{Look: as, Columns: []table.Column{table.Name("ID"), table.Name("OWNER"), table.Number("PRIORITY").OnlyWide(), table.Prose("BUNDLES"),
-			table.Text("STATE"), table.Number("SINCE"), table.Number("LEASE"), table.Note("WHY"), table.Wide("SERVED BY")}}
+		t := table.Table{
+			Look: as,
+			Columns: []table.Column{table.Name("ID"), table.Name("OWNER"), table.Number("PRIORITY").OnlyWide(),
+				table.Prose("BUNDLES"), table.Text("STATE"), table.Number("SINCE"), table.Number("LEASE"),
+				table.Note("WHY"), table.Wide("SERVED BY")},
+		}
 		if fleet {
 			t.Columns = append([]table.Column{table.Name("RAYCLUSTER")}, t.Columns...)
 		}
@@ -66,7 +76,10 @@ func WriteRequests(fleet bool, namespace string, as table.Look, now func() time.
 
 // requestStyles say which states stand out.
 var requestStyles = map[raydemand.RequestState]table.Style{
-	raydemand.RequestSatisfied: table.Good, raydemand.RequestCapped: table.Warn, raydemand.RequestImpossible: table.Bad, raydemand.RequestExpired: table.Warn,
+	raydemand.RequestSatisfied:  table.Good,
+	raydemand.RequestCapped:     table.Warn,
+	raydemand.RequestImpossible: table.Bad,
+	raydemand.RequestExpired:    table.Warn,
 }
 
 func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell {
@@ -85,8 +98,20 @@ func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
 		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(now).Seconds())
 	}
-	return []table.Cell{{Text: id}, {Text: owner}, {Text: strconv.Itoa(int(r.Priority))}, {Text: bundlesOf(r.Bundles, r.MoreBundles)},
-		{Text: string(r.State), Style: requestStyles[r.State]}, {Text: since}, {Text: lease}, {Text: why}, {Text: servedBy(r.Groups)}}
+	return []table.Cell{
+		{Text: id},
+		{Text: owner},
+		{Text: strconv.Itoa(int(r.Priority))},
+		{Text: bundlesOf(r.Bundles, r.MoreBundles)},
+		{
+			Text:  string(r.State),
+			Style: requestStyles[r.State],
+		},
+		{Text: since},
+		{Text: lease},
+		{Text: why},
+		{Text: servedBy(r.Groups)},
+	}
 }
 
 // ownerOf is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.

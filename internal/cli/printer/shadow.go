@@ -13,7 +13,11 @@ import (
 )
 
 // WriteShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
-func WriteShadow(as table.Look, now func() time.Time, cluster func() (apiv1.Cluster, error)) func(io.Writer, apiv1.ShadowComparison) error {
+func WriteShadow(
+	as table.Look,
+	now func() time.Time,
+	cluster func() (apiv1.Cluster, error),
+) func(io.Writer, apiv1.ShadowComparison) error {
 	return func(out io.Writer, c apiv1.ShadowComparison) error {
 		var p table.Page
 		if len(c.Groups) == 0 {
@@ -53,7 +57,11 @@ func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
 	}
 	p.Line("", "The worker groups were last written by "+writer+".")
 	if c.Agreement != nil {
-		p.Line("", fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement, planner.Span(c.ComparedSeconds)))
+		p.Line(
+			"",
+			fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement,
+				planner.Span(c.ComparedSeconds)),
+		)
 	}
 	if c.MedianLeadSeconds != nil {
 		p.Line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
@@ -63,7 +71,11 @@ func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
 
 func writeShadowGroups(p *table.Page, groups []apiv1.ShadowGroup, as table.Look) {
 	p.Line("", "")
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Prose("WHY OURS")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"),
+			table.Prose("WHY OURS")},
+	}
 	for _, g := range groups {
 		ours := numberCell(g.Ours)
 		if g.Ours != g.Theirs {
@@ -79,10 +91,14 @@ func writeShadowDifferences(p *table.Page, all []apiv1.ShadowDifference, as tabl
 		return
 	}
 	p.Line("", "")
-	t := table.Table{Look: as, Columns: []table.Column{table.Number("DIFFERED"), table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Text("OUTCOME"), table.Prose("WHY OURS")}}
+	t := table.Table{
+		Look: as,
+		Columns: []table.Column{table.Number("DIFFERED"), table.Name("GROUP"), table.Number("OURS"),
+			table.Number("THEIRS"), table.Text("OUTCOME"), table.Prose("WHY OURS")},
+	}
 	for _, d := range all {
-		t.Add(table.Cell{Text: table.Ago(d.At, now)}, table.Cell{Text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
-			outcomeCell(d), table.Cell{Text: d.Reason.Message})
+		t.Add(table.Cell{Text: table.Ago(d.At, now)}, table.Cell{Text: d.Group}, numberCell(d.Ours),
+			numberCell(d.Theirs), outcomeCell(d), table.Cell{Text: d.Reason.Message})
 	}
 	t.Write(p)
 }

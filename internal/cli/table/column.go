@@ -30,8 +30,8 @@ func (c Column) is(kind columnKind) bool { return c.kind&kind != 0 }
 // Text returns a column whose cells are cut at their end.
 func Text(title string) Column { return Column{title, kindText} }
 
-// Name returns a column whose cells are cut in their middle: names of nodes and pods begin alike and differ at the end. In a
-// continued table, the names identify a row.
+// Name returns a column whose cells are cut in their middle: names of nodes and pods begin alike and differ at the end.
+// In a continued table, the names identify a row.
 func Name(title string) Column { return Column{title, kindName} }
 
 // Number returns a column that is aligned to the right.
@@ -40,7 +40,8 @@ func Number(title string) Column { return Column{title, kindNumber} }
 // Prose returns a column whose cells continue in further lines and are never cut.
 func Prose(title string) Column { return Column{title, kindProse} }
 
-// Note returns a column of prose that moves below its row if less than leastNote columns are left. It must be the last one.
+// Note returns a column of prose that moves below its row if less than leastNote columns are left. It must be the last
+// one.
 func Note(title string) Column { return Column{title, kindNote} }
 
 // Wide returns a column of text that -o wide alone shows.

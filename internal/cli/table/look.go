@@ -28,7 +28,8 @@ type Look struct {
 	changes *rowChanges
 }
 
-// Continued returns a Look by which tables that are written one after the other make one: each adds the rows that changed.
+// Continued returns a Look by which tables that are written one after the other make one: each adds the rows that
+// changed.
 func (l Look) Continued() Look {
 	l.changes = &rowChanges{}
 	return l
@@ -51,7 +52,8 @@ func IsTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor fits
 }
 
-// colored reports whether colors are of use: on a terminal, unless NO_COLOR (https://no-color.org) or TERM says otherwise.
+// colored reports whether colors are of use: on a terminal, unless NO_COLOR (https://no-color.org) or TERM says
+// otherwise.
 func colored(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// rowChanges remembers what a continued table has written: the rows, by their names and without what is volatile, and the widths of
-// its columns.
+// rowChanges remembers what a continued table has written: the rows, by their names and without what is volatile, and
+// the widths of its columns.
 type rowChanges struct {
 	rows   map[string]string
 	widths []int
@@ -70,6 +70,7 @@ func (r *rowChanges) widen(widths []int) []int {
 	return widths
 }
 
-// Volatile matches what changes merely because time passes: durations as planner.Span writes them, times, and fields of these.
+// Volatile matches what changes merely because time passes: durations as planner.Span writes them, times, and fields of
+// these.
 var Volatile = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|` +
 	`"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)

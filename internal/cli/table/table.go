@@ -28,7 +28,8 @@ type Table struct {
 	Look
 }
 
-// columnGap separates columns; leastColumn and leastProse are how narrow one is made at most. What is below a row is indented by noteIndent.
+// columnGap separates columns; leastColumn and leastProse are how narrow one is made at most. What is below a row is
+// indented by noteIndent.
 const (
 	columnGap   = 2
 	leastColumn = 8
@@ -75,7 +76,8 @@ func (t *Table) Write(p *Page) {
 	}
 }
 
-// notesBelow takes the last column out of the table where it is a note that has too little room beside the others, and returns its cells.
+// notesBelow takes the last column out of the table where it is a note that has too little room beside the others, and
+// returns its cells.
 func (t *Table) notesBelow() []Cell {
 	last := len(t.Columns) - 1
 	if t.Wide || !t.Columns[last].is(kindNote) {

@@ -12,11 +12,18 @@ import (
 type Draw func(ctx context.Context, out io.Writer) error
 
 // betweenFrames separates two frames in a file or pipe: documents as programs expect it, text by an empty line.
-var betweenFrames = map[string]string{"json": "", "yaml": "---\n", "table": emptyLine, "text": emptyLine, "wide": emptyLine}
+var betweenFrames = map[string]string{
+	"json":  "",
+	"yaml":  "---\n",
+	"table": emptyLine,
+	"text":  emptyLine,
+	"wide":  emptyLine,
+}
 
 const emptyLine = "\n"
 
-// frames overwrites one frame by the next on a terminal. Elsewhere it appends them, and leaves out those without a change.
+// frames overwrites one frame by the next on a terminal. Elsewhere it appends them, and leaves out those without a
+// change.
 type frames struct {
 	out          io.Writer
 	clear, begun bool

@@ -33,7 +33,8 @@ type Flags struct {
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	f.Server.AddTo(cmd)
 	cmd.Flags().StringVarP(&f.Output, "output", "o", "table", cli.OutputUsage)
-	cmd.Flags().BoolVarP(&f.Watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
+	cmd.Flags().
+		BoolVarP(&f.Watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
 	f.Server.CompleteCluster(cmd)
 }
 
@@ -47,7 +48,8 @@ func (f *Flags) AddBesideFile(cmd *cobra.Command) {
 // ErrWatchedFile refuses -w beside a file.
 var ErrWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")
 
-// Look returns how the output is written. A list that is watched into a file or pipe is one continued table, as kubectl's is.
+// Look returns how the output is written. A list that is watched into a file or pipe is one continued table, as
+// kubectl's is.
 func (f *Flags) Look(out io.Writer, list bool) table.Look {
 	as := table.LookOf(out, f.Output)
 	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !table.IsTerminal(out) {
@@ -56,8 +58,8 @@ func (f *Flags) Look(out io.Writer, list bool) table.Look {
 	return as
 }
 
-// Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until the context of the
-// command ends.
+// Show draws once, or with -w whenever something changes about the cluster (about the fleet if the key is zero), until
+// the context of the command ends.
 func (f *Flags) Show(cmd *cobra.Command, as table.Look, api *client.Client, key nodepool.ClusterKey, draw Draw) error {
 	if !f.Watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
@@ -66,7 +68,11 @@ func (f *Flags) Show(cmd *cobra.Command, as table.Look, api *client.Client, key 
 	defer cancel()
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { ended <- follow(ctx, cmd.ErrOrStderr(), api, key, changed) }()
-	frames := frames{out: cmd.OutOrStdout(), clear: table.IsTerminal(cmd.OutOrStdout()), between: betweenFrames[f.Output]}
+	frames := frames{
+		out:     cmd.OutOrStdout(),
+		clear:   table.IsTerminal(cmd.OutOrStdout()),
+		between: betweenFrames[f.Output],
+	}
 	if as.Continues() {
 		frames.between = "" // one table
 	}
@@ -95,9 +101,15 @@ func (f *Flags) Show(cmd *cobra.Command, as table.Look, api *client.Client, key 
 	}
 }
 
-// follow puts a token into changed whenever something changes, until ctx ends. It fails only if the first stream does not begin; later
-// it reconnects.
-func follow(ctx context.Context, errOut io.Writer, api *client.Client, key nodepool.ClusterKey, changed chan<- struct{}) error {
+// follow puts a token into changed whenever something changes, until ctx ends. It fails only if the first stream does
+// not begin; later it reconnects.
+func follow(
+	ctx context.Context,
+	errOut io.Writer,
+	api *client.Client,
+	key nodepool.ClusterKey,
+	changed chan<- struct{},
+) error {
 	begun := false
 	for {
 		err := api.Follow(ctx, key, func(client.Event) error {
