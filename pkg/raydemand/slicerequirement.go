@@ -38,8 +38,8 @@ const minComputeFraction = 0.0001
 
 // SliceMemoryWant and the other constants describe valid values of a requirement's fields in error messages.
 const (
-	SliceWant          = `an object with memory, computeFraction or isolation, such as {"memory": "10Gi"}`
-	SliceMemoryWant    = `a Kubernetes quantity such as "10Gi" (1024³) or "10G" (1000³), ` +
+	SliceWant       = `an object with memory, computeFraction or isolation, such as {"memory": "10Gi"}`
+	SliceMemoryWant = `a Kubernetes quantity such as "10Gi" (1024³) or "10G" (1000³), ` +
 		"or whole bytes as a number, from 1 to 100Ti"
 	SliceComputeWant   = "a part of one card's compute, from 0.0001 to 1"
 	SliceIsolationWant = "hardware, limit or any"
