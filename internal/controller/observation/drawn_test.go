@@ -19,12 +19,6 @@ func nodeID(pod string) raydemand.NodeID {
 func gpu(n int64) raydemand.Bundle { return raydemand.Bundle{raydemand.GPU: raydemand.Whole(n)} }
 
 // gpuGroup has one GPU per worker.
-func testGPUGroup(name string, replicas, least, most int) nodepool.WorkerGroup {
-	return nodepool.WorkerGroup{Name: name, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.One},
-		Replicas: replicas, Min: least, Max: most}
-}
-
-// gpuGroup has one GPU per worker.
 func gpuGroup(name string, replicas, least, most int) nodepool.WorkerGroup {
 	return nodepool.WorkerGroup{Name: name, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.One},
 		Replicas: replicas, Min: least, Max: most}

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
+// Incoming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
 // not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
 // (docs/reference/facts.md#karpenter-nodeclaims).
 type Incoming struct {
