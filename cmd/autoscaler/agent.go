@@ -33,8 +33,9 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent --node NAME",
 		Short: "Publishes the state of this machine's GPUs in an annotation of its Kubernetes node",
-		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodegpu.AgentAnnotation + "\n" +
-			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
+		Long: "Reads each card's free memory, MIG layout and health from the NVIDIA driver, and writes them to\n" +
+			"the node's annotation " + nodegpu.AgentAnnotation + " when they change. After a fatal XID, a card\n" +
+			"stays unhealthy until you restart the agent. The agent changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
 		Example: "  autoscaler agent --node gpu-1 --once",
 		Args:    cli.NoArguments,

@@ -23,13 +23,19 @@ const commandsPage = "../../docs/reference/commands.md"
 
 const commandsHead = `# Commands
 
-` + "`autoscaler COMMAND --help`" + ` says the same. Under the name ` + "`kubectl-heliostat`" + ` in the PATH the program is ` + "`kubectl heliostat`" + `; under the name
-` + "`ray`" + ` it takes the place of Ray's own autoscaler in a head pod (` + "[Running it](../running.md)" + `).
+` + "`autoscaler COMMAND --help`" + ` says the same. With the program in your PATH as ` + "`kubectl-heliostat`" + `, run it as
+` + "`kubectl heliostat`" + `. Under the name ` + "`ray`" + `, it replaces Ray's own autoscaler in a head pod ([Run
+Heliostat](../running.md#sidecar)).
 
-All commands end with 0 when they did what was asked, with 1 when that failed, and with 2 when the arguments, a file or the body of a
-request cannot be meant; the message on standard error names what and what would be right. ` + "`doctor`" + ` ends with 1 where it finds an error too.
-` + "`-o`" + ` takes ` + "`table`, `wide`, `json` or `yaml`" + `; a table has at most 100 columns, for which names may be cut, ` + "`wide`" + ` is the same with all
-columns and uncut, and colours are on a terminal alone, unless ` + "`NO_COLOR`" + ` is set. Tables tell how long ago something was, all else when.
+| exit status | meaning |
+|---|---|
+| 0 | the command succeeded |
+| 1 | it failed, or ` + "`doctor`" + ` found an error |
+| 2 | the arguments, a file or the body of a request are invalid; the message on standard error says what, and what is valid |
+
+` + "`-o`" + ` is ` + "`table`, `wide`, `json` or `yaml`" + `. A table has at most 100 columns, and may cut names to fit. ` + "`wide`" + ` has all
+columns and full names. Tables have colours on a terminal, unless ` + "`NO_COLOR`" + ` is set. Tables show how long ago something
+happened; the other formats show when.
 
 `
 
@@ -37,13 +43,16 @@ const connectDocs = `## Finding the server
 
 %s call a Heliostat server, in one of two ways:
 
-- ` + "`--server`" + `, or the variable ` + "`" + cli.ServerVariable + "`" + `, is its address. ` + "`--token-file`" + ` holds the bearer token of who calls; it is read again for each
-  call, and never sent without TLS to another machine. ` + "`--client-certificate` and `--client-key`" + ` stand for it.
-- Without an address the kubeconfig says where the API server is, which passes calls on to the Service of the Helm chart
-  (` + "`services/proxy`" + `; ` + "`--service`" + ` names another). The API server keeps the header ` + "`Authorization`" + ` for itself, so the same token is sent a second time,
-  as ` + "`X-Heliostat-Authorization`" + `, and Heliostat asks Kubernetes whose it is: the right to use the proxy alone opens nothing. A kubeconfig
-  with a client certificate has no token that could be passed on; then give ` + "`--token-file`" + `, for example with what
-  ` + "`kubectl create token NAME`" + ` prints.
+- ` + "`--server`" + ` or the variable ` + "`" + cli.ServerVariable + "`" + ` is its address. ` + "`--token-file`" + ` names a file with your bearer token.
+  The command reads the file for each call, and never sends the token to another machine without TLS. You can set
+  ` + "`--client-certificate` and `--client-key`" + ` in place of a token.
+- Without an address, the command calls the API server of your kubeconfig, which passes calls on to the Service of the
+  Helm chart (` + "`services/proxy`" + `; ` + "`--service`" + ` names another). The API server does not pass on the header
+  ` + "`Authorization`" + `, so the command sends the token for Heliostat as ` + "`X-Heliostat-Authorization`" + `. The right to use the
+  proxy alone gives no access: Heliostat asks Kubernetes whose token it is. The command never sends the credentials of
+  the kubeconfig to Heliostat. If its user is a ServiceAccount that may create tokens for itself, the command creates a
+  short-lived token. Otherwise, set ` + "`--token-file`" + `, for example to a file with the output of
+  ` + "`kubectl create token NAME --audience heliostat`" + `.
 `
 
 // The page is made from the commands themselves.

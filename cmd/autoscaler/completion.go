@@ -23,8 +23,9 @@ func newCompletionCommand() *cobra.Command {
 		Use: "completion bash|zsh|fish|powershell",
 		Short: "Writes a shell script that completes commands, flags, and names of RayClusters and of their groups, " +
 			"pods and requests",
-		Long: "Writes a script for the shell. Names of RayClusters, and of their groups, pods and requests, are asked of the server while you type.\n" +
-			"For kubectl, put an executable file kubectl_complete-heliostat into the PATH that runs: kubectl-heliostat __complete \"$@\"",
+		Long: "Writes a script for the shell. While you type, it asks the server for the names of RayClusters\n" +
+			"and of their groups, pods and requests. For kubectl, put an executable file\n" +
+			"kubectl_complete-heliostat into the PATH that runs: kubectl-heliostat __complete \"$@\"",
 		Example:   "  autoscaler completion bash > autoscaler.bash",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {

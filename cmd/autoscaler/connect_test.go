@@ -139,13 +139,13 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 		{name: "a ServiceAccount's token out of a plugin", who: account, user: plugin, want: "Bearer lent"},
 		{name: "a token of a file", who: account, user: "token: cluster-secret", tokenFile: true, want: "Bearer another"},
 		{name: "a ServiceAccount that may create no token", who: account, user: "token: cluster-secret", refuses: true, wrong: "kubectl -n ml create token driver --audience heliostat"},
-		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it is not sent through the API server's proxy; give --token-file"},
-		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "give --token-file"},
-		{name: "a ServiceAccount without a namespace", who: "system:serviceaccount:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is no ServiceAccount"},
-		{name: "a person of a name like a ServiceAccount's", who: "ml:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is no ServiceAccount"},
-		{name: "an API server that gives no token", who: account, user: "token: cluster-secret", silent: true, wrong: "ServiceAccount ml/driver: the API server answered without one"},
+		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it never sends the kubeconfig's own credentials; set --token-file"},
+		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "set --token-file"},
+		{name: "a ServiceAccount without a namespace", who: "system:serviceaccount:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is not a ServiceAccount"},
+		{name: "a person of a name like a ServiceAccount's", who: "ml:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is not a ServiceAccount"},
+		{name: "an API server that gives no token", who: account, user: "token: cluster-secret", silent: true, wrong: "ServiceAccount ml/driver: the API server returned none"},
 		{name: "an API server that does not say who calls", user: "token: cluster-secret", silent: true, wrong: "who the kubeconfig's user is"},
-		{name: "a password", who: "ann", user: "username: u, password: cluster-secret", wrong: "give --token-file"},
+		{name: "a password", who: "ann", user: "username: u, password: cluster-secret", wrong: "set --token-file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, kubeconfig, r := newProxy(t, c.who)

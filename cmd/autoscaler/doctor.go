@@ -40,9 +40,12 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
 		Short: "Checks RayClusters and their nodes for problems, explains why they matter, and shows how to fix them",
-		Long: "Looks at a live API server, which it only gets and lists, or at manifests as `kubectl get -o yaml` or `-o json` prints them: RayClusters,\n" +
-			"RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is NAMESPACE/NAME, or NAME beside -n; without either all are looked at. Exit 0\n" +
-			"without a finding of level error, 1 with one or when the API server cannot be read, 2 for bad input.",
+		Long: "Examines a live API server, which it only reads, or manifests as `kubectl get -o yaml` or `-o\n" +
+			"json` prints them: RayClusters, RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is\n" +
+			"NAMESPACE/NAME, or NAME with -n. Without either, it examines all RayClusters.\n" +
+			"\n" +
+			"The exit status is 0 without a finding of level error, 1 with one or if the API server cannot be\n" +
+			"read, and 2 for bad input.",
 		Example: `  autoscaler doctor -n ml
   autoscaler doctor ml/llm
   kubectl get raycluster,pod,node -A -o json | autoscaler doctor -f -`,

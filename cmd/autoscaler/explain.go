@@ -35,9 +35,12 @@ func newExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain (RAYCLUSTER | --snapshot FILE|-) (--demand JSON | --group NAME | --pod NAME | --gang ID | --request ID)",
 		Short: "Explains why demand is pending, why a group has its size, or why a pod stays or leaves",
-		Long: "Plans the last snapshot of a RayCluster, or offline one of a file, as `autoscaler plan` does, and says of one demand, group, pod,\n" +
-			"placement group or request what the plan does with it, which groups were considered, and why each was taken or not. Where\n" +
-			"fewer tasks wait for a demand than it counts, it is planned as if so many did: it answers what would happen.\n\n" + connect.Help,
+		Long: "Explains what the plan does with one demand, group, pod, placement group or request, which\n" +
+			"groups it considered, and why it chose each of them or not. It plans the last snapshot of a\n" +
+			"RayCluster or, offline, a snapshot file, as `autoscaler plan` does.\n" +
+			"\n" +
+			"If --demand counts more tasks than are waiting, the plan assumes that so many wait: the answer\n" +
+			"says what would happen.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu

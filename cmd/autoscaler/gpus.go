@@ -42,9 +42,10 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   "gpus [--node NAME | --node-file FILE]",
 		Short: "Shows this machine's GPUs as the NVIDIA driver reports them, and where its Kubernetes node differs",
-		Long: "Asks NVIDIA's driver for cards, memory, MIG instances, processes and health. With a node, from the API server or from a file, it says where\n" +
-			"the node announces something else. It is one look: XIDs are seen only by who is there when they happen, as `agent` is. Exit 1 where there\n" +
-			"is no driver.",
+		Long: "Reads cards, memory, MIG instances, processes and health from the NVIDIA driver, once. Given a\n" +
+			"node, from the API server or from a file, it also shows where the node announces something else.\n" +
+			"It does not show XIDs: the driver reports them only when they happen, and `autoscaler agent`\n" +
+			"records them. The exit status is 1 if there is no driver.",
 		Example: `  autoscaler gpus
   kubectl get node gpu-1 -o yaml | autoscaler gpus --node-file -`,
 		Args: cli.NoArguments,

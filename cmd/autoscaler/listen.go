@@ -43,19 +43,20 @@ type listenOptions struct {
 
 func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
-	f.StringVar(&o.metrics, "metrics-bind-address", "", "address of /metrics alone, for everybody who reaches it "+
-		"(default: the REST API has it, for who may get the path /metrics)")
+	f.StringVar(&o.metrics, "metrics-bind-address", "", "address that serves only /metrics, without authentication "+
+		"(default: the REST API serves it, to callers who may get the path /metrics)")
 	f.StringVar(&o.probes, "health-probe-bind-address", "",
-		"address of /healthz and /readyz alone, for a kubelet's probes; the REST API has both too")
+		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
 	f.StringVar(&o.pprof, "pprof-bind-address", "",
 		"loopback address of /debug/pprof/, Go's profiles of this process; empty for none")
 	f.StringVar(&o.certs.Cert, "tls-cert-file", "",
-		"PEM file of the REST API's certificate, read again when it changes (default: no TLS)")
+		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS)")
 	f.StringVar(&o.certs.Key, "tls-key-file", "", "PEM file of its private key")
-	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities: who shows a client certificate of "+
-		"theirs is its common name, in the groups of its organizations")
-	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be "+
-		"there; by them another replica is known while the certificate is renewed (default: the system's)")
+	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities of client certificates; a "+
+		"certificate's common name is the user, its organizations are the groups")
+	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of the REST API's certificate; "+
+		"replicas recognize each other by them while the certificate is renewed; the file may be missing (default: "+
+		"the system's)")
 	f.StringSliceVar(&o.audiences, "token-audiences", nil, "accepted audiences of bearer tokens (default: those of "+
 		"the API server, or "+access.Audience+")")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")

@@ -35,13 +35,18 @@ func newNodepoolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodepools [-f FILE...]",
 		Short: "Shows the GPUs of each node and node pool, and their problems",
-		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
-			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
-			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow, and its NodeClaims\n" +
-			"how many nodes are on their way (COMING: launched, and +n for those asked for that may still fail). What is not\n" +
-			"proven is left open. In the table - is what is not known, or not there, and FREE/UNITS is how many units of a resource no pod\n" +
-			"asks for, of how many there are. With -o wide there are more columns; FREE PER CARD has an entry for each card, in MiB, in\n" +
-			"units (1u), or ? where nothing is known of that card.",
+		Long: "Shows how Heliostat reads the GPUs of each node: kind, cards, units, the memory of a unit,\n" +
+			"isolation and problems. It reads nodes from the API server, or from manifests as `kubectl get\n" +
+			"nodes -o yaml` prints them.\n" +
+			"\n" +
+			"Pods, ResourceSlices and ResourceClaims show what is free on each card. The Cluster Autoscaler's\n" +
+			"status and Karpenter's NodePools show how far pools may grow. Karpenter's NodeClaims show how\n" +
+			"many nodes are on their way: in the column COMING, 2+1 means two launched and one requested,\n" +
+			"which may still fail.\n" +
+			"\n" +
+			"In tables, - means unknown or absent, and FREE/UNITS is how many units of a resource no pod\n" +
+			"requests, of how many there are. -o wide has more columns; FREE PER CARD has an entry for each\n" +
+			"card, in MiB, in units (1u), or ? if nothing is known of the card.",
 		Example: `  autoscaler nodepools -o wide
   kubectl get nodes,pods -A -o json | autoscaler nodepools -f -`,
 		Args: cobra.ArbitraryArgs,

@@ -49,14 +49,17 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan (--snapshot FILE|- | RAYCLUSTER [--what-if FILE|-])",
 		Short: "Shows the plan for a snapshot or a RayCluster, or for a what-if change, and explains it",
-		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
-			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n" +
-			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does. All keys of a\n" +
-			"snapshot are listed in docs/reference/plan.md.\n\n" +
-			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
-			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.\n\n" +
-			"With a RayCluster in the place of a file the server plans its last snapshot; --what-if says what shall be otherwise (changed\n" +
-			"groups, more demand, another policy), and the difference to the present plan is told too. Nothing is written.\n\n" + connect.Help,
+		Long: "Plans a snapshot file offline, by the policy in the snapshot, as the live autoscaler does. The\n" +
+			"snapshot can contain a RayCluster manifest under the key rayCluster in place of its groups. With\n" +
+			"--policy, it plans by another policy, and the text also says what the snapshot's own policy\n" +
+			"would do. docs/reference/plan.md lists all keys of a snapshot.\n" +
+			"\n" +
+			"The live autoscaler may do less than the plan for a while: it limits how many pods are on their\n" +
+			"way, it waits a moment before it serves a new placement group, and Ray may refuse a drain.\n" +
+			"\n" +
+			"Given a RayCluster, the server plans its last snapshot. --what-if changes something in it, such\n" +
+			"as groups, demand or the policy, and the answer also shows the difference from the current plan.\n" +
+			"Nothing is written.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
   autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
   autoscaler plan --snapshot - < s.json

@@ -33,9 +33,14 @@ func newRequestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "request RAYCLUSTER [--id ID] [--cpus N] [--bundle JSON]... [-f FILE|-]",
 		Short: "Sets or shows the minimum capacity that a RayCluster keeps",
-		Long: "Replaces what the RayCluster keeps, whatever is in use, as `ray.autoscaler.sdk.request_resources` does; without flags it\n" +
-			"shows it. With --id it is a request in your own name, which adds up with those of others and holds for --lease, or\n" +
-			"with --hold until --delete. It needs the right `request` on the RayCluster.\n\n" + connect.Help,
+		Long: "Sets the capacity that the RayCluster keeps whether it is in use or not, as\n" +
+			"`ray.autoscaler.sdk.request_resources` does. It replaces the previous request. Without flags, it\n" +
+			"shows the request.\n" +
+			"\n" +
+			"With --id, it creates a request in your own name, which adds up with the requests of others. It\n" +
+			"is valid for --lease, or with --hold until you delete it.\n" +
+			"\n" +
+			"Requires the verb `request` on the RayCluster.\n\n" + connect.Help,
 		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
   autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}'
   autoscaler request ml/llm
@@ -48,7 +53,7 @@ func newRequestCommand() *cobra.Command {
 	}
 	flags.server.AddTo(cmd)
 	flags.owned.addTo(cmd)
-	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "that many bundles of one CPU")
+	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "number of bundles of one CPU")
 	cmd.Flags().
 		StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+

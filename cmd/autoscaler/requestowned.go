@@ -32,14 +32,15 @@ type ownedFlags struct {
 func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "",
-		"a request in your own name, which adds up with those of others, in the place of the plain one")
+		"id of a request in your own name, which adds up with those of others; without it, the command sets the "+
+			"plain request")
 	flags.Int32Var(&f.priority, "priority", 0,
-		"with --id: the higher one is served where a limit stands in the way of all")
+		"with --id: requests with a higher priority are served first if a limit does not allow all")
 	flags.DurationVar(&f.lease, "lease", 0, "with --id: how long it is valid unless renewed, whole seconds")
 	flags.BoolVar(&f.hold, "hold", false, "with --id: keep it until it is deleted")
 	flags.BoolVar(&f.allOrNot, "all-or-nothing", false, "with --id: launch workers only if all bundles can be served")
-	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; it "+
-		"fails where the request is not satisfied then")
+	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; "+
+		"the command fails if the request is not satisfied by then")
 	flags.BoolVar(&f.renew, "renew", false, "with --id: renew the lease")
 	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }

@@ -20,8 +20,8 @@ func newRequestsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists requests for capacity and their status",
-		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one with the plain request first. With -w it\n" +
-			"lists them again whenever something changes.\n\n" + connect.Help,
+		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one RayCluster,\n" +
+			"with its plain request first. With -w, it lists them again whenever something changes.\n\n" + connect.Help,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
 		Args:    cli.AtMostOneCluster,
 	}

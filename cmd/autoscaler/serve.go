@@ -68,9 +68,9 @@ func newServeCommand() *cobra.Command {
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
 			"REST API",
-		Long: "It plans for every RayCluster, and scales those with the annotation heliostat.dev/mode: managed on " +
-			"the RayCluster or on its\nnamespace (see `autoscaler manage`), or, for those without an annotation, " +
-			"with --mode managed.",
+		Long: "Plans for every RayCluster. It scales those with the annotation heliostat.dev/mode: managed on\n" +
+			"the RayCluster or on its namespace (see `autoscaler manage`), and with --mode managed also those\n" +
+			"without an annotation.",
 		Example: `  autoscaler serve --insecure-no-auth
   autoscaler serve --mode managed --insecure-no-auth
   HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
@@ -91,20 +91,22 @@ func newServeCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "",
-		"a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
-	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of a further node autoscaler's Events, "+
-		"as kubectl describe shows it under From (repeatable; those of docs/running.md are known)")
+		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
+	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
+		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
+		"Heliostat knows)")
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system",
-		"where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
+		"namespace of the Cluster Autoscaler's ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
 			"ray:write on RayClusters (default: such heads are not called)")
-	f.StringVar(&mode, "mode", mode, "mode of RayClusters that have no annotation heliostat.dev/mode, and whose "+
-		"namespace has none: managed, shadow or off")
+	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode, in namespaces "+
+		"without it: managed, shadow or off")
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
 		"annotation or a request says; RayClusters in mode managed become shadow")
-	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what "+
-		"callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
+	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "average requests to the API server per second; writes "+
+		"for callers of the REST API have a separate limit of four times that, and reviews of callers have one of "+
+		"their own")
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
@@ -112,10 +114,10 @@ func newServeCommand() *cobra.Command {
 		"namespace of the leader lease")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
-		"IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty "+
-			"for none")
+		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
+			"leader; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200,
-		"bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
+		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
 		"shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
 	cli.ValidateString(

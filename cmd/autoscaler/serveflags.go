@@ -25,7 +25,8 @@ const day = 24 * time.Hour
 func (o *engineOptions) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
+		"kubeconfig file (default: as kubectl finds it, or the pod's ServiceAccount; a sidecar uses only the "+
+			"ServiceAccount)")
 	o.rest.addFlags(f)
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -37,15 +38,14 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
 		"with a jitter of 20 %")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
-	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so "+
-		"that no single call of a driver fills the API server")
+	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, "+
+		"so that one call of a driver cannot fill the API server")
 	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0,
-		"the same for one worker group; 0 for no bound of its own")
+		"the same for one worker group; 0 for no limit of its own")
 	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute,
 		"how long a group's pods may fail to join Ray before launches of the group are paused")
 	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute,
-		"how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group "+
-			"counts as out of stock")
+		"how long node autoscalers may be silent about a pod without a node before its group counts as out of stock")
 	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a failed group is not launched at "+
 		"first; doubles up to an hour")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+

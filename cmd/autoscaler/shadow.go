@@ -19,8 +19,9 @@ func newShadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares Heliostat's plan for a RayCluster in shadow mode with another writer's scaling",
-		Long: "For a RayCluster that Heliostat only looks at: the pods of each group as Heliostat would have them and as they are asked for,\n" +
-			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connect.Help,
+		Long: "For a RayCluster in shadow mode, shows how many pods each group has and how many Heliostat would\n" +
+			"request, how long the two have agreed, and the latest differences, newest first: which of the\n" +
+			"two was first to want the size that both reached, and by how many seconds.\n\n" + connect.Help,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,8 +30,9 @@ func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Prints version, revision and Go release of this program and of the server",
-		Long: "Prints version, revision and Go release of this program and of the server that it finds. Where none was named and none answers within\n" +
-			lookForServer.String() + ", that is noted on standard error.\n\n" + connect.Help,
+		Long: "Prints version, revision and Go release of this program and of the server that it finds. If no\n" +
+			"server is named and none answers within " + lookForServer.String() +
+			", it prints a note on standard error.\n\n" + connect.Help,
 		Example: `  autoscaler version
   autoscaler version --client -o yaml`,
 		Args: cli.NoArguments,

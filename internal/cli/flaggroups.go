@@ -22,11 +22,11 @@ var ServeGroups = []struct {
 	Flags []string
 }{
 	{
-		"What it scales, and whether",
+		"What it scales",
 		[]string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"},
 	},
 	{
-		"How fast, and when it gives up",
+		"Limits and timeouts",
 		[]string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
 			"breaker-cooldown", "drain-deadline"},
 	},

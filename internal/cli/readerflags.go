@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// NodeReaderFlags are what each command that reads nodes can be told of them.
+// NodeReaderFlags are the flags of each command that reads nodes.
 type NodeReaderFlags struct {
 	poolLabel string
 	resources []string
@@ -22,7 +22,7 @@ type NodeReaderFlags struct {
 
 func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolLabel, "pool-label", "",
-		"a node label that names the pool and goes before those of the clouds")
+		"a node label that names the pool, and takes precedence over those of the clouds")
 	ValidateString(
 		flags,
 		"pool-label",
@@ -36,11 +36,9 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 		&f.resources,
 		"resource",
 		nil,
-		"NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
-			strings.Join(
-				ConfigurableKinds(),
-				", ",
-			)+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024",
+		"NAME=KIND: the kind of a resource that is not built in, or another kind for one that is; KIND is "+
+			strings.Join(ConfigurableKinds(), ", ")+"; mig can have a profile, mig:1g.5gb, and gpu-mem needs the "+
+			"MiB of a unit, gpu-mem:1024",
 	)
 }
 
@@ -49,7 +47,7 @@ var ErrServerReadsNodes = errors.New(
 	"--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own",
 )
 
-// Given reports whether anything is told.
+// Given reports whether any flag is set.
 func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
 
 // Reader is what the flags say.

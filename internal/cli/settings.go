@@ -31,7 +31,8 @@ const settingsHelp = `Each flag can be set in three ways; the first of them that
 // command line, as with KubeRay and Kueue, and that over the environment.
 func AddSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
-	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which win over those given here")
+	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which take precedence over the "+
+		"command line")
 	groupServeFlags(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),

@@ -38,9 +38,10 @@ type ServerFlags struct {
 }
 
 // Help describes in the help of commands how they find the server.
-const Help = `Without --server (or ` + cli.ServerVariable + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
-the Service of the Helm chart. What the kubeconfig has for the API server is not sent on: where its user is a ServiceAccount that may
-create tokens of its own, a short one for Heliostat alone is; else give --token-file.`
+const Help = `Without --server or ` + cli.ServerVariable + `, the command finds the server as kubectl does: by the kubeconfig,
+through the API server's proxy to the Service of the Helm chart. It does not send the kubeconfig's
+credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that may create tokens for itself, the
+command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file.`
 
 // AddTo adds the flags to a command, whose RunE is set by then, completes their values, and lets the command suggest
 // RayClusters.
@@ -53,17 +54,18 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 		"",
 		"address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)",
 	)
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the bearer token of who calls")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the caller's bearer token")
 	flags.StringVar(&f.authority, "certificate-authority", "",
-		"with --server: a PEM file of authorities that the server's certificate may be of")
+		"with --server: a PEM file of authorities for the server's certificate")
 	flags.StringVar(&f.certificate, "client-certificate", "",
-		"with --server: a PEM file with the certificate of who calls")
+		"with --server: a PEM file with the caller's client certificate")
 	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
 	f.kube.AddTo(flags)
 	flags.StringVar(&f.service, "service", defaultService,
 		"the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience,
-		"for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
+		"audience of the token that the command creates for the kubeconfig's ServiceAccount; one of the server's "+
+			"--token-audiences")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "",
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { cli.SetGroup(f, cli.ServerFlags) })

@@ -17,8 +17,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// lentLife is how long a lent token is good: the least that TokenRequest gives. A new one is asked for when lentReserve
-// is left of it.
+// tokenLifetime is the shortest lifetime that TokenRequest allows. A new token is requested renewBefore it expires.
 const (
 	tokenLifetime = 10 * time.Minute
 	renewBefore   = time.Minute
@@ -32,8 +31,8 @@ type withRequestedToken struct {
 	next   http.RoundTripper
 }
 
-// RoundTrip sends the call with such a token in the header that the API server passes on; it consumes Authorization
-// itself.
+// RoundTrip sends the call with such a token in the header that the API server passes on; the API server consumes
+// Authorization itself.
 func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, error) {
 	token, err := w.tokens.token(request.Context(), time.Now())
 	if err != nil {
@@ -82,22 +81,20 @@ func (r *tokenRequester) token(ctx context.Context, now time.Time) (string, erro
 		CreateToken(ctx, name, asked, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s that is good for Heliostat alone: %w; "+
-			"give --token-file with what `kubectl -n %s create token %s --audience %s` prints to who may create it", namespace, name, err, namespace, name, r.audience)
+		return "", fmt.Errorf("creating a token of ServiceAccount %s/%s for Heliostat alone: %w; set --token-file "+
+			"to a file with the output of `kubectl -n %s create token %s --audience %s`, run by somebody who may "+
+			"create it", namespace, name, err, namespace, name, r.audience)
 	case answer.Status.Token == "":
-		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: the API server answered without one",
-			namespace, name)
+		return "", fmt.Errorf("creating a token of ServiceAccount %s/%s: the API server returned none", namespace, name)
 	}
 	r.current, r.until = answer.Status.Token, answer.Status.ExpirationTimestamp.Add(-renewBefore)
 	return r.current, nil
 }
 
 // errNoToken says why a kubeconfig is not enough.
-var errNoToken = errors.New(
-	"the kubeconfig's user is no ServiceAccount, so there is no token that is good for Heliostat alone, and what the " +
-		"kubeconfig has opens the API server: it is not sent through the API server's proxy; give --token-file, for example with what " +
-		"`kubectl create token NAME --audience heliostat` prints, or --server",
-)
+var errNoToken = errors.New("the kubeconfig's user is not a ServiceAccount, so the command cannot create a token for " +
+	"Heliostat alone, and it never sends the kubeconfig's own credentials; set --token-file, for example to a file " +
+	"with the output of `kubectl create token NAME --audience heliostat`, or set --server")
 
 // account returns the ServiceAccount that is the kubeconfig's user.
 func (r *tokenRequester) account(ctx context.Context) (namespace, name string, err error) {
