@@ -1,6 +1,5 @@
-// Package cli is what all subcommands share of a command line: flags with checked values, values from a file and from
-// the environment, refusals that name what would be right, help that groups flags, completion, output formats and exit
-// codes. It must not do what a subcommand does: it does not call a server, Kubernetes or the planner. Packages below it
-// each hold one more idea: table lays out text, connect finds servers, output shows answers once or again and again,
-// and report writes answers for people.
+// Package cli holds what all subcommands share: flags whose values are checked, settings from a file and from the
+// environment, errors that name the valid values, grouped help, output formats and exit codes. It must not do what a
+// subcommand does: it does not call a server, Kubernetes or the planner. Each package below it has one task: table lays
+// out text, connect finds servers, watch shows an answer once or on each change, and printer writes answers as text.
 package cli

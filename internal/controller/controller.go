@@ -1,7 +1,7 @@
 // Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
 // (docs/design/0001-the-loop.md). Packages below it observe, guard and report. It uses Kubernetes and Ray only through
-// small interfaces (ports.go, package head) and must not import their clients.
+// small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
 package controller
 
 import (

@@ -1,5 +1,5 @@
-// Package series remembers, for a while, how much each Ray cluster asked for and had: what the page draws. It is fed
-// with every decision, decides nothing, and is empty after a restart.
+// Package series keeps, for the last two hours, how much each RayCluster requested and had: the numbers that the page
+// draws. It gets every decision. It must not decide anything, and it is empty after a restart.
 package series
 
 import (

@@ -1,6 +1,6 @@
-// Package certs keeps the certificates that a server shows, and the authorities whose client certificates it takes, as
-// their files have them: it reads the files again while the server runs. Whether a client certificate counts is decided
-// by package access, not here.
+// Package certs reads a server's certificates, and the authorities of its callers' client certificates, from files. It
+// reads the files again while the server runs. It must not decide whether a client certificate is accepted: package
+// access does.
 package certs
 
 import (

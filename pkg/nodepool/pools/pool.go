@@ -1,8 +1,10 @@
 // Package pools says what pools of nodes are, how far each may grow, and how many pods of a shape it could hold. A Pool
-// is what is understood of its nodes, a Ceiling what its own autoscaler or the configuration allows, a Room what it may
-// still add, and Pods what that is in pods of one shape. NodeClaims on their way count by the places that they hold.
+// is what its nodes show, a Ceiling is what its node autoscaler or the configuration allows, a Room is what it may
+// still add, and Pods is that room in pods of one shape. A NodeClaim on its way counts with the pods that it has room
+// for.
 //
-// It must not know clusters or worker groups, it must not decide what to launch, and it must not reach outside.
+// The package must not know clusters or worker groups, decide what to launch, or read anything: package kube/watch
+// reads Karpenter's and the Cluster Autoscaler's objects.
 package pools
 
 import (
