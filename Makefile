@@ -43,7 +43,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: demo
-demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
+demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 	@$(call run,demo)
 
 # Tests with a dev cluster wait most of the time, so several run side by side, and the compiler and the linters beside them

@@ -72,8 +72,8 @@ var chapters = []chapter{
 	{
 		title: "A placement group of three bundles: all or nothing",
 		code:  `placement_group([{"GPU": 1}, {"GPU": 1}, {"CPU": 2}])`,
-		note: "GPU workers are busy: new ones for the group wait 1.5 s, " +
-			"in which Ray would report one that became free",
+		note: "GPU workers are busy: Heliostat waits 1.5 s before it launches more for the group, " +
+			"because Ray may report that one has become free",
 		ask: []rig.Command{
 			{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"GPU": 1}, {"CPU": 2}}},
 		},
@@ -93,7 +93,7 @@ func (d *demo) chapter(ctx context.Context, c chapter) error {
 	defer cancel()
 	before := d.journal.Facts()
 	known := len(rig.Pods(before, ""))
-	d.tell.chapter(c)
+	d.narrator.chapter(c)
 	if err := d.ask(ctx, c); err != nil {
 		return err
 	}
@@ -134,15 +134,15 @@ func (d *demo) ask(ctx context.Context, c chapter) error {
 		if err != nil {
 			return err
 		}
-		d.tell.asked(asked.At, describe(command))
+		d.narrator.asked(asked.At, describe(command))
 	}
 	if c.post == "" {
 		return nil
 	}
-	d.tell.asked(time.Now(), c.post)
+	d.narrator.asked(time.Now(), c.post)
 	status, body, err := d.heliostat.Call(ctx, http.MethodPost, rig.RequestPath(namespace, name), c.post)
 	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("asking over REST: status %d: %s", status, body)
+		err = fmt.Errorf("requesting capacity over REST: status %d: %s", status, body)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (c chapter) total() int {
 func (d *demo) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d.tell.chapter(
+	d.narrator.chapter(
 		chapter{
 			title: "The work ends, the REST request is cleared",
 			code:  "DELETE " + rig.RequestPath(namespace, name),
@@ -216,7 +216,7 @@ func (d *demo) end(ctx context.Context) error {
 	if status >= http.StatusBadRequest {
 		return fmt.Errorf("clearing the REST request: status %d: %s", status, body)
 	}
-	d.tell.released(time.Now())
+	d.narrator.released(time.Now())
 	return d.journal.Wait(ctx, "the end of all workers",
 		func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
 }

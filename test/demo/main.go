@@ -1,10 +1,10 @@
-// Command demo shows the whole loop on one machine: a real Ray asks for GPUs in several ways, Heliostat sees it, scales
-// the worker groups of a real RayCluster under the real KubeRay operator, and takes the workers away again when they
-// are idle. It prints each step when it happens, and reads it from its source: the Kubernetes API, Ray's GCS, the work
+// Command demo shows the whole loop on one machine: a real Ray asks for GPUs in several ways, and Heliostat sees it,
+// scales the worker groups of a real RayCluster under the real KubeRay operator, and removes the workers when they are
+// idle. It prints each step when it happens, and reads it from its source: the Kubernetes API, Ray's GCS, the work
 // itself. It never relies on what Heliostat reports.
 //
-// With DEMO_EXIT=1 it ends after the story, with status 0 only when every step really happened; otherwise it keeps the
-// cluster until Ctrl-C. Either way it leaves nothing behind but what was built.
+// With DEMO_EXIT=1 it exits after the story, with status 0 only if every step happened; otherwise it keeps the cluster
+// until Ctrl-C. Either way, it leaves nothing behind but what was built.
 package main
 
 import (
@@ -27,15 +27,15 @@ func main() {
 	os.Exit(run(ctx, os.Getenv("DEMO_EXIT") != ""))
 }
 
-// run tells the story and cleans up. It returns the exit status.
+// run plays the story and cleans up. It returns the exit status.
 func run(ctx context.Context, exit bool) int {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	tell := newNarrator(os.Stdout)
-	d := &demo{tell: tell, abort: end}
+	show := newNarrator(os.Stdout)
+	d := &demo{narrator: show, abort: end}
 	err := d.play(ctx, exit)
 	if err == nil && !exit {
-		tell.waiting()
+		show.waiting()
 		<-ctx.Done()
 	}
 	died := errors.Is(context.Cause(ctx), errDied)
@@ -44,7 +44,7 @@ func run(ctx context.Context, exit bool) int {
 	}
 	interrupted := ctx.Err() != nil && !died
 	if err != nil && !interrupted {
-		tell.failed(err, d.logs())
+		show.failed(err, d.logs())
 	}
 	if cleaning := d.close(); cleaning != nil {
 		fmt.Fprintln(os.Stderr, cleaning)
@@ -64,7 +64,7 @@ func clusterName() string { return fmt.Sprintf("demo-%d", os.Getpid()) }
 
 // demo is what the story needs, and what must be ended after it.
 type demo struct {
-	tell      *narrator
+	narrator  *narrator
 	rig       *rig.Rig
 	heliostat *rig.Heliostat
 	driver    *rig.Driver
@@ -74,7 +74,7 @@ type demo struct {
 }
 
 // errDied says that a part of the dev cluster has ended, so that there is nothing to wait for any more.
-var errDied = errors.New("the dev cluster cannot go on")
+var errDied = errors.New("a part of the dev cluster has ended")
 
 // endWithTheCluster ends the story when a part of the dev cluster ends unasked.
 func (d *demo) endWithTheCluster(ctx context.Context) {
@@ -102,20 +102,20 @@ func (d *demo) play(ctx context.Context, exit bool) error {
 	if err := verify(facts, d.driver.Lost()); err != nil {
 		return err
 	}
-	d.tell.table()
-	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL, d.rig.Program, exit)
+	d.narrator.table()
+	d.narrator.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL, d.rig.Program, exit)
 	return nil
 }
 
 // prepare starts the dev cluster, Heliostat, a RayCluster without workers, and a driver.
 func (d *demo) prepare(ctx context.Context) error {
-	d.tell.title()
+	d.narrator.title()
 	var err error
 	if d.rig, err = rig.Start(ctx, rig.Options{Out: os.Stdout, Name: clusterName()}); err != nil {
 		return err
 	}
 	go d.endWithTheCluster(ctx)
-	d.tell.ready("dev cluster", "Kubernetes, KubeRay operator, nodes with GPUs that only pretend")
+	d.narrator.ready("dev cluster", "Kubernetes, KubeRay operator, nodes with simulated GPUs")
 
 	if err := rig.InstallCRDs(ctx, d.rig.Dynamic); err != nil {
 		return err
@@ -123,9 +123,9 @@ func (d *demo) prepare(ctx context.Context) error {
 	if d.heliostat, err = d.rig.Serve(ctx); err != nil {
 		return err
 	}
-	d.tell.ready("Heliostat", d.heliostat.URL)
+	d.narrator.ready("Heliostat", d.heliostat.URL)
 
-	d.journal = rig.NewJournal(d.tell.fact)
+	d.journal = rig.NewJournal(d.narrator.fact)
 	observing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop = stop
 	cluster, err := manifest()
@@ -139,12 +139,12 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err := d.rig.HeadAlive(ctx, namespace, name); err != nil {
 		return err
 	}
-	d.tell.ready("RayCluster", namespace+"/"+name+", groups cpu, gpu and mig, no workers yet")
+	d.narrator.ready("RayCluster", namespace+"/"+name+", groups cpu, gpu and mig, no workers yet")
 
 	if d.driver, err = d.rig.Driver(ctx, namespace, name, "driver"); err != nil {
 		return err
 	}
-	d.tell.ready("Ray driver", "connected")
+	d.narrator.ready("Ray driver", "connected")
 	go rig.FollowDriver(observing, d.driver, d.journal)
 	return nil
 }
@@ -159,9 +159,9 @@ func (d *demo) close() error {
 	if d.rig == nil {
 		return nil
 	}
-	d.tell.cleaning()
+	d.narrator.cleaning()
 	if d.driver != nil {
-		d.driver.Kill() // its cluster goes with it; there is nobody to say goodbye to
+		d.driver.Kill() // its cluster is removed too, so it need not disconnect
 	}
 	if d.heliostat != nil {
 		d.heliostat.Stop(ctx)

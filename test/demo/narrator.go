@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// narrator tells the story in columns: time since the story's begin, time since the stage before, what, where, how.
-// Colours are for terminals only, and only where the reader wants them (NO_COLOR).
+// narrator prints the story in columns: time since the start, time since the previous stage, what, where, how. It uses
+// colours only on terminals, unless NO_COLOR is set.
 type narrator struct {
 	out    io.Writer
 	colour bool
@@ -22,7 +22,7 @@ type narrator struct {
 	begin    time.Time
 	previous time.Time  // when the last preparation was ready
 	number   int        // of the last chapter
-	held     []rig.Fact // what followed from a demand that is not told yet
+	held     []rig.Fact // what followed from a demand that is not printed yet
 	clock    *clock
 	took     map[rig.Stage][]time.Duration
 }
@@ -66,11 +66,11 @@ func (n *narrator) line(parts ...string) {
 
 func (n *narrator) title() {
 	fmt.Fprintln(n.out)
-	n.line(n.paint(bold, "Heliostat", 0) + " follows what Ray asks for and sends GPUs.")
+	n.line(n.paint(bold, "Heliostat", 0) + " watches what Ray's work needs, and scales the worker groups of a RayCluster.")
 	fmt.Fprintln(n.out)
 }
 
-// ready tells that a preparation is done, and how long it took.
+// ready prints that a preparation is done, and how long it took.
 func (n *narrator) ready(what, detail string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +104,7 @@ func (n *narrator) event(at time.Time, step, weight, what, worker, detail string
 		n.paint(weight, what, 15), n.paint(plain, worker, 18), n.paint(faint, detail, 0))
 }
 
-// asked tells that the driver or a REST client has asked for something.
+// asked prints that the driver or a REST client has asked for capacity.
 func (n *narrator) asked(at time.Time, what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,15 +112,15 @@ func (n *narrator) asked(at time.Time, what string) {
 	n.event(at, "", bold, "asked", "", what)
 }
 
-// released tells that nothing is asked for any more.
+// released prints that nothing is asked for any more.
 func (n *narrator) released(at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.clock.released = at
-	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers may be idle for 10 s")
+	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers are removed after 10 s idle")
 }
 
-// fact tells what the journal has noted, in the order in which it happened. The observer reads Ray every 50 ms, and
+// fact prints what the journal has recorded, in the order in which it happened. The observer reads Ray every 50 ms, and
 // Heliostat may have read a demand before it: a patch waits for the demand that it serves, which was there when the
 // patch was made.
 func (n *narrator) fact(f rig.Fact) {
@@ -133,20 +133,20 @@ func (n *narrator) fact(f rig.Fact) {
 		n.held = append(n.held, f)
 		return
 	}
-	n.tell(f)
+	n.print(f)
 	n.release()
 }
 
-// release tells what was held back.
+// release prints what was held back.
 func (n *narrator) release() {
 	for _, f := range n.held {
-		n.tell(f)
+		n.print(f)
 	}
 	n.held = nil
 }
 
-// tell writes a fact as the next line.
-func (n *narrator) tell(f rig.Fact) {
+// print writes a fact as the next line.
+func (n *narrator) print(f rig.Fact) {
 	since, part := n.clock.since(f)
 	if !part {
 		return
@@ -166,12 +166,12 @@ func (n *narrator) tell(f rig.Fact) {
 	n.event(f.At, fmt.Sprintf("+%.2fs", since.Seconds()), weight, string(f.Stage), worker, detail)
 }
 
-// table closes the story with what each stage took.
+// table ends the story with how long each stage took.
 func (n *narrator) table() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fmt.Fprintln(n.out)
-	n.line(n.paint(bold, "How long each stage took since the one before it", 0))
+	n.line(n.paint(bold, "How long each stage took after the previous one", 0))
 	fmt.Fprintln(n.out)
 	n.line(n.paint(faint, fmt.Sprintf("%-15s  %5s  %8s  %8s", "stage", "times", "p50", "max"), 0))
 	for _, r := range stages(n.took) {
@@ -179,8 +179,8 @@ func (n *narrator) table() {
 	}
 	fmt.Fprintln(n.out)
 	n.line(
-		n.paint(faint, "demand seen: Ray tells of a waiting task after 0.6 s or so, of a placement group at once.", 0))
-	n.line(n.paint(faint, "idle → drained: the idle time-out of 10 s is part of it. Every step above was checked.", 0))
+		n.paint(faint, "demand seen: Ray reports a waiting task after about 0.6 s, a placement group at once.", 0))
+	n.line(n.paint(faint, "idle → drained: includes the idle timeout of 10 s. Every step above was checked.", 0))
 }
 
 // further prints commands for a closer look. They run as printed, in the root of the repository, while this program
@@ -188,7 +188,7 @@ func (n *narrator) table() {
 func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 	fmt.Fprintln(n.out)
 	if ends {
-		more := ": `make demo` without DEMO_EXIT keeps all this until Ctrl-C, and prints the commands here."
+		more := ": `make demo` without DEMO_EXIT keeps all this running until Ctrl-C, and prints commands to try."
 		n.line(n.paint(bold, "Look further", 0) + more)
 		return
 	}
@@ -199,9 +199,9 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 		{`export PATH="` + filepath.Dir(program) + `:$PATH" HELIOSTAT_SERVER=` + url, ""},
 		{"autoscaler status " + cluster, "groups, demand, reasons"},
 		{"autoscaler explain " + cluster + " --group gpu", "why it has its size"},
-		{"autoscaler request " + cluster + ` --bundle '{"GPU": 1}'`, "asks for a worker"},
-		{"autoscaler request " + cluster + " --clear", "lets it go again"},
-		{"autoscaler request " + cluster + ` --id mine --cpus 2 --lease 1m`, "in your own name"},
+		{"autoscaler request " + cluster + ` --bundle '{"GPU": 1}'`, "requests a worker"},
+		{"autoscaler request " + cluster + " --clear", "removes that request"},
+		{"autoscaler request " + cluster + ` --id mine --cpus 2 --lease 1m`, "requests in your own name, for a minute"},
 		{"autoscaler requests", "who requests how much"},
 		{"curl -s " + url + "/metrics", ""},
 		{"export KUBECONFIG=" + kubeconfig, ""},
@@ -216,36 +216,36 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 	}
 }
 
-// waiting tells that the story is over and the cluster stays.
+// waiting prints that the story is over and the cluster stays.
 func (n *narrator) waiting() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fmt.Fprintln(n.out)
 	n.clock.live = true
-	n.line("What happens now is told here too. " + n.paint(bold, "Ctrl-C", 0) + " ends everything.")
+	n.line("What happens from now on appears here too. Press " + n.paint(bold, "Ctrl-C", 0) + " to stop everything.")
 	fmt.Fprintln(n.out)
 }
 
-// cleaning tells that the end may take a few seconds.
+// cleaning prints that stopping may take a few seconds.
 func (n *narrator) cleaning() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fmt.Fprintln(n.out)
-	n.line(n.paint(faint, "ending every process and removing the cluster's directory", 0))
+	n.line(n.paint(faint, "stopping every process and removing the cluster's directory", 0))
 }
 
-// failed tells what did not happen, with the end of Heliostat's log.
+// failed prints what did not happen, with the end of Heliostat's log.
 func (n *narrator) failed(err error, log string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.release()
 	fmt.Fprintln(n.out)
-	n.line(n.paint(bad, "This did not happen as it should", 0))
+	n.line(n.paint(bad, "A step did not happen as expected", 0))
 	for line := range strings.Lines(err.Error()) {
 		n.line(strings.TrimRight(line, "\n"))
 	}
 	if log != "" {
-		n.line(n.paint(faint, "Heliostat's last lines:", 0))
+		n.line(n.paint(faint, "The end of Heliostat's log:", 0))
 		for line := range strings.Lines(log) {
 			n.line(n.paint(faint, strings.TrimRight(line, "\n"), 0))
 		}

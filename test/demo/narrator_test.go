@@ -29,7 +29,7 @@ func TestADemandIsToldBeforeWhatFollowedFromIt(t *testing.T) {
       0.82s     +0.03s  scheduled        a
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("printed (-want +got):\n%s", diff)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestWhatWaitedForADemandIsToldBeforeAFailure(t *testing.T) {
 	n.fact(rig.Fact{At: at(1), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1})
 	n.failed(errDied, "")
 	if got := out.String(); !strings.Contains(got, "group patched") || strings.Index(got, "group patched") > strings.Index(got, "did not happen") {
-		t.Errorf("told\n%s", got)
+		t.Errorf("printed\n%s", got)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// told lists the stages of the story in their order.
-var told = []rig.Stage{rig.DemandSeen, rig.GroupPatched, rig.PodCreated, rig.Scheduled, rig.NodeAlive, rig.WorkRan,
+// shown lists the stages that the story shows, in their order.
+var shown = []rig.Stage{rig.DemandSeen, rig.GroupPatched, rig.PodCreated, rig.Scheduled, rig.NodeAlive, rig.WorkRan,
 	rig.NodeIdle, rig.Drained, rig.PodGone}
 
-// clock remembers when what happened, so that each fact can be told with the time since the one before it.
+// clock remembers when what happened, so that each fact can be printed with the time since the previous one.
 type clock struct {
 	// asked and released are the last times at which work was asked for or ended.
 	asked, released time.Time
@@ -43,7 +43,7 @@ func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 		return f.At.Sub(c.asked), true
 	case rig.GroupPatched:
 		if f.To < f.From {
-			return 0, false // told by the pods that leave
+			return 0, false // the pods that leave show it
 		}
 		c.patched[f.Group] = f.At
 		return f.At.Sub(later(c.asked, c.demand)), true
@@ -102,7 +102,7 @@ type row struct {
 // stages summarises how long each stage took since the one before it.
 func stages(took map[rig.Stage][]time.Duration) []row {
 	var rows []row
-	for _, stage := range told {
+	for _, stage := range shown {
 		times := slices.Sorted(slices.Values(took[stage]))
 		if len(times) == 0 {
 			continue

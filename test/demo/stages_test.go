@@ -88,8 +88,8 @@ func TestAStageIsTimedFromTheOneBefore(t *testing.T) {
 		{At: at(19), Stage: rig.WorkRan, Pod: "a"},
 		{At: at(20), Stage: rig.WorkRan, Pod: "a"}, // a second task there
 	} {
-		since, told := c.since(f)
-		got = append(got, fmt.Sprintf("%s %s %t", f.Stage, since, told))
+		since, part := c.since(f)
+		got = append(got, fmt.Sprintf("%s %s %t", f.Stage, since, part))
 	}
 	want := []string{
 		"demand seen 500ms true", "group patched 500ms true", "pod created 1s true", "scheduled 2s true",
@@ -100,7 +100,7 @@ func TestAStageIsTimedFromTheOneBefore(t *testing.T) {
 	}
 }
 
-// After the story nobody tells the clock what is asked for: what is seen begins a count of its own.
+// After the story, the clock does not know what is asked for: what is seen starts a count of its own.
 func TestAfterTheStoryTimesCountFromWhatIsSeen(t *testing.T) {
 	c := newClock()
 	c.asked, c.released, c.live = at(10), at(20), true
@@ -141,7 +141,7 @@ func TestTheManifestIsTheStorysCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cluster.GetNamespace() != namespace || cluster.GetName() != name {
-		t.Errorf("raycluster.yaml is %s/%s, the story tells of %s/%s", cluster.GetNamespace(), cluster.GetName(), namespace, name)
+		t.Errorf("raycluster.yaml is %s/%s, the story is about %s/%s", cluster.GetNamespace(), cluster.GetName(), namespace, name)
 	}
 	groups := rig.Replicas(cluster)
 	for _, c := range chapters {

@@ -204,8 +204,8 @@ func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus
 	}
 }
 
-// Describe returns pending demand as one line, such as 2 × {GPU 1}, gang of 3 [{CPU 1}, 2 × {GPU 1}], or "" if nothing
-// is pending. It leaves out constraints, which stay for as long as they are requested.
+// Describe returns pending demand as one line, such as 2 × {GPU 1}, placement group [{CPU 1} {GPU 1}], or "" if
+// nothing is pending. It leaves out constraints, which stay for as long as they are requested.
 func Describe(demand raydemand.Demand) string {
 	var parts []string
 	for _, request := range demand.Requests {
