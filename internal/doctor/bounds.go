@@ -12,7 +12,7 @@ import (
 
 func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
-	if least >= 0 && most >= 0 && least <= most || least > math.MaxInt32 || most > math.MaxInt32 {
+	if least >= 0 && most >= 0 && least <= most || !fitsInt32(least) || !fitsInt32(most) {
 		return
 	}
 	low := max(0, least)
@@ -22,6 +22,9 @@ func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
 			fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
 	})
 }
+
+// fitsInt32 reports whether the operator can decode a number. Only fieldOutOfRange reports the others.
+func fitsInt32(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }
 
 // bound returns a whole number, or what applies if there is none.
 func bound(g inventory.Group, field string, absent int64) int64 {
@@ -34,7 +37,7 @@ func bound(g inventory.Group, field string, absent int64) int64 {
 func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	replicas, set := g.Whole("replicas")
 	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
-	if !set || replicas > math.MaxInt32 || least < 0 || least > most || replicas >= least && replicas <= most {
+	if !set || !fitsInt32(replicas) || least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
 	report(occurrence{
@@ -51,7 +54,7 @@ func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report reporter)
 		v := g.Get(field)
 		n, whole := v.Whole()
 		f, isFloat := v.Raw().(float64)
-		if whole && (n > math.MaxInt32 || n < math.MinInt32) || isFloat && math.Abs(f) > math.MaxInt32 {
+		if whole && !fitsInt32(n) || isFloat && math.Abs(f) > math.MaxInt32 {
 			report(occurrence{object: g.Of, path: v.Path(), seen: v.String(),
 				fix: fix.Patch(g.Of, fix.Replace(v.Path(), harmless(g, field)))})
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -264,7 +265,8 @@ func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
 func unreadableSetting(cluster *nodepool.Cluster, annotation, seen, why, fix string) raydemand.Finding {
 	return raydemand.Finding{
 		Code: rayobject.AnnotationUnreadable, Severity: raydemand.Error, Object: "Namespace " + cluster.Key.Namespace,
-		Field: "metadata.annotations." + annotation, Seen: finding.Short(seen), Why: why, Fix: fix,
+		Field: fieldpath.NewPath("metadata", "annotations", annotation).String(), Seen: finding.Short(seen), Why: why,
+		Fix: fix,
 	}
 }
 

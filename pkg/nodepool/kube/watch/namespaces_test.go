@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,8 +122,9 @@ func TestARayClusterHasTheSettingsOfItsNamespaceUnlessItSaysItsOwn(t *testing.T)
 			t.Errorf("%s: isolation %q, mode %q, findings %v, changed %q, unknown %q; want %+v", step.name, got.Isolation, got.NamespaceMode, got.Findings, *changed, got.NamespaceUnknown, step)
 		}
 		for _, f := range got.Findings {
-			if f.Object != "Namespace ml" || f.Code != rayobject.AnnotationUnreadable {
-				t.Errorf("%s: finding %+v, want one that names the Namespace", step.name, f)
+			if f.Object != "Namespace ml" || f.Code != rayobject.AnnotationUnreadable ||
+				!strings.HasPrefix(f.Field, `metadata.annotations["heliostat.dev/`) {
+				t.Errorf("%s: finding %+v, want one that names the Namespace and the annotation", step.name, f)
 			}
 		}
 	}
