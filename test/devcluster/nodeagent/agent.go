@@ -9,56 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-)
 
-// Config says which nodes to make and what their pods find on this machine.
-type Config struct {
-	// REST reaches the API server. Nil means that Kubeconfig is read.
-	REST *rest.Config
-	// Kubeconfig is the path of a kubeconfig file, used where REST is nil.
-	Kubeconfig string
-	// Nodes to register. Their names are unique.
-	Nodes []NodeSpec
-	// Images that containers can use; see SetImage for later changes.
-	Images Images
-	// Dir holds everything the agent writes: volumes while a pod lives, and logs, which stay. An absolute path.
-	Dir string
-	// PodCIDR is the block of loopback addresses for nodes and pods, such as 127.1.2.0/24. Two agents on one machine
-	// must not share a block.
-	PodCIDR string
-	// APIServer is the host:port that pods find in KUBERNETES_SERVICE_HOST and _PORT.
-	APIServer string
-	// CAFile is the certificate authority of the API server, the ca.crt of a pod's service account.
-	CAFile string
-	// ClientCAFile, where set, makes the log and exec endpoints demand a client certificate signed by it. Without it
-	// everybody on this machine can use them; they listen on loopback addresses only.
-	ClientCAFile string
-	// MaxGracePeriod caps the time between a pod's SIGTERM and its SIGKILL. Zero means no cap.
-	MaxGracePeriod time.Duration
-	// RestartBackoff is the pause before a container's second restart; it doubles up to 30 times itself. Zero means
-	// 10 s, the kubelet's own.
-	RestartBackoff time.Duration
-	// RayStart, where set, is called before a Ray node starts and returns when it may; the agent calls done when the
-	// node is ready or has failed. It bounds how many start at the same time.
-	RayStart func(ctx context.Context) (done func(), err error)
-	// Log receives the agent's own lines. Nil discards them.
-	Log *slog.Logger
-}
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/loopback"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/objects"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/podruntime"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/sandbox"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/volume"
+)
 
 // Agent runs the pods of its nodes until Stop.
 type Agent struct {
-	cfg       Config
-	log       *slog.Logger
-	client    kubernetes.Interface
-	addresses *addresses
-	spawner   *spawner
-	rayDirs   *rayDirs
-	tmpRay    *sharedMountPoint
+	cfg    Config
+	log    *slog.Logger
+	client kubernetes.Interface
+	pods   *podruntime.Runtime
+	tmpRay *volume.SharedMountPoint
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -70,8 +37,8 @@ type Agent struct {
 	nodes  map[string]*node
 }
 
-// Start registers the nodes and returns once all of them are Ready. Canceling ctx later does not stop the agent; Stop
-// does.
+// Start registers the nodes and returns when all of them are Ready. Canceling ctx later does not stop the agent; call
+// Stop.
 func Start(ctx context.Context, cfg Config) (*Agent, error) {
 	a, err := newAgent(cfg)
 	if err != nil {
@@ -94,69 +61,57 @@ func newAgent(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	pool, err := newAddresses(cfg.PodCIDR)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Join(cfg.Dir, "logs"), 0o755); err != nil {
-		return nil, fmt.Errorf("making the log directory: %w", err)
-	}
-	dirs, err := newRayDirs(cfg.Dir)
-	if err != nil {
-		return nil, err
-	}
 	a := &Agent{
-		cfg:       cfg,
-		log:       cfg.Log,
-		client:    client,
-		addresses: pool,
-		spawner:   newSpawner(),
-		rayDirs:   dirs,
-		images:    maps.Clone(cfg.Images),
-		nodes:     map[string]*node{},
+		cfg:    cfg,
+		log:    cfg.Log,
+		client: client,
+		images: maps.Clone(cfg.Images),
+		nodes:  map[string]*node{},
 	}
-	if a.spawner.isolation.mounts {
-		a.tmpRay, err = shareMountPoint(rayTempDir)
+	if err := a.makeRuntime(); err != nil {
+		return nil, err
+	}
+	if a.pods.Spawner.HasMounts() {
+		a.tmpRay, err = volume.ShareMountPoint(volume.RayTempDir)
 		if err != nil {
 			return nil, err
 		}
+	} else {
+		a.log.Warn("this machine allows no mount namespaces; pods have no volumes and no service account tokens")
 	}
-	a.log.Debug("pods are isolated", "isolation", a.spawner.isolation.String())
-	if !a.spawner.isolation.mounts {
-		a.log.Warn("this machine allows no mount namespaces: volumes and service account tokens do not appear in pods")
-	}
+	a.log.Debug("pods are isolated", "isolation", a.pods.Spawner.Isolation())
 	return a, nil
 }
 
-func (cfg Config) withDefaults() (Config, error) {
-	if cfg.REST == nil {
-		config, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
-		if err != nil {
-			return cfg, fmt.Errorf("reading kubeconfig %q: %w", cfg.Kubeconfig, err)
-		}
-		cfg.REST = config
+// makeRuntime makes what all pods of the agent use.
+func (a *Agent) makeRuntime() error {
+	addresses, err := loopback.NewAddresses(a.cfg.PodCIDR)
+	if err != nil {
+		return err
 	}
-	cfg.REST = rest.CopyConfig(cfg.REST)
-	// One agent speaks for many nodes; client-go's default of 5 requests a second would be its slowest part.
-	cfg.REST.QPS, cfg.REST.Burst = 500, 1000
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	logs := filepath.Join(a.cfg.Dir, "logs")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fmt.Errorf("making the log directory: %w", err)
 	}
-	if cfg.RestartBackoff == 0 {
-		cfg.RestartBackoff = 10 * time.Second
+	dirs, err := volume.NewDirs(a.cfg.Dir)
+	if err != nil {
+		return err
 	}
-	if !filepath.IsAbs(cfg.Dir) {
-		return cfg, fmt.Errorf("directory %q is not an absolute path", cfg.Dir)
+	a.pods = &podruntime.Runtime{
+		Spawner:        sandbox.NewSpawner(),
+		Addresses:      addresses,
+		Dirs:           dirs,
+		Objects:        objects.Reader{Client: a.client},
+		ImageDirectory: a.imageDirectory,
+		LogDir:         logs,
+		APIServer:      a.cfg.APIServer,
+		CAFile:         a.cfg.CAFile,
+		MaxGracePeriod: a.cfg.MaxGracePeriod,
+		RestartBackoff: a.cfg.RestartBackoff,
+		RayStart:       a.cfg.RayStart,
+		Log:            a.log,
 	}
-	if cfg.Images == nil {
-		cfg.Images = Images{}
-	}
-	for _, n := range cfg.Nodes {
-		if err := n.Validate(); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
+	return nil
 }
 
 func (a *Agent) startNodes(ctx, running context.Context) error {
@@ -178,7 +133,7 @@ func (a *Agent) startNodes(ctx, running context.Context) error {
 	return nil
 }
 
-// SetNode changes what a node announces, as a device plugin or a labeller would. Pods that run stay.
+// SetNode changes the Node object, as a device plugin or a labeler would. Running pods stay.
 func (a *Agent) SetNode(ctx context.Context, spec NodeSpec) error {
 	if err := spec.Validate(); err != nil {
 		return fmt.Errorf("changing node: %w", err)
@@ -189,14 +144,14 @@ func (a *Agent) SetNode(ctx context.Context, spec NodeSpec) error {
 	if n == nil {
 		return fmt.Errorf("changing node %s: no such node", spec.Name)
 	}
-	if err := n.announce(ctx, spec); err != nil {
+	if err := n.update(ctx, spec); err != nil {
 		return fmt.Errorf("changing node %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
-// SetImage makes image (a name or pattern, see Images) stand for the programs in dir. Containers that wait for the
-// image start within a second.
+// SetImage maps image, a name or pattern as in Images, to the programs in dir. Containers that wait for the image start
+// within a second.
 func (a *Agent) SetImage(image, dir string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -219,14 +174,14 @@ func (a *Agent) allNodes() []*node {
 	return nodes
 }
 
-// Stop kills every pod's processes and waits for the controllers. The objects in the API server stay as they are;
-// the logs stay on disk, the pods' volumes do not. A second call returns what the first did.
+// Stop kills the processes of all pods and waits for the controllers. The objects in the API server and the logs stay;
+// the volumes of the pods do not. A second call returns the result of the first.
 func (a *Agent) Stop(ctx context.Context) error {
-	a.stop.Do(func() { a.err = a.end(ctx) })
+	a.stop.Do(func() { a.err = a.shutDown(ctx) })
 	return a.err
 }
 
-func (a *Agent) end(ctx context.Context) error {
+func (a *Agent) shutDown(ctx context.Context) error {
 	a.cancel()
 	for _, n := range a.allNodes() {
 		n.provider.killAll()
@@ -239,9 +194,9 @@ func (a *Agent) end(ctx context.Context) error {
 	var err error
 	select {
 	case <-ended:
-		a.spawner.close()
+		a.pods.Spawner.Close()
 	case <-ctx.Done():
 		err = fmt.Errorf("stopping node agent: waiting for pods to end: %w", ctx.Err())
 	}
-	return errors.Join(err, a.rayDirs.remove(), os.RemoveAll(filepath.Join(a.cfg.Dir, "pods")), a.tmpRay.release())
+	return errors.Join(err, a.pods.Dirs.Remove(), a.tmpRay.Release())
 }

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// Images says which programs an image stands for: an image name, `*` matching any characters, to a directory that
-// comes first on the PATH of the image's containers. An empty directory means the machine's own programs.
+// Images maps the names of images to directories of programs. The directory comes first in the PATH of the image's
+// containers. An empty directory means the programs of the machine.
 //
-// A name without a tag serves every tag. An exact name goes before a pattern, a longer pattern before a shorter one.
+// In a name, `*` matches any characters, and a name without a tag matches all tags. An exact name has precedence over a
+// pattern, and a longer pattern over a shorter one.
 type Images map[string]string
 
-// Directory returns the directory of image's programs; ok is false when no name in the table matches.
+// Directory returns the directory of image's programs. ok is false if no name matches.
 func (im Images) Directory(image string) (dir string, ok bool) {
 	name := strings.TrimPrefix(image, "docker.io/")
 	for _, exact := range []string{image, name, withoutTag(name)} {
@@ -32,7 +33,7 @@ func (im Images) Directory(image string) (dir string, ok bool) {
 	return im[best], true
 }
 
-// withoutTag cuts `:tag` and `@digest`. A colon before the last slash is a registry's port.
+// withoutTag removes `:tag` and `@digest`. A colon before the last slash belongs to the registry's port.
 func withoutTag(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {

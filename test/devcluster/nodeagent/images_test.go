@@ -15,14 +15,14 @@ func TestImagesDirectory(t *testing.T) {
 		name, image, dir string
 		ok               bool
 	}{
-		{"an exact name goes before patterns", "rayproject/ray:2.60.0", "/ray/2.60.0/bin", true},
-		{"the longer pattern goes before the shorter", "rayproject/ray:2.52.1-py311", "/ray/2.52/bin", true},
-		{"the shorter pattern serves the rest", "rayproject/ray-ml:2.9", "/ray/any/bin", true},
-		{"the default registry may be spelled out", "docker.io/rayproject/ray:2.60.0", "/ray/2.60.0/bin", true},
-		{"a name without tag serves every tag", "heliostat/autoscaler:v1", "/heliostat/bin", true},
-		{"a name without tag serves a digest", "heliostat/autoscaler@sha256:abc", "/heliostat/bin", true},
+		{"an exact name has precedence over patterns", "rayproject/ray:2.60.0", "/ray/2.60.0/bin", true},
+		{"the longer pattern has precedence over the shorter", "rayproject/ray:2.52.1-py311", "/ray/2.52/bin", true},
+		{"the shorter pattern matches the rest", "rayproject/ray-ml:2.9", "/ray/any/bin", true},
+		{"the name can have the default registry", "docker.io/rayproject/ray:2.60.0", "/ray/2.60.0/bin", true},
+		{"a name without a tag matches all tags", "heliostat/autoscaler:v1", "/heliostat/bin", true},
+		{"a name without a tag matches a digest", "heliostat/autoscaler@sha256:abc", "/heliostat/bin", true},
 		{"a registry's port is no tag", "localhost:5000/tool:1", "/tool", true},
-		{"no directory is an answer", "library/busybox:1", "", true},
+		{"the directory can be empty", "library/busybox:1", "", true},
 		{"an unknown image is not found", "nginx", "", false},
 		{"a pattern matches the whole name", "x/rayproject/ray:1", "", false},
 	} {

@@ -22,15 +22,15 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
-// agentKubeconfig makes the test binary an agent that can be killed; see TestSIGKILLOfTheAgentEndsItsPods.
+// agentKubeconfig makes the test binary run an agent that a test can kill; see TestSIGKILLOfTheAgentEndsItsPods.
 const agentKubeconfig = "NODEAGENT_TEST_KUBECONFIG"
 
-// cluster is one dev cluster for all tests, started by the first that asks for it.
+// cluster is the dev cluster of all tests. The first test that needs it starts it.
 var cluster = sync.OnceValues(func() (*devcluster.Cluster, error) {
 	return devcluster.Start(context.Background(), devcluster.Options{Nodes: rayNodes, Out: os.Stderr})
 })
 
-// rayNodes are for the Ray cluster. The other tests bring nodes of their own.
+// rayNodes are for the Ray cluster. The other tests make their own nodes.
 var rayNodes = []nodeagent.NodeSpec{
 	{Name: "gpu-0", Capacity: map[string]string{"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "4"}},
 	{Name: "mig-0", Capacity: map[string]string{"cpu": "64", "memory": "256Gi", "nvidia.com/mig-1g.10gb": "7"}},
@@ -38,7 +38,7 @@ var rayNodes = []nodeagent.NodeSpec{
 
 func TestMain(m *testing.M) {
 	if kubeconfig := os.Getenv(agentKubeconfig); kubeconfig != "" {
-		beAnAgent(kubeconfig, os.Args[1], os.Args[2])
+		runAgent(kubeconfig, os.Args[1], os.Args[2])
 		return
 	}
 	started := false
@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// beAnAgent runs one node until it is killed, or until its standard input ends.
-func beAnAgent(kubeconfig, node, dir string) {
+// runAgent runs one node until a signal kills it or its standard input ends.
+func runAgent(kubeconfig, node, dir string) {
 	agent, err := nodeagent.Start(context.Background(), agentConfig(kubeconfig, node, dir))
 	if err != nil {
 		fmt.Println(err)
@@ -80,7 +80,7 @@ func agentConfig(kubeconfig, node, dir string) nodeagent.Config {
 		}},
 		Images: nodeagent.Images{"shell": ""},
 		Dir:    dir,
-		// Dev clusters take their blocks elsewhere; see TestMain's cluster for one that runs beside.
+		// Dev clusters use other blocks.
 		PodCIDR:        fmt.Sprintf("127.%d.%d.0/24", 230+rand.IntN(20), rand.IntN(256)),
 		MaxGracePeriod: 10 * time.Second,
 		RestartBackoff: 200 * time.Millisecond,
@@ -88,8 +88,8 @@ func agentConfig(kubeconfig, node, dir string) nodeagent.Config {
 	}
 }
 
-// world is a node of the test's own.
-type world struct {
+// fixture is an agent with one node, for one test.
+type fixture struct {
 	*testing.T
 	cluster *devcluster.Cluster
 	agent   *nodeagent.Agent
@@ -97,106 +97,106 @@ type world struct {
 	dir     string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newWorldWith(t, func(*nodeagent.Config) {})
+	return newFixtureWith(t, func(*nodeagent.Config) {})
 }
 
-// newWorldWith starts an agent whose configuration is changed first.
-func newWorldWith(t *testing.T, change func(*nodeagent.Config)) *world {
+// newFixtureWith starts an agent after change has changed its configuration.
+func newFixtureWith(t *testing.T, change func(*nodeagent.Config)) *fixture {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs a dev cluster, which -short leaves out")
+		t.Skip("needs a dev cluster; run without -short")
 	}
 	c, err := cluster()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, cluster: c, node: fmt.Sprintf("test-%d", rand.IntN(1e9)), dir: t.TempDir()}
-	cfg := agentConfig(c.Kubeconfig(), w.node, w.dir)
+	f := &fixture{T: t, cluster: c, node: fmt.Sprintf("test-%d", rand.IntN(1e9)), dir: t.TempDir()}
+	cfg := agentConfig(c.Kubeconfig(), f.node, f.dir)
 	cfg.APIServer = c.APIServer()
-	cfg.CAFile = w.caFile()
+	cfg.CAFile = f.caFile()
 	change(&cfg)
-	if w.agent, err = nodeagent.Start(t.Context(), cfg); err != nil {
+	if f.agent, err = nodeagent.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.agent.Stop(context.Background()); err != nil {
+		if err := f.agent.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-		w.deleteNode()
+		f.deleteNode()
 	})
-	return w
+	return f
 }
 
-func (w *world) caFile() string {
-	w.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", w.cluster.Kubeconfig())
+func (f *fixture) caFile() string {
+	f.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", f.cluster.Kubeconfig())
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	if config.CAFile != "" {
 		return config.CAFile
 	}
-	file := filepath.Join(w.TempDir(), "ca.crt")
+	file := filepath.Join(f.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, config.CAData, 0o600); err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return file
 }
 
-func (w *world) deleteNode() {
+func (f *fixture) deleteNode() {
 	ctx := context.Background()
-	pods, err := w.cluster.Client().CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + w.node})
+	pods, err := f.cluster.Client().CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + f.node})
 	if err != nil {
-		w.Error(err)
+		f.Error(err)
 		return
 	}
 	now := *metav1.NewDeleteOptions(0)
 	for _, pod := range pods.Items {
-		if err := w.cluster.Client().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, now); err != nil && !apierrors.IsNotFound(err) {
-			w.Error(err)
+		if err := f.cluster.Client().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, now); err != nil && !apierrors.IsNotFound(err) {
+			f.Error(err)
 		}
 	}
-	if err := w.cluster.Client().CoreV1().Nodes().Delete(ctx, w.node, now); err != nil {
-		w.Error(err)
+	if err := f.cluster.Client().CoreV1().Nodes().Delete(ctx, f.node, now); err != nil {
+		f.Error(err)
 	}
 }
 
-// shell is a pod on the test's node with one container that runs a script.
-func (w *world) shell(name, script string) *corev1.Pod {
+// shell returns a pod for the test's node with one container that runs a script.
+func (f *fixture) shell(name, script string) *corev1.Pod {
 	grace := int64(2)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: &grace,
-			NodeSelector:                  map[string]string{"test": w.node},
+			NodeSelector:                  map[string]string{"test": f.node},
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:                    []corev1.Container{w.container("c", script)},
+			Containers:                    []corev1.Container{f.container("c", script)},
 		},
 	}
 }
 
-func (w *world) container(name, script string) corev1.Container {
+func (f *fixture) container(name, script string) corev1.Container {
 	return corev1.Container{Name: name, Image: "shell", Command: []string{"bash", "-c", script}}
 }
 
-func (w *world) create(pod *corev1.Pod) *corev1.Pod {
-	w.Helper()
-	created, err := w.cluster.Client().CoreV1().Pods(pod.Namespace).Create(w.Context(), pod, metav1.CreateOptions{})
+func (f *fixture) create(pod *corev1.Pod) *corev1.Pod {
+	f.Helper()
+	created, err := f.cluster.Client().CoreV1().Pods(pod.Namespace).Create(f.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return created
 }
 
-// until waits for the pod to be as the condition says and returns it; what describes the condition.
-func (w *world) until(pod *corev1.Pod, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
-	w.Helper()
+// until waits for a condition on the pod and returns the pod. what describes the condition.
+func (f *fixture) until(pod *corev1.Pod, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
+	f.Helper()
 	var last *corev1.Pod
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		got, err := w.cluster.Client().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	err := wait.PollUntilContextTimeout(f.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		got, err := f.cluster.Client().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, nil //nolint:nilerr // some tests restart the API server
 		}
@@ -204,40 +204,40 @@ func (w *world) until(pod *corev1.Pod, what string, holds func(*corev1.Pod) bool
 		return holds(got), nil
 	})
 	if err != nil {
-		w.Fatalf("pod %s: waiting for %s: %v; status: %+v", pod.Name, what, err, last.Status)
+		f.Fatalf("pod %s: waiting for %s: %v; status: %+v", pod.Name, what, err, last.Status)
 	}
 	return last
 }
 
-func (w *world) untilPhase(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
-	w.Helper()
-	return w.until(pod, "phase "+string(phase), func(p *corev1.Pod) bool { return p.Status.Phase == phase })
+func (f *fixture) untilPhase(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
+	f.Helper()
+	return f.until(pod, "phase "+string(phase), func(p *corev1.Pod) bool { return p.Status.Phase == phase })
 }
 
-// delete deletes the pod and waits until its object is gone; it returns how long that took.
-func (w *world) delete(pod *corev1.Pod) time.Duration {
-	w.Helper()
+// delete deletes the pod and returns how long it took until the API server had deleted the object.
+func (f *fixture) delete(pod *corev1.Pod) time.Duration {
+	f.Helper()
 	begin := time.Now()
-	pods := w.cluster.Client().CoreV1().Pods(pod.Namespace)
-	if err := pods.Delete(w.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-		w.Fatal(err)
+	pods := f.cluster.Client().CoreV1().Pods(pod.Namespace)
+	if err := pods.Delete(f.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		f.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
 		_, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 	if err != nil {
-		w.Fatalf("pod %s is still there: %v", pod.Name, err)
+		f.Fatalf("pod %s still exists: %v", pod.Name, err)
 	}
 	return time.Since(begin)
 }
 
-// logFile is what is kept of a container's first run, also when the pod is gone.
-func (w *world) logFile(pod *corev1.Pod, container string) string {
-	w.Helper()
-	log, err := os.ReadFile(filepath.Join(w.dir, "logs", "default_"+pod.Name+"_"+string(pod.UID), container+"_0.log"))
+// logFile returns the log of a container's first run, which stays after the pod is deleted.
+func (f *fixture) logFile(pod *corev1.Pod, container string) string {
+	f.Helper()
+	log, err := os.ReadFile(filepath.Join(f.dir, "logs", "default_"+pod.Name+"_"+string(pod.UID), container+"_0.log"))
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return string(log)
 }

@@ -18,13 +18,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/loopback"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/podruntime"
 )
 
 const (
-	// podWorkers is how many pods of one node are synchronised at once. Creating and deleting return at once, so few
-	// do.
+	// podWorkers is how many pods of a node are synchronized at the same time. Calls to create and delete return at
+	// once, so a few workers suffice.
 	podWorkers = 8
-	// informerResync repeats status updates that were lost.
+	// informerResync is the period after which lost status updates are repeated.
 	informerResync = time.Minute
 )
 
@@ -42,14 +45,14 @@ type node struct {
 	spec NodeSpec
 }
 
-// newNode makes the node; its pods run until running ends.
+// newNode makes a node whose pods run until running is canceled.
 func newNode(running context.Context, a *Agent, spec NodeSpec) (*node, error) {
-	ip, err := a.addresses.Lend()
+	ip, err := a.pods.Addresses.Allocate()
 	if err != nil {
 		return nil, err
 	}
 	n := &node{agent: a, ip: ip, spec: spec, updates: vknode.NewNaiveNodeProvider()}
-	if n.listener, err = listenTLS(ip, a.cfg.ClientCAFile); err != nil {
+	if n.listener, err = loopback.ListenTLS(ip, a.cfg.ClientCAFile); err != nil {
 		return nil, err
 	}
 	object, err := n.object(spec)
@@ -75,23 +78,23 @@ func newNode(running context.Context, a *Agent, spec NodeSpec) (*node, error) {
 func (n *node) newProvider(running context.Context) nodeutil.NewProviderFunc {
 	return func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, vknode.NodeProvider, error) {
 		n.provider = &provider{
-			node: n, ctx: running, pods: cfg.Pods,
-			known: map[types.NamespacedName]*pod{}, live: map[*pod]struct{}{},
+			node: n, ctx: running, lister: cfg.Pods,
+			byName: map[types.NamespacedName]*podruntime.Pod{}, running: map[*podruntime.Pod]struct{}{},
 		}
 		return n.provider, n.updates, nil
 	}
 }
 
-// run serves the node until ctx ends. A controller that gives up is reported; the pods go on.
+// run serves the node until ctx is canceled. If a controller fails, the node logs it and its pods keep running.
 func (n *node) run(ctx context.Context) {
-	n.agent.tasks.Go(func() { _ = n.server.Serve(n.listener) }) // ends by Close below
+	n.agent.tasks.Go(func() { _ = n.server.Serve(n.listener) }) // returns after Close
 	defer n.server.Close()
 	if err := n.vk.Run(ctx); err != nil && ctx.Err() == nil {
-		n.agent.log.Error("the node's controllers have ended", "node", n.spec.Name, "err", err)
+		n.agent.log.Error("the controllers of the node failed", "node", n.spec.Name, "err", err)
 	}
 }
 
-// waitReady returns when the node is registered and takes pods.
+// waitReady returns when the node is registered and accepts pods.
 func (n *node) waitReady(ctx context.Context) error {
 	if err := n.vk.WaitReady(ctx, 0); err != nil {
 		return err
@@ -99,8 +102,8 @@ func (n *node) waitReady(ctx context.Context) error {
 	return n.reconcileSpec(ctx, n.spec)
 }
 
-// announce changes the Node object.
-func (n *node) announce(ctx context.Context, spec NodeSpec) error {
+// update changes the Node object.
+func (n *node) update(ctx context.Context, spec NodeSpec) error {
 	object, err := n.object(spec)
 	if err != nil {
 		return err
@@ -109,16 +112,15 @@ func (n *node) announce(ctx context.Context, spec NodeSpec) error {
 	n.spec = spec
 	n.mu.Unlock()
 	if err := n.updates.UpdateStatus(ctx, object); err != nil {
-		return fmt.Errorf("announcing capacity: %w", err)
+		return fmt.Errorf("updating the node's status: %w", err)
 	}
 	if err := n.reconcileSpec(ctx, spec); err != nil {
 		return err
 	}
-	return n.waitAnnounced(ctx, object)
+	return n.waitUpdated(ctx, object)
 }
 
-// reconcileSpec sets the taints, which a status update does not carry, and the metadata of a node that was there
-// before.
+// reconcileSpec sets the taints, which a status update does not contain.
 func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
 	nodes := n.agent.client.CoreV1().Nodes()
 	for {
@@ -134,30 +136,25 @@ func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
 	}
 }
 
-// waitAnnounced returns when the API shows what was announced: the controller writes it in its own time.
-func (n *node) waitAnnounced(ctx context.Context, want *corev1.Node) error {
-	return wait.PollUntilContextTimeout(
-		ctx,
-		20*time.Millisecond,
-		30*time.Second,
-		true,
+// waitUpdated returns when the API server has the update, which the controller writes asynchronously.
+func (n *node) waitUpdated(ctx context.Context, want *corev1.Node) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) {
 			got, err := n.agent.client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{})
 			if err != nil {
-				return false, nil //nolint:nilerr // the API server may be away for a moment
+				return false, nil //nolint:nilerr // the API server can be down for a moment
 			}
 			return equalResources(got.Status.Capacity, want.Status.Capacity) &&
-				equalResources(got.Status.Allocatable,
-					want.Status.Allocatable) && maps.Equal(got.Labels, want.Labels), nil
-		},
-	)
+				equalResources(got.Status.Allocatable, want.Status.Allocatable) &&
+				maps.Equal(got.Labels, want.Labels), nil
+		})
 }
 
 func equalResources(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// object is the Node as the API carries it.
+// object returns the Node object of a NodeSpec.
 func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
 	capacity, allocatable, err := spec.resources()
 	if err != nil {
@@ -176,7 +173,7 @@ func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
 			Capacity:    capacity,
 			Allocatable: allocatable,
 			Conditions:  readyConditions(),
-			// No host name: the API server would prefer it to the address, and nobody can resolve it.
+			// No host name: the API server would prefer it to the address, and the machine cannot resolve it.
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.ip}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{
 				Port: int32(n.listener.Addr().(*net.TCPAddr).Port),

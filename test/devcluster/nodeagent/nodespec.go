@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,27 +13,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// NodeSpec is what one node announces.
+// NodeSpec describes the Node object of one node.
 type NodeSpec struct {
 	// Name of the Node object.
 	Name string `json:"name"`
-	// Labels beside kubernetes.io/hostname, kubernetes.io/os and kubernetes.io/arch, which are always set.
+	// Labels, in addition to kubernetes.io/hostname, kubernetes.io/os and kubernetes.io/arch.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Node object.
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Taints of the Node object.
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Capacity by resource name. `pods` is 110 where it is missing.
+	// Capacity by resource name. The default for `pods` is 110.
 	Capacity map[string]string `json:"capacity"`
-	// Allocatable by resource name; a resource that is missing here is allocatable as far as its capacity.
+	// Allocatable by resource name. The default for each resource is its capacity.
 	Allocatable map[string]string `json:"allocatable,omitempty"`
 }
 
-// defaultPods is the kubelet's own limit of pods per node.
+// defaultPods is the kubelet's default limit of pods per node.
 const defaultPods = "110"
 
-// LoadNodes reads a YAML or JSON list of NodeSpecs. Unknown fields are errors. Errors name the node by its position
-// and name, the field and the value; a reader with a Name method (an *os.File) adds the file.
+// LoadNodes reads a YAML or JSON list of NodeSpecs. Unknown fields are errors. Errors have the position and the name of
+// the node, the field and the value, and the file if r has a Name method as an *os.File does.
 func LoadNodes(r io.Reader) ([]NodeSpec, error) {
 	file := "nodes"
 	if named, ok := r.(interface{ Name() string }); ok {
@@ -55,14 +56,14 @@ func LoadNodes(r io.Reader) ([]NodeSpec, error) {
 			return nil, fmt.Errorf("reading %s: node %d: %w", file, i, err)
 		}
 		if seen[n.Name] {
-			return nil, fmt.Errorf("reading %s: node %d: name %q is there twice", file, i, n.Name)
+			return nil, fmt.Errorf("reading %s: node %d: another node has the name %q", file, i, n.Name)
 		}
 		seen[n.Name] = true
 	}
 	return nodes, nil
 }
 
-// Validate says what the API server would refuse, naming node, field and value.
+// Validate returns an error with node, field and value if the API server would reject the node.
 func (n NodeSpec) Validate() error {
 	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
 		return fmt.Errorf("name %q: %s", n.Name, problems[0])
@@ -80,7 +81,7 @@ func (n NodeSpec) Validate() error {
 }
 
 func (n NodeSpec) validateLabels() error {
-	for _, key := range sortedKeys(n.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 		value := n.Labels[key]
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			return fmt.Errorf("labels: key %q: %s", key, problems[0])
@@ -89,7 +90,7 @@ func (n NodeSpec) validateLabels() error {
 			return fmt.Errorf("labels: %s: value %q: %s", key, value, problems[0])
 		}
 	}
-	for _, key := range sortedKeys(n.Annotations) {
+	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			return fmt.Errorf("annotations: key %q: %s", key, problems[0])
 		}
@@ -124,10 +125,10 @@ func (n NodeSpec) validateResources() error {
 	if err != nil {
 		return err
 	}
-	for _, key := range sortedKeys(n.Allocatable) {
+	for _, key := range slices.Sorted(maps.Keys(n.Allocatable)) {
 		name := corev1.ResourceName(key)
-		most, announced := capacity[name]
-		if amount := allocatable[name]; !announced || amount.Cmp(most) > 0 {
+		most, exists := capacity[name]
+		if amount := allocatable[name]; !exists || amount.Cmp(most) > 0 {
 			return fmt.Errorf("allocatable: %s: value %q is more than the capacity %q", key, n.Allocatable[key],
 				n.Capacity[key])
 		}
@@ -135,7 +136,7 @@ func (n NodeSpec) validateResources() error {
 	return nil
 }
 
-// resources returns capacity and allocatable as the Node object carries them.
+// resources returns capacity and allocatable with their defaults.
 func (n NodeSpec) resources() (capacity, allocatable corev1.ResourceList, err error) {
 	if capacity, err = quantities("capacity", n.Capacity); err != nil {
 		return nil, nil, err
@@ -156,7 +157,7 @@ func (n NodeSpec) resources() (capacity, allocatable corev1.ResourceList, err er
 
 func quantities(field string, amounts map[string]string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
-	for _, name := range sortedKeys(amounts) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			return nil, fmt.Errorf("%s: name %q: %s", field, name, problems[0])
 		}
@@ -170,13 +171,4 @@ func quantities(field string, amounts map[string]string) (corev1.ResourceList, e
 		list[corev1.ResourceName(name)] = amount
 	}
 	return list, nil
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

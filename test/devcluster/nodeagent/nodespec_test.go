@@ -65,7 +65,7 @@ func TestLoadNodesNamesFileNodeFieldAndValue(t *testing.T) {
 		{"more allocatable than capacity", `[{name: a, capacity: {cpu: "1"}, allocatable: {cpu: "2"}}]`, []string{"a: allocatable: cpu", `"2"`, `"1"`}},
 		{"an unknown field", `[{name: a, capacty: {cpu: "1"}}]`, []string{"capacty"}},
 		{"a bad name", `[{name: "A b", capacity: {cpu: "1"}}]`, []string{"node 0", `name "A b"`}},
-		{"a name twice", `[{name: a, capacity: {cpu: "1"}}, {name: a, capacity: {cpu: "1"}}]`, []string{"node 1", `"a" is there twice`}},
+		{"a name twice", `[{name: a, capacity: {cpu: "1"}}, {name: a, capacity: {cpu: "1"}}]`, []string{"node 1", `another node has the name "a"`}},
 		{"a bad label", `[{name: a, capacity: {cpu: "1"}, labels: {x: "a b"}}]`, []string{"a: labels: x", `"a b"`}},
 		{"a bad taint", `[{name: a, capacity: {cpu: "1"}, taints: [{key: k, effect: Never}]}]`, []string{"a: taints[0].effect", `"Never"`}},
 		{"no nodes", `[]`, []string{"no nodes"}},

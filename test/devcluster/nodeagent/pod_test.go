@@ -18,37 +18,37 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 )
 
-func (w *world) logs(pod *corev1.Pod, options *corev1.PodLogOptions) string {
-	w.Helper()
-	log, err := w.cluster.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(w.Context())
+func (f *fixture) logs(pod *corev1.Pod, options *corev1.PodLogOptions) string {
+	f.Helper()
+	log, err := f.cluster.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(f.Context())
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	return string(log)
 }
 
-func (w *world) exec(pod *corev1.Pod, command ...string) (string, error) {
-	w.Helper()
-	request := w.cluster.Client().CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+func (f *fixture) exec(pod *corev1.Pod, command ...string) (string, error) {
+	f.Helper()
+	request := f.cluster.Client().CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
 		SubResource("exec").VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	executor, err := remotecommand.NewSPDYExecutor(w.cluster.RESTConfig(), "POST", request.URL())
+	executor, err := remotecommand.NewSPDYExecutor(f.cluster.RESTConfig(), "POST", request.URL())
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 	var output, problems bytes.Buffer
-	err = executor.StreamWithContext(w.Context(), remotecommand.StreamOptions{Stdout: &output, Stderr: &problems})
+	err = executor.StreamWithContext(f.Context(), remotecommand.StreamOptions{Stdout: &output, Stderr: &problems})
 	if problems.Len() > 0 {
-		w.Logf("%s: %s", command, problems.String())
+		f.Logf("%s: %s", command, problems.String())
 	}
 	return output.String(), err
 }
 
 func TestInitContainersRunFirstAndInOrder(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("init-order", "echo c >>/work/order; cat /work/order")
+	f := newFixture(t)
+	pod := f.shell("init-order", "echo c >>/work/order; cat /work/order")
 	pod.Spec.InitContainers = []corev1.Container{
-		w.container("first", "sleep 0.3; echo first >>/work/order"),
-		w.container("second", "echo second >>/work/order"),
+		f.container("first", "sleep 0.3; echo first >>/work/order"),
+		f.container("second", "echo second >>/work/order"),
 	}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	mount := []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
@@ -56,8 +56,8 @@ func TestInitContainersRunFirstAndInOrder(t *testing.T) {
 	for i := range pod.Spec.InitContainers {
 		pod.Spec.InitContainers[i].VolumeMounts = mount
 	}
-	pod = w.untilPhase(w.create(pod), corev1.PodSucceeded)
-	if diff := cmp.Diff("first\nsecond\nc\n", w.logs(pod, &corev1.PodLogOptions{})); diff != "" {
+	pod = f.untilPhase(f.create(pod), corev1.PodSucceeded)
+	if diff := cmp.Diff("first\nsecond\nc\n", f.logs(pod, &corev1.PodLogOptions{})); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 	init := pod.Status.InitContainerStatuses
@@ -67,10 +67,10 @@ func TestInitContainersRunFirstAndInOrder(t *testing.T) {
 }
 
 func TestAFailedInitContainerFailsThePod(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("init-fails", "echo never")
-	pod.Spec.InitContainers = []corev1.Container{w.container("first", "exit 4"), w.container("second", "true")}
-	pod = w.untilPhase(w.create(pod), corev1.PodFailed)
+	f := newFixture(t)
+	pod := f.shell("init-fails", "echo never")
+	pod.Spec.InitContainers = []corev1.Container{f.container("first", "exit 4"), f.container("second", "true")}
+	pod = f.untilPhase(f.create(pod), corev1.PodFailed)
 	if code := pod.Status.InitContainerStatuses[0].State.Terminated.ExitCode; code != 4 {
 		t.Errorf("exit code of the init container = %d, want 4", code)
 	}
@@ -79,16 +79,16 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	}
 }
 
-func TestAPodFindsItsEnvironmentAndVolumes(t *testing.T) {
+func TestAPodHasItsEnvironmentAndVolumes(t *testing.T) {
 	t.Setenv("AGENT_ONLY", "leaked")
-	w := newWorld(t)
-	ctx, core := t.Context(), w.cluster.Client().CoreV1()
+	f := newFixture(t)
+	ctx, core := t.Context(), f.cluster.Client().CoreV1()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env-secret"}, StringData: map[string]string{"k": "hidden"}}
 	if _, err := core.Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = core.Secrets("default").Delete(context.Background(), "env-secret", metav1.DeleteOptions{}) })
-	pod := w.shell("env", `
+	pod := f.shell("env", `
 		echo "name=$NAME ip=$IP host=$HOSTNAME secret=$SECRET agent=$AGENT_ONLY"
 		echo "api=$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT_HTTPS"
 		cat /brand/new/place/k; echo
@@ -106,16 +106,16 @@ func TestAPodFindsItsEnvironmentAndVolumes(t *testing.T) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: "env-secret"}, Key: "k",
 		}}},
 	}
-	pod = w.untilPhase(w.create(pod), corev1.PodSucceeded)
+	pod = f.untilPhase(f.create(pod), corev1.PodSucceeded)
 	want := "name=env ip=" + pod.Status.PodIP + " host=env secret=hidden agent=\n" +
-		"api=" + w.cluster.APIServer() + "\nhidden\ndefault\ntoken\n1\nread-only\n"
-	if diff := cmp.Diff(want, w.logs(pod, &corev1.PodLogOptions{})); diff != "" {
-		t.Errorf("what the pod saw (-want +got):\n%s", diff)
+		"api=" + f.cluster.APIServer() + "\nhidden\ndefault\ntoken\n1\nread-only\n"
+	if diff := cmp.Diff(want, f.logs(pod, &corev1.PodLogOptions{})); diff != "" {
+		t.Errorf("output of the pod (-want +got):\n%s", diff)
 	}
 }
 
 func TestACrashIsTheContainersExitCode(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	for name, c := range map[string]struct {
 		script string
 		code   int32
@@ -123,13 +123,13 @@ func TestACrashIsTheContainersExitCode(t *testing.T) {
 		"exit-3":  {"exit 3", 3},
 		"sigkill": {"exec sleep 7654", 137},
 	} {
-		pod := w.create(w.shell(name, c.script))
+		pod := f.create(f.shell(name, c.script))
 		if name == "sigkill" {
-			// From outside: process 1 of a PID namespace is safe from its own children, as in a real pod.
-			w.untilProcesses("sleep 7654", 1)
+			// From outside: processes in a PID namespace cannot kill its process 1, as in a real pod.
+			f.untilProcesses("sleep 7654", 1)
 			kill(t, processes(t, "sleep 7654")[0])
 		}
-		pod = w.untilPhase(pod, corev1.PodFailed)
+		pod = f.untilPhase(pod, corev1.PodFailed)
 		if got := pod.Status.ContainerStatuses[0].State.Terminated; got.ExitCode != c.code || got.Reason != "Error" {
 			t.Errorf("%s: ended with %d %q, want %d", name, got.ExitCode, got.Reason, c.code)
 		}
@@ -137,25 +137,25 @@ func TestACrashIsTheContainersExitCode(t *testing.T) {
 }
 
 func TestRestartPolicyOnFailureRestartsUntilItSucceeds(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("on-failure", "echo run >>$HOME/runs; echo run $(wc -l <$HOME/runs); test $(wc -l <$HOME/runs) = 3")
+	f := newFixture(t)
+	pod := f.shell("on-failure", "echo run >>$HOME/runs; echo run $(wc -l <$HOME/runs); test $(wc -l <$HOME/runs) = 3")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-	pod = w.untilPhase(w.create(pod), corev1.PodSucceeded)
+	pod = f.untilPhase(f.create(pod), corev1.PodSucceeded)
 	if got := pod.Status.ContainerStatuses[0].RestartCount; got != 2 {
 		t.Errorf("restart count = %d, want 2", got)
 	}
-	if got := w.logs(pod, &corev1.PodLogOptions{}); got != "run 3\n" {
-		t.Errorf("log = %q, want that of the last run", got)
+	if got := f.logs(pod, &corev1.PodLogOptions{}); got != "run 3\n" {
+		t.Errorf("log = %q, want the log of the last run", got)
 	}
-	if got := w.logs(pod, &corev1.PodLogOptions{Previous: true}); got != "run 2\n" {
-		t.Errorf("previous log = %q, want that of the run before", got)
+	if got := f.logs(pod, &corev1.PodLogOptions{Previous: true}); got != "run 2\n" {
+		t.Errorf("previous log = %q, want the log of the run before", got)
 	}
 }
 
 func TestLogsAreFollowedAndCut(t *testing.T) {
-	w := newWorld(t)
-	pod := w.untilPhase(w.create(w.shell("logs", "echo one; echo two; until test -e $HOME/go; do sleep 0.05; done; echo three")), corev1.PodRunning)
-	stream, err := w.cluster.Client().CoreV1().Pods("default").GetLogs("logs", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+	f := newFixture(t)
+	pod := f.untilPhase(f.create(f.shell("logs", "echo one; echo two; until test -e $HOME/go; do sleep 0.05; done; echo three")), corev1.PodRunning)
+	stream, err := f.cluster.Client().CoreV1().Pods("default").GetLogs("logs", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 	if _, err := io.ReadFull(stream, first); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.exec(pod, "bash", "-c", "touch $HOME/go"); err != nil {
+	if _, err := f.exec(pod, "bash", "-c", "touch $HOME/go"); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(stream)
@@ -175,17 +175,17 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 		t.Errorf("followed log = %q", got)
 	}
 	two := int64(2)
-	if got := w.logs(pod, &corev1.PodLogOptions{TailLines: &two}); got != "two\nthree\n" {
+	if got := f.logs(pod, &corev1.PodLogOptions{TailLines: &two}); got != "two\nthree\n" {
 		t.Errorf("last two lines = %q", got)
 	}
 }
 
 func TestExecRunsInTheContainer(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("exec", "exec sleep 600")
+	f := newFixture(t)
+	pod := f.shell("exec", "exec sleep 600")
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MINE", Value: "yes"}}
-	pod = w.untilPhase(w.create(pod), corev1.PodRunning)
-	output, err := w.exec(pod, "bash", "-c", "echo $MINE; ls /var/run/secrets/kubernetes.io/serviceaccount; exit 7")
+	pod = f.untilPhase(f.create(pod), corev1.PodRunning)
+	output, err := f.exec(pod, "bash", "-c", "echo $MINE; ls /var/run/secrets/kubernetes.io/serviceaccount; exit 7")
 	if output != "yes\nca.crt\nnamespace\ntoken\n" {
 		t.Errorf("output = %q", output)
 	}
@@ -196,13 +196,13 @@ func TestExecRunsInTheContainer(t *testing.T) {
 }
 
 func TestReadinessFollowsTheProbe(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("ready", "exec sleep 600")
+	f := newFixture(t)
+	pod := f.shell("ready", "exec sleep 600")
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		PeriodSeconds: 1, FailureThreshold: 1,
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"bash", "-c", "test -e $HOME/ready"}}},
 	}
-	pod = w.untilPhase(w.create(pod), corev1.PodRunning)
+	pod = f.untilPhase(f.create(pod), corev1.PodRunning)
 	ready := func(want corev1.ConditionStatus) func(*corev1.Pod) bool {
 		return func(p *corev1.Pod) bool {
 			for _, c := range p.Status.Conditions {
@@ -213,76 +213,76 @@ func TestReadinessFollowsTheProbe(t *testing.T) {
 			return false
 		}
 	}
-	pod = w.until(pod, "not ready", ready(corev1.ConditionFalse))
-	if _, err := w.exec(pod, "bash", "-c", "touch $HOME/ready"); err != nil {
+	pod = f.until(pod, "not ready", ready(corev1.ConditionFalse))
+	if _, err := f.exec(pod, "bash", "-c", "touch $HOME/ready"); err != nil {
 		t.Fatal(err)
 	}
-	w.until(pod, "ready", ready(corev1.ConditionTrue))
-	if _, err := w.exec(pod, "bash", "-c", "rm $HOME/ready"); err != nil {
+	f.until(pod, "ready", ready(corev1.ConditionTrue))
+	if _, err := f.exec(pod, "bash", "-c", "rm $HOME/ready"); err != nil {
 		t.Fatal(err)
 	}
-	w.until(pod, "not ready again", ready(corev1.ConditionFalse))
+	f.until(pod, "not ready again", ready(corev1.ConditionFalse))
 }
 
-func TestAContainerThatDoesNotLiveIsRestarted(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("liveness", "exec sleep 600")
+func TestAFailedLivenessProbeRestartsTheContainer(t *testing.T) {
+	f := newFixture(t)
+	pod := f.shell("liveness", "exec sleep 600")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
 		PeriodSeconds: 1, FailureThreshold: 1,
 		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(9)}},
 	}
-	w.until(w.create(pod), "a restart", func(p *corev1.Pod) bool {
+	f.until(f.create(pod), "a restart", func(p *corev1.Pod) bool {
 		statuses := p.Status.ContainerStatuses
 		return len(statuses) == 1 && statuses[0].RestartCount > 0 && statuses[0].LastTerminationState.Terminated != nil
 	})
 }
 
 func TestAnUnknownImageWaitsUntilItIsKnown(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("image", "echo ran")
+	f := newFixture(t)
+	pod := f.shell("image", "echo ran")
 	pod.Spec.Containers[0].Image = "nobody/knows:1"
-	pod = w.until(w.create(pod), "ErrImagePull", func(p *corev1.Pod) bool {
+	pod = f.until(f.create(pod), "ErrImagePull", func(p *corev1.Pod) bool {
 		statuses := p.Status.ContainerStatuses
 		return len(statuses) == 1 && statuses[0].State.Waiting != nil && statuses[0].State.Waiting.Reason == "ErrImagePull"
 	})
 	if message := pod.Status.ContainerStatuses[0].State.Waiting.Message; !strings.Contains(message, "nobody/knows:1") {
 		t.Errorf("message %q does not name the image", message)
 	}
-	w.agent.SetImage("nobody/knows", "")
-	w.untilPhase(pod, corev1.PodSucceeded)
+	f.agent.SetImage("nobody/knows", "")
+	f.untilPhase(pod, corev1.PodSucceeded)
 }
 
 func TestForeignMetadataSurvivesStatusUpdates(t *testing.T) {
-	w := newWorld(t)
-	pod := w.untilPhase(w.create(w.shell("metadata", "until test -e $HOME/go; do sleep 0.05; done")), corev1.PodRunning)
+	f := newFixture(t)
+	pod := f.untilPhase(f.create(f.shell("metadata", "until test -e $HOME/go; do sleep 0.05; done")), corev1.PodRunning)
 	patch := []byte(`{"metadata":{"labels":{"added":"yes"},"annotations":{"note":"kept"},"finalizers":["test.example/hold"]}}`)
-	pods := w.cluster.Client().CoreV1().Pods("default")
+	pods := f.cluster.Client().CoreV1().Pods("default")
 	if _, err := pods.Patch(t.Context(), "metadata", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_, _ = pods.Patch(context.Background(), "metadata", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	})
-	if _, err := w.exec(pod, "bash", "-c", "touch $HOME/go"); err != nil {
+	if _, err := f.exec(pod, "bash", "-c", "touch $HOME/go"); err != nil {
 		t.Fatal(err)
 	}
-	pod = w.untilPhase(pod, corev1.PodSucceeded)
+	pod = f.untilPhase(pod, corev1.PodSucceeded)
 	if pod.Labels["added"] != "yes" || pod.Annotations["note"] != "kept" || len(pod.Finalizers) != 1 {
-		t.Errorf("labels %v, annotations %v, finalizers %v: something was lost", pod.Labels, pod.Annotations, pod.Finalizers)
+		t.Errorf("labels %v, annotations %v, finalizers %v: want those of the patch too", pod.Labels, pod.Annotations, pod.Finalizers)
 	}
 }
 
-func TestSetNodeChangesWhatTheNodeAnnounces(t *testing.T) {
-	w := newWorld(t)
-	spec := agentConfig("", w.node, "").Nodes[0]
+func TestSetNodeUpdatesTheNodeObject(t *testing.T) {
+	f := newFixture(t)
+	spec := agentConfig("", f.node, "").Nodes[0]
 	spec.Capacity["nvidia.com/gpu"] = "8"
 	spec.Labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-80GB"
 	begin := time.Now()
-	if err := w.agent.SetNode(t.Context(), spec); err != nil {
+	if err := f.agent.SetNode(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	node, err := w.cluster.Client().CoreV1().Nodes().Get(t.Context(), w.node, metav1.GetOptions{})
+	node, err := f.cluster.Client().CoreV1().Nodes().Get(t.Context(), f.node, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,5 +290,5 @@ func TestSetNodeChangesWhatTheNodeAnnounces(t *testing.T) {
 	if gpus.Value() != 8 || node.Labels["nvidia.com/gpu.product"] == "" || len(node.Spec.Taints) != 1 {
 		t.Errorf("node has %s GPUs, labels %v, taints %v", gpus.String(), node.Labels, node.Spec.Taints)
 	}
-	t.Logf("announced after %s", time.Since(begin))
+	t.Logf("updated after %s", time.Since(begin))
 }

@@ -12,24 +12,23 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// statusOnly is a client whose status updates of pods write the status and nothing else. The pod controller updates the
-// whole object, and with it labels, annotations and finalizers as its cache had them a moment ago: what others wrote in
-// that moment would be undone.
+// statusOnly is a client whose status updates of pods write only the status. The pod controller updates the whole
+// object, with labels, annotations and finalizers from its cache, and would undo newer changes by others.
 type statusOnly struct{ kubernetes.Interface }
 
-// CoreV1 returns the core client with such pods.
+// CoreV1 implements kubernetes.Interface.
 func (c statusOnly) CoreV1() typedcore.CoreV1Interface { return statusOnlyCore{c.Interface.CoreV1()} }
 
 type statusOnlyCore struct{ typedcore.CoreV1Interface }
 
-// Pods returns the pods of a namespace.
+// Pods implements typedcore.PodsGetter.
 func (c statusOnlyCore) Pods(namespace string) typedcore.PodInterface {
 	return statusOnlyPods{c.CoreV1Interface.Pods(namespace)}
 }
 
 type statusOnlyPods struct{ typedcore.PodInterface }
 
-// UpdateStatus replaces the status of this very pod, and not of one that came after it under the same name.
+// UpdateStatus replaces the status of the pod with this UID. It does not change a later pod with the same name.
 func (p statusOnlyPods) UpdateStatus(
 	ctx context.Context, pod *corev1.Pod, _ metav1.UpdateOptions,
 ) (*corev1.Pod, error) {

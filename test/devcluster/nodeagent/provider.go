@@ -18,24 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/loopback"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent/podruntime"
 )
 
-// provider is what virtual-kubelet's pod controller drives: the pods of one node.
+// provider is the runtime below virtual-kubelet's pod controller. It has the pods of one node.
 type provider struct {
 	node   *node
-	pods   corev1listers.PodLister // what the API says of this node's pods
-	ctx    context.Context         // ends with the agent
-	notify func(*corev1.Pod)       // set before the first pod comes
+	lister corev1listers.PodLister // the node's pods in the API
+	ctx    context.Context         // canceled when the agent stops
+	notify func(*corev1.Pod)       // set before the first pod is created
 
-	mu    sync.Mutex // guards known and live
-	known map[types.NamespacedName]*pod
-	// live holds every pod that may have processes: also those that are no longer known because the API has let go of
-	// them and their name may come back.
-	live map[*pod]struct{}
+	mu     sync.Mutex // guards byName and running
+	byName map[types.NamespacedName]*podruntime.Pod
+	// running has every pod that can have processes, also those whose object the API server has deleted, so that a new
+	// pod can have their name.
+	running map[*podruntime.Pod]struct{}
 }
 
-// stopMargin is how long before the end of the grace period the processes are killed: the pod controller removes the
-// object at its end, and the object must not be gone before the processes are.
+// stopMargin is the time between SIGKILL and the end of the grace period. The pod controller deletes the object at the
+// end of the grace period, and the processes must end before their object is deleted.
 const stopMargin = 500 * time.Millisecond
 
 func key(pod *corev1.Pod) types.NamespacedName {
@@ -45,175 +48,175 @@ func key(pod *corev1.Pod) types.NamespacedName {
 // NotifyPods implements node.PodNotifier.
 func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
 
-// CreatePod implements node.PodLifecycleHandler: it begins to run the pod and returns.
+// CreatePod implements node.PodLifecycleHandler. It starts the pod and returns.
 func (p *provider) CreatePod(_ context.Context, object *corev1.Pod) error {
-	pod, err := newPod(p.node, object)
+	pod, err := p.node.agent.pods.NewPod(p.ctx, p.node.ip, object)
 	if err != nil {
 		return fmt.Errorf("creating pod %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	pod.cancel = cancel
 	p.mu.Lock()
-	p.known[key(object)] = pod
-	p.live[pod] = struct{}{}
+	p.byName[key(object)] = pod
+	p.running[pod] = struct{}{}
 	p.mu.Unlock()
-	p.node.agent.tasks.Go(func() { pod.run(ctx) })
+	p.node.agent.tasks.Go(pod.Run)
 	p.node.agent.tasks.Go(func() { p.publishAll(pod) })
 	return nil
 }
 
-// publishAll writes the pod's status whenever it has changed, the last time when the pod has ended.
-func (p *provider) publishAll(pod *pod) {
+// publishAll publishes the pod's status after each change, and once more when the pod has ended.
+func (p *provider) publishAll(pod *podruntime.Pod) {
 	for {
 		select {
-		case <-pod.dirty:
+		case <-pod.Changed():
 			p.publish(pod)
-		case <-pod.done:
+		case <-pod.Done():
 			p.publish(pod)
 			return
 		}
 	}
 }
 
-// publish hands the status to the pod controller, which writes it through statusOnly.
-func (p *provider) publish(pod *pod) {
+// publish passes the status to the pod controller, which writes it with statusOnly.
+func (p *provider) publish(pod *podruntime.Pod) {
 	if object := p.current(pod); object != nil {
 		p.notify(object)
 	}
 }
 
-// current is the object as the API has it, with the pod's status; nil when the API has it no more.
-func (p *provider) current(pod *pod) *corev1.Pod {
-	at := key(pod.snapshot())
-	object, err := p.pods.Pods(at.Namespace).Get(at.Name)
-	if err != nil || object.UID != pod.uid {
+// current returns the object in the API with the pod's status, or nil if the object is deleted.
+func (p *provider) current(pod *podruntime.Pod) *corev1.Pod {
+	at := key(pod.Object())
+	object, err := p.lister.Pods(at.Namespace).Get(at.Name)
+	if err != nil || object.UID != pod.UID {
 		return nil
 	}
 	object = object.DeepCopy()
-	object.Status = pod.status(object.Status)
+	object.Status = pod.Status(object.Status)
 	return object
 }
 
-// UpdatePod implements node.PodLifecycleHandler. Metadata is taken over; containers go on as they are.
+// UpdatePod implements node.PodLifecycleHandler. It updates the metadata; containers do not change.
 func (p *provider) UpdatePod(_ context.Context, object *corev1.Pod) error {
 	pod, err := p.find(object.Namespace, object.Name)
 	if err != nil {
 		return err
 	}
-	pod.setObject(object)
+	pod.SetObject(object)
 	return nil
 }
 
-// DeletePod implements node.PodLifecycleHandler: it begins to stop the pod and returns. A pod that the API has
-// forgotten is killed, any other gets its grace period, and the object goes when the last process has ended.
+// DeletePod implements node.PodLifecycleHandler. It begins to stop the pod and returns. If the object is deleted
+// already, it kills the pod. Otherwise the pod has its grace period, and the object is deleted after the last process
+// has ended.
 func (p *provider) DeletePod(_ context.Context, object *corev1.Pod) error {
 	pod, err := p.find(object.Namespace, object.Name)
 	if err != nil {
 		return err
 	}
-	grace, known := p.graceOf(pod)
-	if !known {
+	grace, exists := p.gracePeriod(pod)
+	if !exists {
 		p.forget(pod)
 	}
 	if grace == 0 {
-		pod.nowOnce.Do(func() { close(pod.now) })
+		pod.Hurry()
 	}
-	p.node.agent.tasks.Go(func() { p.end(pod, grace) })
+	p.node.agent.tasks.Go(func() { p.stop(pod, grace) })
 	return nil
 }
 
-// graceOf is how long the pod has from now on; known is false when the API has it no more.
-func (p *provider) graceOf(pod *pod) (grace time.Duration, known bool) {
+// gracePeriod returns how long the pod can run from now on. exists is false if its object is deleted.
+func (p *provider) gracePeriod(pod *podruntime.Pod) (grace time.Duration, exists bool) {
 	object := p.current(pod)
 	if object == nil {
 		return 0, false
 	}
-	grace = pod.grace(object.DeletionGracePeriodSeconds)
+	grace = pod.GracePeriod(object.DeletionGracePeriodSeconds)
 	return max(grace-min(stopMargin, grace/2), 0), true
 }
 
-// end stops the pod, tells the API and forgets it. A second call finds nothing left to do.
-func (p *provider) end(pod *pod, grace time.Duration) {
-	pod.stop(grace)
+// stop stops the pod, releases its resources and deletes its object. A second call has no effect.
+func (p *provider) stop(pod *podruntime.Pod, grace time.Duration) {
+	pod.Stop(grace)
 	p.forget(pod)
 	p.mu.Lock()
-	_, live := p.live[pod]
-	delete(p.live, pod)
+	_, running := p.running[pod]
+	delete(p.running, pod)
 	p.mu.Unlock()
-	if !live {
+	if !running {
 		return
 	}
-	pod.release()
-	p.remove(pod)
+	pod.Release()
+	p.deleteObject(pod)
 }
 
-// remove writes the last status and deletes the object, as a kubelet does, trying until the API server answers.
-func (p *provider) remove(pod *pod) {
-	at := key(pod.snapshot())
+// deleteObject writes the last status and deletes the object, as a kubelet does. It retries until the API server
+// answers.
+func (p *provider) deleteObject(pod *podruntime.Pod) {
+	at := key(pod.Object())
 	pods := p.node.agent.client.CoreV1().Pods(at.Namespace)
+	log := p.node.agent.log.With("pod", at.String())
 	if object := p.current(pod); object != nil {
 		object.ResourceVersion = ""
-		if _, err := pods.UpdateStatus(p.ctx, object, metav1.UpdateOptions{}); err != nil &&
-			!apierrors.IsNotFound(err) {
-			pod.log.Warn("writing the last status failed", "err", err)
+		_, err := pods.UpdateStatus(p.ctx, object, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			log.Warn("writing the last status failed", "err", err)
 		}
 	}
 	options := metav1.NewDeleteOptions(0)
-	options.Preconditions = metav1.NewUIDPreconditions(string(pod.uid))
+	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 	for {
 		err := pods.Delete(p.ctx, at.Name, *options)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return
 		}
-		pod.log.Warn("deleting the pod's object failed, will try again", "err", err)
+		log.Warn("deleting the pod failed; retrying", "err", err)
 		select {
 		case <-p.ctx.Done():
 			return
-		case <-time.After(startPause):
+		case <-time.After(podruntime.RetryPause):
 		}
 	}
 }
 
-// forget lets the pod's name be used again.
-func (p *provider) forget(pod *pod) {
+// forget frees the pod's name for a new pod.
+func (p *provider) forget(pod *podruntime.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := key(pod.snapshot()); p.known[at] == pod {
-		delete(p.known, at)
+	if at := key(pod.Object()); p.byName[at] == pod {
+		delete(p.byName, at)
 	}
 }
 
-// killAll ends every pod without grace and returns when no process is left. The API is not told.
+// killAll kills every pod and returns when no process is left. It does not change the API server.
 func (p *provider) killAll() {
 	p.mu.Lock()
-	var ending sync.WaitGroup
-	for pod := range p.live {
-		ending.Go(func() {
-			pod.kill()
-			<-pod.done
-			pod.release()
+	var pods sync.WaitGroup
+	for pod := range p.running {
+		pods.Go(func() {
+			pod.Kill()
+			pod.Release()
 		})
 	}
-	clear(p.live)
+	clear(p.running)
 	p.mu.Unlock()
-	ending.Wait()
+	pods.Wait()
 }
 
-func (p *provider) find(namespace, name string) (*pod, error) {
+func (p *provider) find(namespace, name string) (*podruntime.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pod, ok := p.known[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
+	if pod, ok := p.byName[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
 		return pod, nil
 	}
 	return nil, errdefs.NotFoundf("pod %s/%s is not on node %s", namespace, name, p.node.spec.Name)
 }
 
-func (p *provider) findContainer(namespace, name, container string) (*container, error) {
+func (p *provider) findContainer(namespace, name, container string) (*podruntime.Container, error) {
 	pod, err := p.find(namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	c := pod.container(container)
+	c := pod.Container(container)
 	if c == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, name, container)
 	}
@@ -226,7 +229,7 @@ func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Po
 	if err != nil {
 		return nil, err
 	}
-	return pod.snapshot().DeepCopy(), nil
+	return pod.Object().DeepCopy(), nil
 }
 
 // GetPodStatus implements node.PodLifecycleHandler.
@@ -235,7 +238,7 @@ func (p *provider) GetPodStatus(_ context.Context, namespace, name string) (*cor
 	if err != nil {
 		return nil, err
 	}
-	status := pod.status(pod.snapshot().Status)
+	status := pod.Status(pod.Object().Status)
 	return &status, nil
 }
 
@@ -244,8 +247,8 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var pods []*corev1.Pod
-	for _, pod := range p.known {
-		pods = append(pods, pod.snapshot().DeepCopy())
+	for _, pod := range p.byName {
+		pods = append(pods, pod.Object().DeepCopy())
 	}
 	return pods, nil
 }
@@ -258,7 +261,7 @@ func (p *provider) GetContainerLogs(
 	if err != nil {
 		return nil, err
 	}
-	return c.logs(ctx, opts)
+	return c.Logs(ctx, opts)
 }
 
 // RunInContainer implements nodeutil.Provider.
@@ -269,10 +272,10 @@ func (p *provider) RunInContainer(
 	if err != nil {
 		return err
 	}
-	return c.exec(ctx, cmd, attach.Stdin(), attach.Stdout(), attach.Stderr())
+	return c.Exec(ctx, cmd, attach.Stdin(), attach.Stdout(), attach.Stderr())
 }
 
-// AttachToContainer implements nodeutil.Provider: a container's standard input is not kept open.
+// AttachToContainer implements nodeutil.Provider. It is not supported, because containers have no standard input.
 func (p *provider) AttachToContainer(context.Context, string, string, string, api.AttachIO) error {
 	return errdefs.InvalidInput("attaching is not supported; use logs or exec")
 }
@@ -285,13 +288,13 @@ func (p *provider) PortForward(
 	if err != nil {
 		return err
 	}
-	return forwardStream(ctx, net.JoinHostPort(pod.ip, strconv.Itoa(int(port))), stream)
+	return loopback.ForwardStream(ctx, net.JoinHostPort(pod.IP, strconv.Itoa(int(port))), stream)
 }
 
-// GetStatsSummary implements nodeutil.Provider. Nothing is measured.
+// GetStatsSummary implements nodeutil.Provider. The agent measures nothing.
 func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.node.spec.Name}}, nil
 }
 
-// GetMetricsResource implements nodeutil.Provider. Nothing is measured.
+// GetMetricsResource implements nodeutil.Provider. The agent measures nothing.
 func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

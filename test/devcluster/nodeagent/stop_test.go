@@ -30,7 +30,7 @@ func processes(t *testing.T, words string) []int {
 	for _, file := range files {
 		line, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if strings.HasSuffix(strings.ReplaceAll(strings.TrimSuffix(string(line), "\x00"), "\x00", " "), words) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -50,97 +50,97 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-func TestDeletionAsksFirstAndKeepsTheLog(t *testing.T) {
-	w := newWorld(t)
-	pod := w.shell("graceful", `trap 'echo terminated; exit 0' TERM; echo up; while true; do sleep 0.05; done`)
+func TestDeletionSendsSIGTERMAndKeepsTheLog(t *testing.T) {
+	f := newFixture(t)
+	pod := f.shell("graceful", `trap 'echo terminated; exit 0' TERM; echo up; while true; do sleep 0.05; done`)
 	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 		Exec: &corev1.ExecAction{Command: []string{"bash", "-c", "echo before >>/proc/1/fd/1"}},
 	}}
 	*pod.Spec.TerminationGracePeriodSeconds = 10
-	pod = w.untilPhase(w.create(pod), corev1.PodRunning)
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return w.logFile(pod, "c") == "up\n", nil // once its trap is set
+	pod = f.untilPhase(f.create(pod), corev1.PodRunning)
+	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return f.logFile(pod, "c") == "up\n", nil // its trap is set
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := w.delete(pod); took > 9*time.Second {
+	if took := f.delete(pod); took > 9*time.Second {
 		t.Errorf("a process that ends on SIGTERM took %s with a grace period of 10s", took)
 	}
-	if got := w.logFile(pod, "c"); got != "up\nbefore\nterminated\n" {
+	if got := f.logFile(pod, "c"); got != "up\nbefore\nterminated\n" {
 		t.Errorf("log = %q", got)
 	}
 }
 
 func TestDeletionKillsTheWholeTreeAndNothingElse(t *testing.T) {
-	w := newWorld(t)
+	f := newFixture(t)
 	const tree = `trap '' TERM; (setsid sleep 8001 &); (setsid bash -c 'trap "" TERM; sleep 8001; true' &); exec sleep 8001`
-	pod := w.create(w.shell("stubborn", tree))
-	neighbour := w.create(w.shell("neighbour", "(setsid sleep 8002 &); exec sleep 8002"))
-	w.untilPhase(pod, corev1.PodRunning)
-	w.untilPhase(neighbour, corev1.PodRunning)
-	w.untilProcesses("sleep 8001", 3)
-	w.untilProcesses("sleep 8002", 2)
-	took := w.delete(pod)
+	pod := f.create(f.shell("stubborn", tree))
+	neighbor := f.create(f.shell("neighbor", "(setsid sleep 8002 &); exec sleep 8002"))
+	f.untilPhase(pod, corev1.PodRunning)
+	f.untilPhase(neighbor, corev1.PodRunning)
+	f.untilProcesses("sleep 8001", 3)
+	f.untilProcesses("sleep 8002", 2)
+	took := f.delete(pod)
 	if left := processes(t, "sleep 8001"); len(left) > 0 {
-		t.Errorf("processes %v of a deleted pod are left", left)
+		t.Errorf("processes %v of a deleted pod still run", left)
 	}
 	if got := processes(t, "sleep 8002"); len(got) != 2 {
-		t.Errorf("%d of the neighbour's 2 processes are left", len(got))
+		t.Errorf("%d of the neighbor's 2 processes still run", len(got))
 	}
 	if took < time.Second || took > 9*time.Second { // without a grace period of its own it would be 10s
 		t.Errorf("a pod that ignores SIGTERM took %s with a grace period of 2s", took)
 	}
 }
 
-func (w *world) untilProcesses(words string, count int) {
-	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return len(processes(w.T, words)) == count, nil
+func (f *fixture) untilProcesses(words string, count int) {
+	f.Helper()
+	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return len(processes(f.T, words)) == count, nil
 	})
 	if err != nil {
-		w.Fatalf("%d processes %q, want %d", len(processes(w.T, words)), words, count)
+		f.Fatalf("%d processes %q, want %d", len(processes(f.T, words)), words, count)
 	}
 }
 
 func TestForcedDeletionDoesNotWait(t *testing.T) {
-	w := newWorld(t)
-	pod := w.untilPhase(w.create(w.shell("forced", `trap '' TERM; exec sleep 8003`)), corev1.PodRunning)
-	err := w.cluster.Client().CoreV1().Pods("default").Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0))
+	f := newFixture(t)
+	pod := f.untilPhase(f.create(f.shell("forced", `trap '' TERM; exec sleep 8003`)), corev1.PodRunning)
+	err := f.cluster.Client().CoreV1().Pods("default").Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.untilProcesses("sleep 8003", 0)
-	again := w.shell("forced", "echo again")
-	w.untilPhase(w.create(again), corev1.PodSucceeded)
+	f.untilProcesses("sleep 8003", 0)
+	again := f.shell("forced", "echo again")
+	f.untilPhase(f.create(again), corev1.PodSucceeded)
 }
 
 func TestStopLeavesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.untilPhase(w.create(w.shell("left", `trap '' TERM; (setsid sleep 8004 &); exec sleep 8004`)), corev1.PodRunning)
-	w.untilProcesses("sleep 8004", 2)
-	if err := w.agent.Stop(t.Context()); err != nil {
+	f := newFixture(t)
+	f.untilPhase(f.create(f.shell("left", `trap '' TERM; (setsid sleep 8004 &); exec sleep 8004`)), corev1.PodRunning)
+	f.untilProcesses("sleep 8004", 2)
+	if err := f.agent.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := processes(t, "sleep 8004"); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
+		t.Errorf("processes %v still run", left)
 	}
-	entries, err := os.ReadDir(w.dir)
+	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
 		if entry.Name() != "logs" {
-			t.Errorf("%s is left in the agent's directory", entry.Name())
+			t.Errorf("the agent's directory still has %s", entry.Name())
 		}
 	}
 }
 
 func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
-	w := newWorld(t)
-	node := w.node + "-child"
+	f := newFixture(t)
+	node := f.node + "-child"
 	child := exec.Command(os.Args[0], node, t.TempDir())
-	child.Env = append(os.Environ(), agentKubeconfig+"="+w.cluster.Kubeconfig())
+	child.Env = append(os.Environ(), agentKubeconfig+"="+f.cluster.Kubeconfig())
 	stdin, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -154,39 +154,39 @@ func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("the agent says %q, %v", line, err)
+		t.Fatalf("the agent printed %q, %v", line, err)
 	}
-	pod := w.shell("orphan", `(setsid sleep 8005 &); exec sleep 8005`)
+	pod := f.shell("orphan", `(setsid sleep 8005 &); exec sleep 8005`)
 	pod.Spec.NodeSelector = map[string]string{"test": node}
-	automount := false // the child has no certificate authority to hand out
+	automount := false // the child has no certificate authority
 	pod.Spec.AutomountServiceAccountToken = &automount
-	w.untilPhase(w.create(pod), corev1.PodRunning)
-	w.untilProcesses("sleep 8005", 2)
+	f.untilPhase(f.create(pod), corev1.PodRunning)
+	f.untilProcesses("sleep 8005", 2)
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	w.untilProcesses("sleep 8005", 0)
-	gone := *w
-	gone.node = node
-	gone.deleteNode()
+	f.untilProcesses("sleep 8005", 0)
+	killed := *f
+	killed.node = node
+	killed.deleteNode()
 }
 
 func TestPodsOutliveARestartOfTheAPIServer(t *testing.T) {
-	w := newWorld(t)
-	pod := w.untilPhase(w.create(w.shell("outlives", "exec sleep 8006")), corev1.PodRunning)
-	w.untilProcesses("sleep 8006", 1)
+	f := newFixture(t)
+	pod := f.untilPhase(f.create(f.shell("outlives", "exec sleep 8006")), corev1.PodRunning)
+	f.untilProcesses("sleep 8006", 1)
 	before := processes(t, "sleep 8006")
-	if err := w.cluster.KillPart(devcluster.APIServer); err != nil {
+	if err := f.cluster.KillPart(devcluster.APIServer); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.cluster.RestartPart(t.Context(), devcluster.APIServer); err != nil {
+	if err := f.cluster.RestartPart(t.Context(), devcluster.APIServer); err != nil {
 		t.Fatal(err)
 	}
-	w.untilPhase(w.create(w.shell("afterwards", "true")), corev1.PodSucceeded)
+	f.untilPhase(f.create(f.shell("afterwards", "true")), corev1.PodSucceeded)
 	if after := processes(t, "sleep 8006"); len(after) != 1 || after[0] != before[0] {
 		t.Errorf("process %v before the restart, %v after", before, after)
 	}
-	w.delete(pod)
-	w.untilProcesses("sleep 8006", 0)
+	f.delete(pod)
+	f.untilProcesses("sleep 8006", 0)
 }
