@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-func TestWhileRayDoesNotAnswerNothingIsToldThatNobodyKnows(t *testing.T) {
+func TestWithoutAnAnswerFromRayNothingUnknownIsReported(t *testing.T) {
 	unknown := []planner.Reason{{Code: planner.CodeClosed, Message: "closed: Ray does not answer, so its demand is unknown, and nothing is launched"}}
 	for name, restarted := range map[string]bool{"the last account counts": false, "after a restart a ready pod has joined": true} {
 		t.Run(name, func(t *testing.T) {

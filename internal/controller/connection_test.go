@@ -26,7 +26,7 @@ func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *test
 	}
 }
 
-func TestAHeadThatIsNotReadyIsToldWithoutAGuessAtWhatItsSilenceMeans(t *testing.T) {
+func TestAHeadThatIsNotReadyIsReportedWithoutALikelyCause(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.ray.stateErr = fmt.Errorf("calling State: %w", &raydemand.Failure{Kind: raydemand.ErrUnavailable, Happened: "10.0.0.1:6379 ended the connection",
 		Advice: "a head with RAY_USE_TLS=1 does so", Detail: "rpc error: code = Unavailable"})
@@ -37,11 +37,11 @@ func TestAHeadThatIsNotReadyIsToldWithoutAGuessAtWhatItsSilenceMeans(t *testing.
 		w.kube.cluster.Head.Ready = ready
 		w.after(20 * time.Second)
 		if d, _ := w.c.Decision(key); d.RayErr != want {
-			t.Errorf("ready %v: told %q, want %q", ready, d.RayErr, want)
+			t.Errorf("ready %v: reported %q, want %q", ready, d.RayErr, want)
 		}
 		w.after(time.Millisecond) // within the pause before the next try
 		if d, _ := w.c.Decision(key); d.RayErr != want {
-			t.Errorf("ready %v: while it is left alone told %q, want %q", ready, d.RayErr, want)
+			t.Errorf("ready %v: while it is left alone reported %q, want %q", ready, d.RayErr, want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
 			w.c.Cycle(ctx, key)
 			d, _ := w.c.Decision(key)
 			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(EventPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
-				t.Errorf("ended: %v; told %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
+				t.Errorf("ended: %v; reported %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
 			}
 		})
 	}

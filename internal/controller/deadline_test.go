@@ -53,7 +53,7 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.kube.events = nil
 	w.limit("pair", 0)
 	if got := w.kube.emitted(EventDraining); got != 2 {
-		t.Errorf("events = %v, want a new deadline told for each host", w.kube.events)
+		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
 	}
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")
 	if len(w.ray.drains) != 2 {

@@ -29,7 +29,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 	}
 	d, _ := w.c.Decision(key)
 	if d.RayErr == "" || d.Paused == "" || d.Age(w.now) < 3*time.Minute {
-		t.Errorf("decision tells error %q, pause %q and age %v", d.RayErr, d.Paused, d.Age(w.now))
+		t.Errorf("decision has error %q, pause %q and age %v", d.RayErr, d.Paused, d.Age(w.now))
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAStaleReadingTakesNothingAway(t *testing.T) {
 	d := w.cycle()
 	w.nothingWritten("the reading is 11 s old")
 	if d.Paused == "" {
-		t.Error("the pause is not told")
+		t.Error("the pause is not reported")
 	}
 }
 
@@ -193,8 +193,8 @@ func TestAPatchTheOperatorHasNotSeenDelaysDrains(t *testing.T) {
 
 func TestOnlyPodsOfThisClusterAndGroupAreEverNamed(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	stranger := nodepool.Worker{Pod: "llm-old-1", Group: "removed", CreatedAt: w.now}
-	w.kube.cluster.Workers = append(w.kube.cluster.Workers, stranger)
+	removed := nodepool.Worker{Pod: "llm-old-1", Group: "removed", CreatedAt: w.now}
+	w.kube.cluster.Workers = append(w.kube.cluster.Workers, removed)
 	dead := *w.node(w.pod(0))
 	dead.ID, dead.Instance, dead.Group, dead.Status = nodeID("llm-old-1"), "llm-old-1", "removed", raydemand.Dead
 	foreign := dead
@@ -363,7 +363,7 @@ func TestAFailedPatchThatIsNoLongerWantedHoldsNothingBack(t *testing.T) {
 	}
 }
 
-func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
+func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 6))
 	w.kube.freshErr = errors.New("the server is overloaded")
 	w.pass(61 * time.Second)
@@ -376,7 +376,7 @@ func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
 		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
 	}
 	if w.kube.emitted(EventReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
-		t.Errorf("events %v and pause %q, want the failure told once", w.kube.events, d.Paused)
+		t.Errorf("events %v and pause %q, want the failure reported once", w.kube.events, d.Paused)
 	}
 	w.kube.freshErr = nil
 	w.after(31 * time.Second)

@@ -68,7 +68,7 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	}
 }
 
-func TestThousandsOfUnservedDemandsAreNotToldOneByOne(t *testing.T) {
+func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 3))
 	for i := range 3000 {
 		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{
@@ -127,11 +127,11 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 	for range 2 {
 		w.kube.nextErr = errors.New("forbidden")
 		if d := w.after(time.Second); d.Err == "" {
-			t.Error("the error is not told")
+			t.Error("the error is not reported")
 		}
 	}
 	if d := w.after(100 * time.Millisecond); d.Unwritten != "forbidden" {
-		t.Errorf("while the next try is awaited it is told as %q", d.Unwritten)
+		t.Errorf("while the next try is awaited it is reported as %q", d.Unwritten)
 	}
 	w.nothingWritten("the pause after an error is not over")
 	if w.kube.emitted(EventPatchFailed) != 1 {

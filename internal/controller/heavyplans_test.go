@@ -26,7 +26,7 @@ func withShapes(n int) planner.Snapshot {
 	return planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(n)}}
 }
 
-func TestAHeavyPlanWaitsForItsTurnAndALightOneDoesNot(t *testing.T) {
+func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := newHeavyPlans()
 		plans.slot <- struct{}{} // a heavy plan is being computed

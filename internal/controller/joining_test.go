@@ -77,7 +77,7 @@ func TestAPodAboveALoweredMaximumWhoseRayIsStartingIsLetJoin(t *testing.T) {
 	}
 }
 
-// aboveMaximum has one pod that has not joined, above the maximum, and something impossible to tell of.
+// aboveMaximum has one pod that has not joined, above the maximum, and an impossible demand to report.
 func aboveMaximum(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
@@ -95,7 +95,7 @@ func TestNoPodGoesByNameOnALookThatHasGrownOld(t *testing.T) {
 	w.kube.recording = func() { w.now = w.now.Add(1100 * time.Millisecond) }
 	w.after(time.Second)
 	if len(w.kube.events) == 0 {
-		t.Fatal("nothing was told, so no time has passed between look and patch")
+		t.Fatal("nothing was reported, so no time has passed between look and patch")
 	}
 	w.lastNothing("a pod may join within a second")
 	w.kube.recording = nil

@@ -90,7 +90,7 @@ func TestANodeClaimOfTheNextPoolCancelsAFailedLaunch(t *testing.T) {
 	for range 11 {
 		w.after(time.Second)
 	}
-	w.coming(2, 0) // Karpenter's next round: another NodePool, of which no Event tells the pods
+	w.coming(2, 0) // Karpenter's next round: another NodePool, whose Event names no pod
 	if took := w.untilServed(2 * time.Minute); took <= 2*time.Minute {
 		t.Fatalf("the second group was launched %v after the next pool's NodeClaims", took)
 	}

@@ -38,7 +38,7 @@ func TestANodeThatGetsWorkDuringTheSecondLookIsNotDrained(t *testing.T) {
 	}
 }
 
-func TestNoPodGoesForAnAbsenceThatRayToldTooSlowly(t *testing.T) {
+func TestNoPodGoesForAnAbsenceThatRayReportedTooSlowly(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas = 1
 	w.operate()

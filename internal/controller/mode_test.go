@@ -88,7 +88,7 @@ func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
 	}
 }
 
-func TestShadowPlansAndTellsWhatItWouldDo(t *testing.T) {
+func TestShadowPlansAndReportsWhatItWouldDo(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
 	w.want(2, gpu(1))
 	if d := w.cycle(); d.Plan.Launch["gpu"] != 2 {
@@ -110,7 +110,7 @@ func TestAPythonSidecarIsReportedOnce(t *testing.T) {
 	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
 	w.after(time.Second)
 	if w.kube.emitted(mode.SidecarAlive) != 2 {
-		t.Errorf("events = %v, want it told again when it comes back", w.kube.events)
+		t.Errorf("events = %v, want it reported again when it comes back", w.kube.events)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
 	}
 	for _, a := range d.Recent {
 		if a.Result == decision.ResultError {
-			t.Errorf("%+v is told of a RayCluster that it did not happen to", a)
+			t.Errorf("%+v is reported for a RayCluster that it did not happen to", a)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestWhatSomeGroupMightHoldIsNotReportedInfeasible(t *testing.T) {
 	}
 }
 
-func TestReportsTellWhatIsOnItsWayAndAreNotSentTooOften(t *testing.T) {
+func TestReportsShowPendingWorkersAndAreNotSentTooOften(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.want(2, gpu(1))
 	w.cycle()
@@ -312,7 +312,7 @@ func TestReportsTellWhatIsOnItsWayAndAreNotSentTooOften(t *testing.T) {
 	w.after(200 * time.Millisecond)
 	last := w.ray.reports[len(w.ray.reports)-1]
 	if len(w.ray.reports) != 2 || len(last.Launching) != 1 || last.Launching[0].Count != 2 {
-		t.Errorf("reports = %+v, want the two launches told", w.ray.reports)
+		t.Errorf("reports = %+v, want the two launches reported", w.ray.reports)
 	}
 	w.operate()
 	w.after(2 * time.Second)
@@ -342,7 +342,7 @@ func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
 }
 
 // Where Heliostat manages it names the pods that go, so nobody needs the warning.
-func TestRandomDeletesAreToldWhereHeliostatDoesNotScale(t *testing.T) {
+func TestRandomDeletesAreReportedWhereHeliostatDoesNotScale(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.kube.cluster.InTreeAutoscaling = false
 	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, observation.FindingRandomDeletes) {

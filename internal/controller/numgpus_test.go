@@ -105,7 +105,7 @@ func TestARefusedSyncIsReportedOnce(t *testing.T) {
 		w.after(time.Second)
 	}
 	if got := w.kube.emitted(EventNumGPUsRefused); got != 1 {
-		t.Errorf("told %d times, want once: %v", got, w.kube.events)
+		t.Errorf("reported %d times, want once: %v", got, w.kube.events)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestAGroupThatIsAboutToGetPodsIsNotEmpty(t *testing.T) {
 }
 
 // Until the number is right, demand for three GPUs is impossible here; once it is, the group serves it.
-func TestAGroupIsPlannedAsItAnnouncesUntilItsNumberIsRight(t *testing.T) {
+func TestAGroupIsPlannedByItsEffectiveNumberUntilItIsCorrected(t *testing.T) {
 	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
 	w.want(1, gpu(3))
 	if d := w.after(time.Second); len(d.Plan.InfeasibleRequests) != 1 || d.Plan.Launch["slices"] != 0 {
@@ -206,7 +206,7 @@ func TestAWriteThatFailsIsTriedAgainWithPauses(t *testing.T) {
 	}
 }
 
-func TestWhatRunningNodesAnnounceIsTheNewestOnes(t *testing.T) {
+func TestRaysNumberIsThatOfTheNewestRunningNode(t *testing.T) {
 	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 2))
 	if len(w.kube.synced) != 1 {
 		t.Fatalf("written %d times while the world was made", len(w.kube.synced))

@@ -19,7 +19,7 @@ func TestNothingIsTakenAwayWhileItIsNotKnownWhatOwnersAskFor(t *testing.T) {
 	}
 	w.nothingWritten("some worker may be held")
 	if d, _ := w.c.Decision(key); d.Paused == "" {
-		t.Error("the pause is not told")
+		t.Error("the pause is not reported")
 	}
 	w.kube.cluster.OwnedUnknown = ""
 	for range 10 {
@@ -40,8 +40,8 @@ func TestWhatIsKnownOfOwnersIsServedWhileTheRestIsNot(t *testing.T) {
 	}
 }
 
-func TestTheHourOfAnExpiredRequestBeginsWhenItsOwnerWasTold(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+func TestTheHourOfAnExpiredRequestBeginsWithItsExpiredStatus(t *testing.T) {
+	w, owned := newOwnedWorld(t, 0)
 	r := w.ask("late", 1, 10*time.Minute)
 	// a clock that is far behind, or nobody who looked
 	r.Since, r.RenewedAt = w.now.Add(-3*time.Hour), w.now.Add(-3*time.Hour)
@@ -56,7 +56,7 @@ func TestTheHourOfAnExpiredRequestBeginsWhenItsOwnerWasTold(t *testing.T) {
 	w.wantStates(map[string]raydemand.RequestState{"late": raydemand.RequestExpired})
 	w.after(nodepool.ExpiredKept)
 	w.wantStates(map[string]raydemand.RequestState{})
-	if last := told.updates[len(told.updates)-1]; !last.Delete || last.ResourceVersion != "1" {
+	if last := owned.updates[len(owned.updates)-1]; !last.Delete || last.ResourceVersion != "1" {
 		t.Errorf("deleted by %+v, want the version that was looked at", last)
 	}
 }
@@ -73,13 +73,13 @@ func TestWhatALeaderAcknowledgedTheNextOnePlans(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, told := newOwnedWorld(t, 0)
+			w, owned := newOwnedWorld(t, 0)
 			w.ask("a", 3, 10*time.Minute)
 			before(w)
 			if w.group("gpu").Replicas != 0 {
 				t.Fatal("it was planned and written before its leader was killed")
 			}
-			w.restart(Config{Owned: told})
+			w.restart(Config{Owned: owned})
 			w.after(time.Second)
 			if got := w.group("gpu").Replicas; got != 3 {
 				t.Errorf("%d replicas by the next leader, want 3", got)
@@ -89,16 +89,16 @@ func TestWhatALeaderAcknowledgedTheNextOnePlans(t *testing.T) {
 	}
 }
 
-// A leader whose clock is an hour ahead tells leases to be over. With the next leader, whose clock is right, they hold
+// A leader whose clock is an hour ahead reports leases as expired. With the next leader, whose clock is right, they hold
 // for what they have left.
 func TestALeaseOutlivesALeaderWhoseClockIsAhead(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+	w, owned := newOwnedWorld(t, 0)
 	w.ask("a", 1, 10*time.Minute)
 	w.cycle()
 	w.after(time.Hour - time.Minute)
 	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
 	w.now = w.now.Add(-time.Hour + time.Minute)
-	w.restart(Config{Owned: told})
+	w.restart(Config{Owned: owned})
 	for range 3 {
 		w.after(time.Minute)
 	}

@@ -24,7 +24,7 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 		t.Fatalf("drained (-want +got):\n%s", diff)
 	}
 	if d := w.ray.drains[0]; d.Reason != raydemand.DrainIdle || !d.Deadline.IsZero() || d.Message != "Heliostat: idle for 61s, longer than 60s" {
-		t.Errorf("drain = %+v, want reason idle, told once and without a deadline", d)
+		t.Errorf("drain = %+v, want reason idle, reported once and without a deadline", d)
 	}
 	if len(w.kube.changes) != 0 {
 		t.Errorf("patched %+v before the drain was confirmed", w.kube.changes)

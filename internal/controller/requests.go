@@ -13,9 +13,9 @@ import (
 type OwnedRequests interface {
 	// Of lists the requests for a RayCluster, whether it exists or not.
 	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
-	// Tell queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds it
+	// Report queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds it
 	// missing and queues it again.
-	Tell(updates []nodepool.OwnedUpdate)
+	Report(updates []nodepool.OwnedUpdate)
 }
 
 // updateRequests updates the status of every ResourceRequest, adopts objects without an owner, and deletes those whose
@@ -37,7 +37,7 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
 				request.ID, request.Owner, request.LeaseSeconds))
 	}
 	if len(updates) > 0 {
-		c.config.Owned.Tell(updates)
+		c.config.Owned.Report(updates)
 	}
 }
 

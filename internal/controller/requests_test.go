@@ -15,16 +15,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// fakeOwned writes what it is told into the fake cluster, as the API server would.
+// fakeOwned writes what is reported into the fake cluster, as the API server would.
 type fakeOwned struct {
 	w       *world
 	updates []nodepool.OwnedUpdate
-	lost    bool // nothing that it is told is written
+	lost    bool // no update is written
 }
 
 func (f *fakeOwned) Of(nodepool.ClusterKey) []nodepool.OwnedRequest { return f.w.kube.cluster.Owned }
 
-func (f *fakeOwned) Tell(updates []nodepool.OwnedUpdate) {
+func (f *fakeOwned) Report(updates []nodepool.OwnedUpdate) {
 	f.updates = append(f.updates, updates...)
 	if f.lost {
 		return
@@ -49,10 +49,10 @@ func (f *fakeOwned) Tell(updates []nodepool.OwnedUpdate) {
 
 // newOwnedWorld has a group of GPUs and no workers.
 func newOwnedWorld(t *testing.T, workers int) (*world, *fakeOwned) {
-	told := &fakeOwned{}
-	w := newWorld(t, Config{Owned: told}, gpuGroup("gpu", workers, 0, 4))
-	told.w = w
-	return w, told
+	owned := &fakeOwned{}
+	w := newWorld(t, Config{Owned: owned}, gpuGroup("gpu", workers, 0, 4))
+	owned.w = w
+	return w, owned
 }
 
 func (w *world) ask(id string, gpus int64, lease time.Duration) *nodepool.OwnedRequest {
@@ -88,7 +88,7 @@ func (w *world) wantStates(want map[string]raydemand.RequestState) {
 }
 
 func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+	w, owned := newOwnedWorld(t, 0)
 	w.ask("short", 2, 10*time.Minute)
 	w.ask("long", 1, 0)
 	w.cycle()
@@ -104,12 +104,12 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 		t.Errorf("served by %v", pods)
 	}
 
-	before := len(told.updates)
+	before := len(owned.updates)
 	for range 20 {
 		w.after(10 * time.Second)
 	}
-	if len(told.updates) != before {
-		t.Errorf("%d writes while nothing changes: %+v", len(told.updates)-before, told.updates[before:])
+	if len(owned.updates) != before {
+		t.Errorf("%d writes while nothing changes: %+v", len(owned.updates)-before, owned.updates[before:])
 	}
 	if got := w.group("gpu").Replicas; got != 3 {
 		t.Errorf("replicas %d while both requests hold idle workers", got)
@@ -135,9 +135,9 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 
 func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
 	var said bytes.Buffer
-	told := &fakeOwned{}
-	w := newWorld(t, Config{Owned: told, Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 0, 0, 2))
-	told.w = w
+	owned := &fakeOwned{}
+	w := newWorld(t, Config{Owned: owned, Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 0, 0, 2))
+	owned.w = w
 	w.ask("train-7", 3, 0)
 	w.after(time.Second)
 	if want := "request_resources {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
@@ -165,7 +165,7 @@ func TestARenewedRequestCountsAgain(t *testing.T) {
 	}
 }
 
-func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsTold(t *testing.T) {
+func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsReported(t *testing.T) {
 	w, _ := newOwnedWorld(t, 2)
 	w.ask("held", 2, 0)
 	w.ask("leased", 1, 5*time.Minute)
@@ -184,11 +184,11 @@ func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsTold(t *testing.T) {
 }
 
 func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+	w, owned := newOwnedWorld(t, 0)
 	w.ask("old", 2, 0).ClusterUID = "uid-0"
 	w.cycle()
-	if w.group("gpu").Replicas != 0 || len(told.updates) != 0 {
-		t.Errorf("replicas %d, told %+v", w.group("gpu").Replicas, told.updates)
+	if w.group("gpu").Replicas != 0 || len(owned.updates) != 0 {
+		t.Errorf("replicas %d, reported %+v", w.group("gpu").Replicas, owned.updates)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestARequestThatTheMemoryHasNoRoomForSaysSoAndDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableRequestIsToldAndDoesNotCount(t *testing.T) {
+func TestAnUnreadableRequestIsReportedAndDoesNotCount(t *testing.T) {
 	w, _ := newOwnedWorld(t, 0)
 	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
 	w.cycle()
@@ -214,7 +214,7 @@ func TestAnUnreadableRequestIsToldAndDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
+func TestEveryModeReportsToOwnersAndOnlyAManagedClusterIsScaled(t *testing.T) {
 	for name, change := range map[string]func(*nodepool.Cluster){
 		"shadow": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
 		"off":    func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
@@ -226,7 +226,7 @@ func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
 			w.ask("a", 2, 10*time.Minute)
 			w.cycle()
 			if got := w.request("a"); got.Status.State != raydemand.RequestWaiting || got.Status.Code != raydemand.CodeNotScaled || got.ClusterUID != "uid-1" {
-				t.Errorf("told %+v, adopted by %q", got.Status, got.ClusterUID)
+				t.Errorf("reported %+v, adopted by %q", got.Status, got.ClusterUID)
 			}
 			w.after(11 * time.Minute)
 			w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
@@ -240,15 +240,15 @@ func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
 // Two Heliostats may stand beside each other, one of which manages what says so and one the rest. What they know of a
 // lease differs: by their clocks, and because only one of them may have seen it renewed.
 func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+	w, owned := newOwnedWorld(t, 0)
 	beside := func(mode nodepool.Mode) {
 		t.Helper()
-		manager, before := w.c, len(told.updates)
-		w.restart(Config{Owned: told, DefaultMode: mode})
+		manager, before := w.c, len(owned.updates)
+		w.restart(Config{Owned: owned, DefaultMode: mode})
 		w.after(10 * time.Minute)
 		w.after(nodepool.ExpiredKept)
-		if updates := told.updates[before:]; len(updates) > 0 || w.kube.emitted(EventRequestExpired) > 0 {
-			t.Errorf("one whose clock is ahead and whose mode is %s told %+v and %d Events", mode, updates, w.kube.emitted(EventRequestExpired))
+		if updates := owned.updates[before:]; len(updates) > 0 || w.kube.emitted(EventRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s reported %+v and %d Events", mode, updates, w.kube.emitted(EventRequestExpired))
 		}
 		w.c = manager
 		w.pass(-nodepool.ExpiredKept - 10*time.Minute)
@@ -268,20 +268,20 @@ func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testin
 	beside(nodepool.Shadow) // it would let the expired one go
 }
 
-func TestWhoOnlyReadsTellsOwnersNothing(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
-	w.restart(Config{Owned: told, ReadOnly: true})
+func TestAReadOnlyProcessReportsNothingToOwners(t *testing.T) {
+	w, owned := newOwnedWorld(t, 0)
+	w.restart(Config{Owned: owned, ReadOnly: true})
 	w.kube.cluster.Mode = nodepool.Managed
 	w.ask("leased", 2, 5*time.Minute)
 	w.cycle()
 	w.after(10 * time.Minute)
 	w.after(nodepool.ExpiredKept)
-	if len(told.updates)+len(w.kube.events) > 0 {
-		t.Errorf("told %+v, and Events %v", told.updates, w.kube.events)
+	if len(owned.updates)+len(w.kube.events) > 0 {
+		t.Errorf("reported %+v, and Events %v", owned.updates, w.kube.events)
 	}
 	w.nothingWritten("whatever the annotation says")
-	if c := w.c; c.updateRequestsWithoutCluster(key, w.now) != 0 || len(told.updates) > 0 {
-		t.Errorf("told %+v of a RayCluster that is not there", told.updates)
+	if c := w.c; c.updateRequestsWithoutCluster(key, w.now) != 0 || len(owned.updates) > 0 {
+		t.Errorf("reported %+v of a RayCluster that is not there", owned.updates)
 	}
 }
 
@@ -305,8 +305,8 @@ func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
 }
 
 func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
-	w, told := newOwnedWorld(t, 2)
-	told.lost = true
+	w, owned := newOwnedWorld(t, 2)
+	owned.lost = true
 	since, id := w.now, w.ask("a", 2, 0).UID
 	w.cycle()
 	for range 3 {
@@ -314,8 +314,8 @@ func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T
 		if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.Equal(since) {
 			t.Errorf("it is planned as satisfied since %v, want %v", got, since)
 		}
-		if last := told.updates[len(told.updates)-1]; last.UID != id || !last.Status.Since.Equal(since) || !last.Status.SatisfiedSince.Equal(since) {
-			t.Errorf("its owner is told %+v, want that it is satisfied since %v", last.Status, since)
+		if last := owned.updates[len(owned.updates)-1]; last.UID != id || !last.Status.Since.Equal(since) || !last.Status.SatisfiedSince.Equal(since) {
+			t.Errorf("its owner sees %+v, want that it is satisfied since %v", last.Status, since)
 		}
 	}
 	w.request("a").Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
@@ -325,33 +325,33 @@ func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T
 }
 
 func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
-	w, told := newOwnedWorld(t, 0)
+	w, owned := newOwnedWorld(t, 0)
 	w.ask("a", 1, 30*time.Second)
 	w.cycle()
-	told.lost = true
-	last := func() nodepool.OwnedStatus { return *told.updates[len(told.updates)-1].Status }
+	owned.lost = true
+	last := func() nodepool.OwnedStatus { return *owned.updates[len(owned.updates)-1].Status }
 	w.after(time.Minute)
 	since := w.now
 	for range 3 {
 		if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(since) || !got.ExpiredSince.Equal(since) {
-			t.Errorf("its owner is told %+v, want that it is expired since %v", got, since)
+			t.Errorf("its owner sees %+v, want that it is expired since %v", got, since)
 		}
 		w.after(time.Minute)
 	}
 	w.request("a").RenewedAt = w.now
 	w.after(time.Minute)
 	if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(w.now) {
-		t.Errorf("its owner is told %+v of a lease that was renewed and is over again, want since %v", got, w.now)
+		t.Errorf("its owner sees %+v of a lease that was renewed and is over again, want since %v", got, w.now)
 	}
 }
 
 // An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it
 // had.
 func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
-	w, told := newOwnedWorld(t, 2)
+	w, owned := newOwnedWorld(t, 2)
 	w.ask("a", 2, 0)
 	w.cycle()
-	told.lost = true
+	owned.lost = true
 	w.kube.cluster.Workers, w.ray.nodes = w.kube.cluster.Workers[:1], w.ray.nodes[:2]
 	w.after(time.Second)
 	d := w.after(time.Second)
@@ -365,22 +365,22 @@ func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) 
 
 // A status waits to be written for a while. One that is no longer so must not be written after all.
 func TestWhatIsAsItsObjectSaysAgainIsReportedOnce(t *testing.T) {
-	w, told := newOwnedWorld(t, 2)
+	w, owned := newOwnedWorld(t, 2)
 	w.ask("a", 2, 0)
 	w.cycle()
-	told.lost = true
+	owned.lost = true
 	workers, nodes := w.kube.cluster.Workers, w.ray.nodes
 	w.kube.cluster.Workers, w.ray.nodes = workers[:1], nodes[:2]
 	w.after(time.Second)
-	if last := told.updates[len(told.updates)-1]; last.Status.State != raydemand.RequestWaiting {
-		t.Fatalf("its owner is told %+v", last.Status)
+	if last := owned.updates[len(owned.updates)-1]; last.Status.State != raydemand.RequestWaiting {
+		t.Fatalf("its owner sees %+v", last.Status)
 	}
 	w.kube.cluster.Workers, w.ray.nodes = workers, nodes
-	before := len(told.updates)
+	before := len(owned.updates)
 	for range 3 {
 		w.after(time.Second)
 	}
-	if now := told.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
-		t.Errorf("its owner is told %+v, want once that it is satisfied", now)
+	if now := owned.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
+		t.Errorf("its owner sees %+v, want once that it is satisfied", now)
 	}
 }

@@ -105,6 +105,6 @@ func TestOneCallOfADriverNeverAsksForMoreThanTheInFlightCap(t *testing.T) {
 	w.want(1_000_000_000, gpu(1))
 	w.cycle()
 	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(EventInFlightCap) != 1 {
-		t.Errorf("target = %+v and events %v, want 1000 pods and the cap told", got, w.kube.events)
+		t.Errorf("target = %+v and events %v, want 1000 pods and the cap reported", got, w.kube.events)
 	}
 }

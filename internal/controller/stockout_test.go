@@ -16,7 +16,7 @@ import (
 
 const noNodes = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
 
-// twoGroups prefers the first of two equal groups. Its pods find no node: unplaced tells what else is said of them.
+// twoGroups prefers the first of two equal groups. Its pods find no node: unplaced says what else is known of them.
 func twoGroups(t *testing.T, config Config, wanted int64, unplaced func(*nodepool.Worker)) *world {
 	t.Helper()
 	first := gpuGroup("a-first", 0, 0, 8)
@@ -71,7 +71,7 @@ func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) 
 	}
 }
 
-func TestWithoutSightOfEventsOnlyTheAllocationTimeoutIsProof(t *testing.T) {
+func TestWithoutEventsOnlyTheAllocationTimeoutIsProof(t *testing.T) {
 	w := twoGroups(t, Config{AllocationTimeout: time.Minute}, 1, func(*nodepool.Worker) {})
 	w.kube.cluster.ProvisionersSeen = false
 	if took := w.untilServed(2 * time.Minute); took < time.Minute {
@@ -79,7 +79,7 @@ func TestWithoutSightOfEventsOnlyTheAllocationTimeoutIsProof(t *testing.T) {
 	}
 }
 
-func TestACoolingGroupIsToldWithItsSecondsAndKeepsItsPods(t *testing.T) {
+func TestACoolingGroupIsReportedWithItsSecondsAndKeepsItsPods(t *testing.T) {
 	w := twoGroups(t, Config{}, 2, func(p *nodepool.Worker) { p.NodeRefused = "max node group size reached" })
 	w.untilServed(time.Minute)
 	w.kube.changes = nil

@@ -34,7 +34,7 @@ func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now t
 		}
 	}
 	if len(updates) > 0 {
-		c.config.Owned.Tell(updates)
+		c.config.Owned.Report(updates)
 	}
 	return next
 }

@@ -14,19 +14,19 @@ import (
 
 // newStrandedWorld has a RayCluster that is gone, and what is asked for it.
 func newStrandedWorld(t *testing.T, config Config) (*world, *fakeOwned) {
-	told := &fakeOwned{}
-	config.Owned = told
+	owned := &fakeOwned{}
+	config.Owned = owned
 	w := newWorld(t, config, gpuGroup("gpu", 0, 0, 4))
-	told.w = w
+	owned.w = w
 	w.kube.clusterErr = nodepool.ErrGone
-	return w, told
+	return w, owned
 }
 
 // look runs a cycle and returns when the next is due.
 func (w *world) look() time.Duration { return w.c.Cycle(w.t.Context(), key) }
 
 func TestARequestForAClusterThatIsNotThereIsReported(t *testing.T) {
-	w, told := newStrandedWorld(t, Config{})
+	w, owned := newStrandedWorld(t, Config{})
 	w.ask("held", 1, 0)
 	w.look()
 	got := w.request("held").Status
@@ -36,8 +36,8 @@ func TestARequestForAClusterThatIsNotThereIsReported(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got): %s", diff)
 	}
-	if next := w.look(); next != 0 || len(told.updates) != 1 || w.request("held").ClusterUID != "" {
-		t.Errorf("what is told already: looked at again in %v, %d writes, adopted by %q", next, len(told.updates), w.request("held").ClusterUID)
+	if next := w.look(); next != 0 || len(owned.updates) != 1 || w.request("held").ClusterUID != "" {
+		t.Errorf("a status that is already reported: looked at again in %v, %d writes, adopted by %q", next, len(owned.updates), w.request("held").ClusterUID)
 	}
 
 	w.kube.clusterErr = nil
@@ -51,7 +51,7 @@ func TestALeaseForAClusterThatIsNotThereRunsOnAndItsRequestGoes(t *testing.T) {
 	w, _ := newStrandedWorld(t, Config{})
 	w.ask("leased", 1, 10*time.Minute)
 	if next := w.look(); next != recheckPause {
-		t.Errorf("what was just told is looked at again in %v", next)
+		t.Errorf("a status that was just reported is looked at again in %v", next)
 	}
 	if next := w.look(); next != 10*time.Minute {
 		t.Errorf("looked at again in %v, want when the lease is over", next)
@@ -73,37 +73,37 @@ func TestALeaseForAClusterThatIsNotThereRunsOnAndItsRequestGoes(t *testing.T) {
 // Whatever the order of the requests, and whether or not some hold for good.
 func TestOfSeveralLeasesForAClusterThatIsNotThereTheFirstThatEndsCounts(t *testing.T) {
 	for _, leases := range [][]time.Duration{{10 * time.Minute, 5 * time.Minute, 0}, {0, 5 * time.Minute, 10 * time.Minute}, {5 * time.Minute, 0, 5 * time.Minute}} {
-		w, told := newStrandedWorld(t, Config{})
+		w, owned := newStrandedWorld(t, Config{})
 		for i, lease := range leases {
 			w.ask(string(rune('a'+i)), 1, lease)
 		}
 		w.look()
-		if next := w.look(); next != 5*time.Minute || len(told.updates) != len(leases) {
-			t.Errorf("leases %v: looked at again in %v after %d writes", leases, next, len(told.updates))
+		if next := w.look(); next != 5*time.Minute || len(owned.updates) != len(leases) {
+			t.Errorf("leases %v: looked at again in %v after %d writes", leases, next, len(owned.updates))
 		}
 	}
 }
 
-func TestWhatIsWrongWithARequestForAClusterThatIsNotThereIsToldFirst(t *testing.T) {
+func TestFaultsOfARequestAreReportedBeforeAMissingCluster(t *testing.T) {
 	w, _ := newStrandedWorld(t, Config{})
 	w.ask("bad", 1, time.Minute).Unreadable = "spec.bundles[0]: resources ask for nothing"
 	w.look()
 	w.pass(time.Hour)
 	w.look()
 	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable {
-		t.Errorf("told %+v", got)
+		t.Errorf("reported %+v", got)
 	}
 }
 
-func TestNothingIsToldOfWhatGoesWithItsClusterOrMayBeAnothers(t *testing.T) {
-	w, told := newStrandedWorld(t, Config{})
+func TestRequestsThatGoWithTheirClusterOrMayBeAnothersGetNoStatus(t *testing.T) {
+	w, owned := newStrandedWorld(t, Config{})
 	w.ask("owned", 1, 0).ClusterUID = "uid-0"
 	w.ask("going", 1, 0).Deleting = true
 	w.look()
-	shadow, toldInShadow := newStrandedWorld(t, Config{DefaultMode: nodepool.Shadow})
+	shadow, ownedInShadow := newStrandedWorld(t, Config{DefaultMode: nodepool.Shadow})
 	shadow.ask("held", 1, 0)
 	shadow.look()
-	if all := slices.Concat(told.updates, toldInShadow.updates); len(all) > 0 {
-		t.Errorf("told %+v", all)
+	if all := slices.Concat(owned.updates, ownedInShadow.updates); len(all) > 0 {
+		t.Errorf("reported %+v", all)
 	}
 }

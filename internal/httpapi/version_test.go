@@ -37,7 +37,7 @@ func TestTheVersionNeedsARight(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if answer := w.as("", http.MethodGet, "/version"); answer.Code != http.StatusUnauthorized {
-		t.Errorf("a stranger gets %d", answer.Code)
+		t.Errorf("an unknown caller gets %d", answer.Code)
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 )
 
 // cutPool is a snapshot of one group of 1g.5gb on cards of pool a, with bundles that require 9 GiB.
-func cutPool(wishes int64, cards ...nodegpu.CutCards) Snapshot {
+func cutPool(asked int64, cards ...nodegpu.CutCards) Snapshot {
 	memory, compute := int64(4864), 1.0/7
 	g := pooled("g", 1, onPool("a", 7, 1))
 	g.Slice = &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
 	g.Pools[0].Cards = cards
-	s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(1, wishes)}
+	s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(1, asked)}
 	s.Requests[0].Slice = &raydemand.SliceRequirement{Memory: 9 << 30}
 	return s
 }

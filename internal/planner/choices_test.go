@@ -78,7 +78,7 @@ func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 	}
 }
 
-func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
+func TestADemandCountsIdenticalGangs(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"CPU": 4}]},
 		{"id": "8a", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}], "requestResources": [{"resources": {"GPU": 1}, "count": 2}]}`)
 	details := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details

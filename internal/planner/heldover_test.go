@@ -84,13 +84,13 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 		{"pod": "gpu-0", "group": "gpu", "state": "IDLE", "total": {"GPU": 1}, "available": {"GPU": 1}, "idleSeconds": 600}],
 		"ownedRequests": [{"id": "a", "owner": "ann", "satisfiedSince": "2026-01-01T00:00:00Z", "requests": [{"resources": {"GPU": 1}, "count": 1}]},
 		{"id": "b", "owner": "bob", "priority": 9, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`
-	for name, test := range map[string]struct{ snapshot, fates, held string }{
+	for name, test := range map[string]struct{ snapshot, states, held string }{
 		"what another packing would leave idle is held over":            {repacked, "a=Satisfied 5+0/5 (satisfied), b=Waiting 1+1/2 (launch)", "small"},
 		"a later request with a higher priority waits for its own pods": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})
-			if diff := cmp.Diff(test.fates, statesOf(plan)); diff != "" || len(plan.Terminate) > 0 {
+			if diff := cmp.Diff(test.states, statesOf(plan)); diff != "" || len(plan.Terminate) > 0 {
 				t.Errorf("stops %v; requests (-want +got): %s", plan.Terminate, diff)
 			}
 			for _, g := range plan.Groups {

@@ -81,7 +81,7 @@ func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
 	})
 }
 
-func TestOnceAWaveIsAppliedTheNextPlanIsEmpty(t *testing.T) {
+func TestOnceACappedPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)
@@ -95,7 +95,7 @@ func TestOnceAWaveIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 	})
 }
 
-func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
+func TestWithoutAnyOneReplicaOfACappedPlanSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)

@@ -154,16 +154,16 @@ func TestOneGPUOfAGroupIsWhatItsDevicesAre(t *testing.T) {
 		cards  int64
 		want   *int64
 	}{
-		"eight cards":                      {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 8, 81920, 1)}, raydemand.Whole(8), 0, ptr(int64(81920))},
-		"two cards announced as one GPU":   {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 2, 81920, 1)}, raydemand.One, 0, ptr(int64(81920))},
-		"one card announced as two":        {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, raydemand.Whole(2), 0, ptr(int64(40960))},
-		"four units of memory":             {[]podfit.SliceAnswer{unit(gpuinfo.GPUMemory, 4, 1024, 0.1)}, raydemand.One, 0, ptr(int64(4096))},
-		"eight units over two cards":       {[]podfit.SliceAnswer{unit(gpuinfo.GPUMemory, 8, 1024, 0.1)}, raydemand.Whole(2), 2, ptr(int64(4096))},
-		"the round figure in a name":       {[]podfit.SliceAnswer{named}, raydemand.One, 0, ptr(int64(9728))},
-		"two kinds, each counted":          {[]podfit.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.Whole(2), 0, ptr(int64(9728))},
-		"two kinds behind one number":      {[]podfit.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.One, 0, nil},
-		"no GPU":                           {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, 0, 0, nil},
-		"nothing that tells what a GPU is": {nil, raydemand.One, 0, nil},
+		"eight cards":                     {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 8, 81920, 1)}, raydemand.Whole(8), 0, ptr(int64(81920))},
+		"two cards announced as one GPU":  {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 2, 81920, 1)}, raydemand.One, 0, ptr(int64(81920))},
+		"one card announced as two":       {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, raydemand.Whole(2), 0, ptr(int64(40960))},
+		"four units of memory":            {[]podfit.SliceAnswer{unit(gpuinfo.GPUMemory, 4, 1024, 0.1)}, raydemand.One, 0, ptr(int64(4096))},
+		"eight units over two cards":      {[]podfit.SliceAnswer{unit(gpuinfo.GPUMemory, 8, 1024, 0.1)}, raydemand.Whole(2), 2, ptr(int64(4096))},
+		"the round figure in a name":      {[]podfit.SliceAnswer{named}, raydemand.One, 0, ptr(int64(9728))},
+		"two kinds, each counted":         {[]podfit.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.Whole(2), 0, ptr(int64(9728))},
+		"two kinds behind one number":     {[]podfit.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.One, 0, nil},
+		"no GPU":                          {[]podfit.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, 0, 0, nil},
+		"nothing that says what a GPU is": {nil, raydemand.One, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := nodepool.WorkerGroup{Slices: test.slices, Pod: podfit.PodShape{CardsAsked: test.cards}}

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-func TestTheSummaryTellsWhatBecomesOfEachDemand(t *testing.T) {
+func TestTheSummaryShowsTheResultOfEachDemand(t *testing.T) {
 	s := plannertest.Read(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
 		{"name": "cool", "resources": {"TPU": 4}, "coolingSeconds": 40},
 		{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 5},

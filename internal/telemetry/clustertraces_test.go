@@ -138,7 +138,7 @@ func (p *play) only() tracetest.SpanStub {
 	return roots[0]
 }
 
-func TestAScaleUpIsOneTraceFromTheFirstWishToTheLastRayNode(t *testing.T) {
+func TestAScaleUpIsOneTraceFromTheFirstRequestToTheLastRayNode(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(0, nil)
 	// The first patch meets a conflict, the second is taken.
@@ -265,7 +265,7 @@ func TestAScaleUpGoesOnInAnotherProcessByALink(t *testing.T) {
 	}
 }
 
-func TestAProcessThatEndsTellsWhatItLeaves(t *testing.T) {
+func TestAProcessThatEndsReportsWhatItLeaves(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(1, grows(1, 1, "gpu", 1))
 	p.seen["a"] = actor{group: "gpu", created: 1}
@@ -304,7 +304,7 @@ func TestAnotherProcessTakesUpNothingWhereNothingIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestWhatIsSlowOrFailsIsToldWhileItLasts(t *testing.T) {
+func TestSlowAndFailingScaleUpsAreReportedWhileTheyLast(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(1, grows(1, 1, "gpu", 1))
 	p.seen["a"] = actor{group: "gpu", created: 1}
@@ -322,7 +322,7 @@ func TestWhatIsSlowOrFailsIsToldWhileItLasts(t *testing.T) {
 		}
 	}
 	if slow != 1 {
-		t.Errorf("told %d times, want once", slow)
+		t.Errorf("reported %d times, want once", slow)
 	}
 	p.cycle(3700, nil)
 	root := p.only()

@@ -59,7 +59,7 @@ func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
 	}
 }
 
-func TestDetailsOfLibrariesAreNotTold(t *testing.T) {
+func TestDetailsOfLibrariesAreNotLogged(t *testing.T) {
 	keepGlobals(t)
 	var out bytes.Buffer
 	logger, err := NewLogger(&out, "json", "info")

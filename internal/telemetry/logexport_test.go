@@ -130,7 +130,7 @@ func TestAFailedExportOfLogsIsNotExported(t *testing.T) {
 	}
 }
 
-// signals tells of each warning, after it is written.
+// signals reports each warning, after it is written.
 type signals struct {
 	slog.Handler
 	warned chan<- struct{}

@@ -214,7 +214,7 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 	return report, out
 }
 
-func tell(report *Telemetry) {
+func emit(report *Telemetry) {
 	report.Observe(cycleWith(State{Managed: true}))
 	ctx, span := report.Begin(context.Background(), "ml", "llm", noon, Annotations{})
 	report.Log.InfoContext(ctx, "patched", "group", "gpu")
@@ -227,7 +227,7 @@ func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
 			c := newCollector()
 			begin(c, t)
 			report, out := exporting(t)
-			tell(report)
+			emit(report)
 			if err := report.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
 	}
 }
 
-func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
+func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsLoggedOnce(t *testing.T) {
 	c := newCollector()
 	c.held = make(chan struct{})
 	c.overGRPCNow(t)
@@ -265,14 +265,14 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
-	tell(report)
+	emit(report)
 	before := heap()
 	const cycles = 5_000
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range cycles {
-			tell(report)
+			emit(report)
 		}
 	}()
 	select {
@@ -289,11 +289,11 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 		t.Errorf("ending: %v", err)
 	}
 	if got := out.count("does not accept"); got != 3 {
-		t.Errorf("told %d times, want once for each signal: %s", got, out.out.String())
+		t.Errorf("reported %d times, want once for each signal: %s", got, out.out.String())
 	}
 }
 
-func TestACollectorThatComesBackIsToldToo(t *testing.T) {
+func TestACollectorThatComesBackIsLoggedToo(t *testing.T) {
 	out := &lines{}
 	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
 	failed := io.ErrUnexpectedEOF
@@ -302,7 +302,7 @@ func TestACollectorThatComesBackIsToldToo(t *testing.T) {
 	}
 	h.exported("metrics", nil)
 	if bad, good := out.count("does not accept"), out.count("accepts exports again"); bad != 2 || good != 1 {
-		t.Errorf("told %d failures and %d recoveries, want 2 and 1", bad, good)
+		t.Errorf("reported %d failures and %d recoveries, want 2 and 1", bad, good)
 	}
 	for range 3 {
 		h.complaint(failed)

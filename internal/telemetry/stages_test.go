@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// walk runs cycles over stages and returns what was told, in order.
+// walk runs cycles over stages and returns what was reported, in order.
 func walk(cycles ...Cycle) []string {
 	var s stages
 	var report []string
@@ -93,7 +93,7 @@ func TestPodsThatNoKnownPatchAskedForHaveNoBeginning(t *testing.T) {
 func TestPodsAliveWhenFirstSeenAndPodsThatGoAreNotMeasured(t *testing.T) {
 	alive := Pod{Name: "a", Group: "gpu", Alive: true}
 	if got := walk(with(at(10, alive), moments(1, 2)), with(at(11, alive), moments(1, 2))); got != nil {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 	var s stages
 	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), stageHooks{stage: func(string, time.Duration) {}})

@@ -69,7 +69,7 @@ func cycleWith(state State) Cycle {
 	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, State: func() State { return state }}
 }
 
-// everything is a registry in which every instrument has told something.
+// everything is a registry in which every instrument has reported something.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	report, registry := start(t, Limits{})
@@ -292,7 +292,7 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	again := scrape(t, registry)
 	for series := range all {
 		if _, there := again[series]; !there {
-			t.Fatalf("%s is told once and dropped the next time", series)
+			t.Fatalf("%s is reported once and dropped the next time", series)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 func TestResourcesBeyondTheLimitAreDroppedLeastKnownFirst(t *testing.T) {
 	report, left := bounded(map[string]int{"a": 1, "memory": 1, "GPU": 1, "b": 1, "CPU": 1}, 4)
 	if !slices.Equal(report, []string{"CPU", "GPU", "memory", "a"}) || !slices.Equal(left, []string{"b"}) {
-		t.Errorf("told %v, left %v", report, left)
+		t.Errorf("reported %v, left %v", report, left)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	}
 }
 
-func TestASpanThatIsNotToldIsNotExported(t *testing.T) {
+func TestASpanThatIsNotReportedIsNotExported(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
 	tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestOnlyDemandThatAllowsItLandsOnALesserIsolation(t *testing.T) {
+func TestOnlyDemandThatAllowsItIsPlacedOnALesserIsolation(t *testing.T) {
 	has := []gpuinfo.Isolation{gpuinfo.Hardware, gpuinfo.Limit, gpuinfo.NoIsolation, gpuinfo.UnknownIsolation}
 	for required, want := range map[nodepool.RequiredIsolation][4]bool{
 		nodepool.RequireHardware: {true, false, false, false},

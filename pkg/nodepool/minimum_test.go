@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAnImmenseMinimumIsToldAndNeverWrittenIntoReplicas(t *testing.T) {
+func TestAHugeMinimumIsReportedAndNeverWrittenIntoReplicas(t *testing.T) {
 	group := nodepool.WorkerGroup{Name: "gpu", Replicas: 1, Min: math.MaxInt32, Max: math.MaxInt32, NumOfHosts: 1}
 	for name, c := range map[string]struct {
 		inTree  bool

@@ -150,8 +150,8 @@ func (r *OwnedRequest) Fingerprint() string {
 		for _, selector := range request.Selectors {
 			fmt.Fprintf(hash, " %q", selector.String())
 		}
-		if wish := request.Slice; wish != nil {
-			fmt.Fprintf(hash, " %d %v %q", wish.Memory, wish.ComputeFraction, wish.Isolation)
+		if required := request.Slice; required != nil {
+			fmt.Fprintf(hash, " %d %v %q", required.Memory, required.ComputeFraction, required.Isolation)
 		}
 		fmt.Fprintln(hash)
 	}

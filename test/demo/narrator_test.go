@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-func TestADemandIsToldBeforeWhatFollowedFromIt(t *testing.T) {
+func TestADemandIsNarratedBeforeItsConsequences(t *testing.T) {
 	var out strings.Builder
 	n := &narrator{out: &out, begin: at(0), clock: newClock(), took: map[rig.Stage][]time.Duration{}}
 	n.asked(at(0), "task, {GPU 1}")
@@ -33,7 +33,7 @@ func TestADemandIsToldBeforeWhatFollowedFromIt(t *testing.T) {
 	}
 }
 
-func TestWhatWaitedForADemandIsToldBeforeAFailure(t *testing.T) {
+func TestEventsThatWaitForADemandAreNarratedBeforeAFailure(t *testing.T) {
 	var out strings.Builder
 	n := &narrator{out: &out, begin: at(0), clock: newClock(), took: map[rig.Stage][]time.Duration{}}
 	n.asked(at(0), "task, {GPU 1}")

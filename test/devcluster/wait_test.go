@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWhoWaitsIsToldForWhatEvery15Seconds(t *testing.T) {
+func TestAWaitIsReportedEvery15Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		c := &Cluster{options: Options{Out: &out}}

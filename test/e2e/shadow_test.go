@@ -42,10 +42,10 @@ type comparison struct {
 // leadTold is how the table tells by how much one side was before the other.
 var leadTold = regexp.MustCompile(`[0-9](ms|s) earlier`)
 
-// TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python
+// TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python
 // autoscaler, which scales one task up and down. Both decide; the comparison tells both, and nothing on the RayCluster
 // is Heliostat's.
-func TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar(t *testing.T) {
+func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "theirs")
 	writers := s.writers()

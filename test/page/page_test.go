@@ -86,7 +86,7 @@ func TestAnEmptyFleetSaysWhatToDo(t *testing.T) {
 	b.unharmed()
 }
 
-func TestAServerThatFailsIsToldAndComesBack(t *testing.T) {
+func TestAFailingServerIsShownAndComesBack(t *testing.T) {
 	var broken atomic.Bool
 	server := newServer(t, newBusyFleet(), withLines, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

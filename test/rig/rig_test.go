@@ -61,7 +61,7 @@ func TestLivingPodsAreThoseThatAreNotGone(t *testing.T) {
 	}
 }
 
-func TestANodesLifeIsToldOnce(t *testing.T) {
+func TestANodesLifeIsRecordedOnce(t *testing.T) {
 	j := NewJournal(nil)
 	node := raydemand.Node{Instance: "pod", Group: "gpu"}
 	before := raydemand.NodeStatus("")

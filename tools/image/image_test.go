@@ -47,7 +47,7 @@ func TestTheCertificatesAreAuthoritiesThatGoReads(t *testing.T) {
 	}
 }
 
-func TestAnnotationsTellVersionRevisionAndItsTime(t *testing.T) {
+func TestAnnotationsShowVersionRevisionAndItsTime(t *testing.T) {
 	stamped := compiled{release: "1.2.3", info: &buildinfo.BuildInfo{Main: debug.Module{Version: "v0.0.0-20260102030405-abcdefabcdef"}, Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}}}
 	want := map[string]string{

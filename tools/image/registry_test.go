@@ -113,7 +113,7 @@ func TestALayoutHoldsTheImageAndItsLists(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsAreToldBeforeAnythingIsBuilt(t *testing.T) {
+func TestWrongArgumentsAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 	for want, args := range map[string][]string{
 		"give -out, -push or both": nil,
 		"REPOSITORY:TAG":           {"-push", "registry.example/heliostat"},

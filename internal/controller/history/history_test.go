@@ -55,7 +55,7 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 		decided(t, waitingFor(1), historyStart),
 		// the same again
 		decided(t, waitingFor(1), historyStart.Add(time.Second)),
-		// told to Ray alone
+		// reported to Ray alone
 		decided(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),
 		// something else
 		decided(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}),

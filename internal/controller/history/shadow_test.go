@@ -50,7 +50,7 @@ func (w *shadowWorld) differences(t *testing.T) []Difference {
 	return c.Differences
 }
 
-func TestADifferenceTellsWhoWasFirstAndByHowMuch(t *testing.T) {
+func TestADifferenceShowsWhoWasFirstAndByHowMuch(t *testing.T) {
 	type step struct {
 		seconds      float64
 		ours, theirs int

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestANewcomersIdleTimeCountsFromItsFirstSight(t *testing.T) {
+func TestTheIdleTimeOfARecentlyJoinedNodeBeginsWhenItIsFirstSeen(t *testing.T) {
 	old, young := idleNode(nodeID("old"), false, time.Minute), idleNode(nodeID("young"), false, 20*time.Second)
 	var n RecentlyJoined
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

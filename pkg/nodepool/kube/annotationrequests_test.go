@@ -87,12 +87,12 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-func TestAPlainRequestTakesOneCycleThoughItsWatchTellsOfIt(t *testing.T) {
+func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
-		told := func(version string) {
+		seen := func(version string) {
 			m.clusterUpdated(nil, &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, version)})
 			time.Sleep(time.Second)
 		}
@@ -100,17 +100,17 @@ func TestAPlainRequestTakesOneCycleThoughItsWatchTellsOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(minPause)
-		told("7") // of before
-		told("9")
+		seen("7") // of before
+		seen("9")
 		if err := m.SetFreeze(context.Background(), llm, true); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(minPause)
-		told("9")
+		seen("9")
 		if n := j.count(llm); n != 2 {
-			t.Errorf("%d cycles for two writes, each of which a watch tells of", n)
+			t.Errorf("%d cycles for two writes, each of which a watch reports", n)
 		}
-		if told("10"); j.count(llm) != 3 {
+		if seen("10"); j.count(llm) != 3 {
 			t.Errorf("%d cycles, want one for what somebody else wrote", j.count(llm))
 		}
 	})
@@ -135,12 +135,12 @@ func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
 		server.stored = rayClusterOf(t, twoGroups, "10")
 		ask(func() error { return m.SetFreeze(context.Background(), llm, true) })
 		if n := j.count(llm); n != 2 {
-			t.Errorf("%d cycles for two writes, of each of which a watch tells before it is answered", n)
+			t.Errorf("%d cycles for two writes, each reported by a watch before it is answered", n)
 		}
 	})
 }
 
-func TestRequestsThatAWatchTellsOfArePlannedInSteps(t *testing.T) {
+func TestRequestsFromAWatchArePlannedInSteps(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
 		m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p

@@ -28,7 +28,7 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 	}
 	for {
 		err := ask(ctx, client)
-		if stranger := new(tls.CertificateVerificationError); errors.As(err, &stranger) {
+		if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
 			return fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
 		}
 		if !silent(err) {

@@ -54,15 +54,15 @@ func TestAStartWaitsForAnAPIServerThatDoesNotAnswer(t *testing.T) {
 				if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 					t.Errorf("%v, want %q", err, c.says)
 				}
-				if told := strings.Count(log.String(), "does not respond"); c.server.calls != c.calls || told != c.calls-1 {
-					t.Errorf("%d calls and %d warnings, want %d and one less", c.server.calls, told, c.calls)
+				if reported := strings.Count(log.String(), "does not respond"); c.server.calls != c.calls || reported != c.calls-1 {
+					t.Errorf("%d calls and %d warnings, want %d and one less", c.server.calls, reported, c.calls)
 				}
 			})
 		})
 	}
 }
 
-func TestAStartThatWaitsEndsWhenItIsToldTo(t *testing.T) {
+func TestAWaitingStartEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

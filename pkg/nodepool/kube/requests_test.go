@@ -31,7 +31,7 @@ type nothing struct{ objects }
 
 func (nothing) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) { return nil, nil }
 
-func TestARefusalOfKubernetesIsToldFromAMistakeOfOurs(t *testing.T) {
+func TestARefusalOfKubernetesIsDistinguishedFromAnInternalError(t *testing.T) {
 	forbidden := apierrors.NewForbidden(rayClusterResource.GroupResource(), "llm", errors.New("cannot patch"))
 	if err := classified(forbidden); !errors.Is(err, nodepool.ErrDenied) || !apierrors.IsForbidden(err) {
 		t.Errorf("%v", err)

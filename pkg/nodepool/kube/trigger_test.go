@@ -109,7 +109,7 @@ func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
 	})
 }
 
-// Between a worker's last look and its end somebody may ask for what is not there: he is told so.
+// Between a worker's last look and its end a caller may ask for an object that does not exist, and gets that answer.
 func TestAWorkerThatIsToRunLaterDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(func(nodepool.ClusterKey) bool { return false }, func(nodepool.ClusterKey, any) {})

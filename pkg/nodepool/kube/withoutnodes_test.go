@@ -55,12 +55,12 @@ metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
 spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
 	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
 	for _, known := range []bool{false, true} {
-		memo := newDecodeCache(nodegpu.Reader{})
+		cache := newDecodeCache(nodegpu.Reader{})
 		if known {
-			memo = newDecodeCache(reader)
+			cache = newDecodeCache(reader)
 		}
 		unknown := false
-		for _, f := range memo.decode(manifest).Findings {
+		for _, f := range cache.decode(manifest).Findings {
 			unknown = unknown || f.Code == podfit.GPUResourceUnknown
 		}
 		if unknown == known {

@@ -78,7 +78,7 @@ func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		if err := all.write(impatient, key, map[string]any{"a": "one"}, s.write); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who does not wait is told %v", err)
+			t.Errorf("who does not wait is reported %v", err)
 		}
 		err := all.write(t.Context(), key, map[string]any{"a": "two"}, s.write)
 		if synctest.Wait(); err != nil || !slices.Equal(s.written, []string{"one", "two"}) {

@@ -59,7 +59,7 @@ func TestEachKnownCauseIsTheCauseInItsExample(t *testing.T) {
 	}
 }
 
-func TestTheDesignPageTellsEachKnownCauseAndNoOther(t *testing.T) {
+func TestTheDesignPageListsEachKnownCauseAndNoOther(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func TestARayReleaseWithoutPinsIsRefused(t *testing.T) {
 	}
 }
 
-func TestProgressTellsBeginSignsOfLifeAndEnd(t *testing.T) {
+func TestProgressShowsBeginSignsOfLifeAndEnd(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
 	p := &progress{out: &out, total: 2, now: func() time.Time { return now }}

@@ -173,7 +173,7 @@ func (s *scene) admits(what string, want map[string]nodepool.Admission) func() m
 	status := refused.Current()
 	status.ObservedRequest, status.Since = refused.Fingerprint(), time.Now()
 	status.SatisfiedSince, status.ExpiredSince = status.Since, status.Since
-	owned.Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "large-5", UID: refused.UID, Status: &status}})
+	owned.Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "large-5", UID: refused.UID, Status: &status}})
 	s.until("the status of what is refused", func() bool {
 		object := s.request("large-5")
 		code, _, _ := unstructured.NestedString(object.Object, "status", "reason", "code")
@@ -272,7 +272,7 @@ func adoption(s *scene, manager *kube.Manager) {
 	status := nodepool.OwnedStatus{ObservedRequest: seen.Fingerprint(), ObservedGeneration: 1, State: raydemand.RequestWaiting, Code: "on_the_way", Message: "soon",
 		Since: seen.Since, SatisfiedSince: seen.Since, ExpiredSince: seen.Since, Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}, Pods: []string{"p"}, ExpectedAt: seen.Since.Add(time.Minute)}
 	tell := func(status nodepool.OwnedStatus) {
-		manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, Status: &status,
+		manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, Status: &status,
 			Adopt: adopter(&seen, cluster)}})
 		s.until("the status "+string(status.State), func() bool {
 			seen = s.read(manager, "llm").Owned[0]
@@ -285,8 +285,8 @@ func adoption(s *scene, manager *kube.Manager) {
 	}
 	status.State, status.Groups, status.Pods, status.ExpectedAt = raydemand.RequestExpired, nil, nil, time.Time{}
 	tell(status) // what is no more is removed
-	manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
-	manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})
+	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
+	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})
 	s.until("the object to go", func() bool { return len(s.read(manager, "llm").Owned) == 0 })
 }
 

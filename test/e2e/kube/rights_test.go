@@ -245,7 +245,7 @@ func (s *scene) readCeilings(config *rest.Config) {
 }
 
 // A process without the right to list anything reports why it is not ready, and ends on a signal.
-func TestWithoutRightsItSaysSoAndEndsWhenTold(t *testing.T) {
+func TestMissingRightsAreReportedAndStartupEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "nobody")
 	config := rest.CopyConfig(lab.RESTConfig())

@@ -39,7 +39,7 @@ func readNode(t *testing.T, name string) *corev1.Node {
 	return &node
 }
 
-func TestRealNodesHoldWhatTheyAnnounce(t *testing.T) {
+func TestRealNodesHoldTheirAllocatableResources(t *testing.T) {
 	gpu := func(resource string, amount int64) podfit.PodShape {
 		return podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.Whole(amount)}}
 	}
@@ -66,7 +66,7 @@ func TestRealNodesHoldWhatTheyAnnounce(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{ForPodFit(nodegpu.Reader{}, readNode(t, test.node))})); diff != "" {
-				t.Errorf("landing (-want +got):\n%s", diff)
+				t.Errorf("fit (-want +got):\n%s", diff)
 			}
 		})
 	}

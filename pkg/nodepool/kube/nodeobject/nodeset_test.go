@@ -185,7 +185,7 @@ func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
 	}
 }
 
-func TestPodsTellWhatTheyHoldUntilTheyEnd(t *testing.T) {
+func TestPodsHoldResourcesUntilTheyEnd(t *testing.T) {
 	const node = `{kind: Node, metadata: {name: gpu-0}, status: {allocatable: {nvidia.com/gpu: "8"}}}`
 	pod := func(name, spec, phase string) string {
 		return "\n---\n{kind: Pod, metadata: {name: " + name + ", namespace: a}, spec: {" + spec + "}, status: {phase: " + phase + "}}"
@@ -285,7 +285,7 @@ func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
 	}
 }
 
-func TestBothFormsOfTheStatusTellWhenTheyWereWritten(t *testing.T) {
+func TestBothFormsOfTheStatusShowWhenTheyWereWritten(t *testing.T) {
 	tests := []struct{ name, annotation, status, want string }{
 		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
 		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},

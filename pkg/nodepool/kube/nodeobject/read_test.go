@@ -109,9 +109,9 @@ func (e truth) checkTexts(t *testing.T, got nodegpu.GPUs) {
 	for key, value := range map[string]string{
 		"product": text(got.Product), "kind": string(got.Kind), "isolation": string(got.Isolation), "profile": text(got.Profile), "pool": text(got.Pool),
 	} {
-		want, told := e[key].(string)
+		want, given := e[key].(string)
 		switch {
-		case !told || value == want || want == "none" && key == "pool" && value == "unknown":
+		case !given || value == want || want == "none" && key == "pool" && value == "unknown":
 		case value == "unknown" && (e.unknowable(key) || key == "isolation" && e.unknowable("kind")):
 		default:
 			t.Errorf("%s is %s, true is %s", key, value, want)
@@ -129,15 +129,15 @@ func text(value *string) string {
 // overcommitted registers are no memory of a card.
 func (e truth) checkNumber(t *testing.T, key string, got *int64) {
 	t.Helper()
-	want, told := e.number(key)
+	want, given := e.number(key)
 	from, _ := e[key+"_from"].(string)
 	switch {
-	case got == nil && (!told || e.unknowable(key) || strings.Contains(from, "overcommitted")):
+	case got == nil && (!given || e.unknowable(key) || strings.Contains(from, "overcommitted")):
 	case got == nil:
 		t.Errorf("%s is unknown, true is %d", key, want)
 	case e[key] == "unknown":
-		t.Errorf("%s is %d, the node does not tell", key, *got)
-	case told && *got != want:
+		t.Errorf("%s is %d, the node does not say", key, *got)
+	case given && *got != want:
 		t.Errorf("%s is %d, true is %d", key, *got, want)
 	}
 }
@@ -145,7 +145,7 @@ func (e truth) checkNumber(t *testing.T, key string, got *int64) {
 func (e truth) checkCounts(t *testing.T, key string, got map[string]int64) {
 	t.Helper()
 	if e[key] == "unknown" && got != nil {
-		t.Errorf("%s are %v, the node does not tell", key, got)
+		t.Errorf("%s are %v, the node does not say", key, got)
 	}
 	if want := e.counts(key); want != nil {
 		if diff := cmp.Diff(want, got); diff != "" {

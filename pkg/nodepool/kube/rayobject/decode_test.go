@@ -252,7 +252,7 @@ func rayState(state corev1.ContainerState, restarts int32) func(*corev1.Pod) {
 
 func neverRestarts(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
-func TestWorkersTellTheirStage(t *testing.T) {
+func TestWorkersShowTheirStage(t *testing.T) {
 	deleted := moment(9)
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: moment(5)}}
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
@@ -340,12 +340,12 @@ func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
 func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
 	for text, want := range map[string]struct {
 		isolation nodepool.RequiredIsolation
-		told      int
+		reported  int
 	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
 		report := &finding.List{}
 		var cluster nodepool.Cluster
 		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report), &cluster)
-		if cluster.Isolation != want.isolation || len(report.All) != want.told {
+		if cluster.Isolation != want.isolation || len(report.All) != want.reported {
 			t.Errorf("%s: %s with findings %v", text, cluster.Isolation, report.All)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestVariablesThatAreNotReadAreTold(t *testing.T) {
+func TestVariablesThatAreNotReadAreReported(t *testing.T) {
 	limits := raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One, "memory": raydemand.Whole(1 << 30)}
 	for _, c := range []struct {
 		name, container string
 		want            raydemand.Bundle
-		told            string // severity and what was seen
+		reported        string // severity and what was seen
 		fixed           bool
 	}{
 		{"none", ``, limits, "", false},
@@ -37,14 +37,14 @@ spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGro
 			if got := cluster.Groups[0]; !got.Resources.Equal(c.want) || (got.GPUs.Fixed != "") != c.fixed {
 				t.Errorf("announces %v, fixed by %q; want %v, fixed: %t", got.Resources, got.GPUs.Fixed, c.want, c.fixed)
 			}
-			if got := environmentTold(cluster); got != c.told {
-				t.Errorf("told %q, want %q", got, c.told)
+			if got := environmentReported(cluster); got != c.reported {
+				t.Errorf("reported %q, want %q", got, c.reported)
 			}
 		})
 	}
 }
 
-func TestWhatTheHeadMayBeToldByItsEnvironmentIsTold(t *testing.T) {
+func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
 	from := func(prefix string) []corev1.EnvFromSource { return []corev1.EnvFromSource{{Prefix: prefix}} }
 	elsewhere := []corev1.EnvVar{{Name: "RAY_AUTH_MODE", ValueFrom: &corev1.EnvVarSource{}}}
 	for name, c := range map[string]struct {
@@ -68,22 +68,22 @@ func TestWhatTheHeadMayBeToldByItsEnvironmentIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": c.spec}}
-			if got := environmentTold(Cluster(nodegpu.Reader{}, object, []*corev1.Pod{head.(*corev1.Pod)})); got != c.want {
-				t.Errorf("told %q, want %q", got, c.want)
+			if got := environmentReported(Cluster(nodegpu.Reader{}, object, []*corev1.Pod{head.(*corev1.Pod)})); got != c.want {
+				t.Errorf("reported %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
 // environmentTold lists the findings about variables.
-func environmentTold(cluster nodepool.Cluster) (told string) {
+func environmentReported(cluster nodepool.Cluster) (reported string) {
 	for _, f := range cluster.Findings {
 		if f.Code == EnvironmentUnknown {
-			if told != "" {
-				told += ", "
+			if reported != "" {
+				reported += ", "
 			}
-			told += string(f.Severity) + " " + f.Seen
+			reported += string(f.Severity) + " " + f.Seen
 		}
 	}
-	return told
+	return reported
 }

@@ -107,16 +107,16 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 			return
 		}
 		announced, counted := f.RayStart.Resources[raydemand.GPU].(float64)
-		told := 0
+		reported := 0
 		for _, finding := range cluster.Findings {
 			if finding.Code == RayAutoscalerDiffers && strings.Contains(finding.Field, "["+strconv.Itoa(g.Index)+"]") {
-				told++
+				reported++
 			}
 		}
-		if wantTold := counted && raydemand.Whole(int64(announced)) != want; wantTold != (told == 1) {
-			t.Errorf("announced %v, planned %s: told %d times", f.RayStart.Resources[raydemand.GPU], want, told)
+		if wantTold := counted && raydemand.Whole(int64(announced)) != want; wantTold != (reported == 1) {
+			t.Errorf("announced %v, planned %s: reported %d times", f.RayStart.Resources[raydemand.GPU], want, reported)
 		}
-		differ += told
+		differ += reported
 	})
 	if compared < 70 || differ < 5 {
 		t.Errorf("%d fixtures compared, %d differ: too few to prove anything", compared, differ)
@@ -127,7 +127,7 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 	tests := []struct {
 		name, annotation string
 		cpu, gpu         nodepool.SyncMode
-		told             string
+		reported         string
 	}{
 		{"nothing is asked for", "", "report", "report", ""},
 		{"one word for all", "enforce", "enforce", "enforce", ""},
@@ -145,14 +145,14 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 			if got := [2]nodepool.SyncMode{cluster.Groups[0].NumGPUsSync, cluster.Groups[1].NumGPUsSync}; got != [2]nodepool.SyncMode{test.cpu, test.gpu} {
 				t.Errorf("modes are %v, want %v and %v", got, test.cpu, test.gpu)
 			}
-			var told []string
+			var reported []string
 			for _, f := range cluster.Findings {
 				if strings.HasPrefix(f.Code, "annotation-") {
-					told = append(told, f.Why)
+					reported = append(reported, f.Why)
 				}
 			}
-			if len(told) != min(1, len(test.told)) || !strings.Contains(strings.Join(told, ""), test.told) {
-				t.Errorf("told %q, want %q", told, test.told)
+			if len(reported) != min(1, len(test.reported)) || !strings.Contains(strings.Join(reported, ""), test.reported) {
+				t.Errorf("reported %q, want %q", reported, test.reported)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ spec:
 `)}
 }
 
-func TestARayClusterTellsOfItsQueue(t *testing.T) {
+func TestARayClusterShowsItsQueue(t *testing.T) {
 	const label = "labels: {kueue.x-k8s.io/queue-name: research}"
 	const owner = ", ownerReferences: [{apiVersion: ray.io/v1, kind: RayJob, name: train, uid: j-1, controller: true}]"
 	const annotation = `, annotations: {kueue.x-k8s.io/elastic-job: "true"}`

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestRequestsInTheAnnotationMayWishForSlices(t *testing.T) {
+func TestRequestsInTheAnnotationMayRequireSlices(t *testing.T) {
 	requests, problems := decodeRequests(`[
 		{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3},
 		{"resources": {"GPU": 1}, "slice": {"memory": "10GB"}, "count": 1},

@@ -82,7 +82,7 @@ func codes(list []raydemand.Finding) []string {
 	return codes
 }
 
-func TestEffectiveResourcesAreWhatRayStartAnnounces(t *testing.T) {
+func TestEffectiveResourcesAreThoseOfRayStart(t *testing.T) {
 	compared := 0
 	eachFixture(t, func(t *testing.T, f fixture) {
 		if f.RayStart == nil {
@@ -168,13 +168,13 @@ func TestRefusalsAreFindings(t *testing.T) {
 		if cluster.Refused && !slices.ContainsFunc(codes(cluster.Findings), func(code string) bool {
 			return code == nodepool.SpecRefused || code == MinAboveMax
 		}) {
-			t.Errorf("findings %v do not tell why the spec is refused", cluster.Findings)
+			t.Errorf("findings %v do not say why the spec is refused", cluster.Findings)
 		}
 		if want := reason == "FailedToCreateWorkerPod"; slices.Contains(codes(cluster.Findings), PodsRefused) != want {
 			t.Errorf("findings %v; pods refused: %v", cluster.Findings, want)
 		}
 		if f.Operator.Error != nil && f.Operator.Error.By == "API server" && !slices.Contains(codes(cluster.Findings), FieldUnreadable) {
-			t.Errorf("findings %v do not tell what the API server refuses", cluster.Findings)
+			t.Errorf("findings %v do not say what the API server refuses", cluster.Findings)
 		}
 		if cluster.ManagedElsewhere != (strings.Contains(t.Name(), "managed-by")) {
 			t.Errorf("ManagedElsewhere is %v", cluster.ManagedElsewhere)

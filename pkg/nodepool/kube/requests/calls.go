@@ -36,10 +36,10 @@ type Calls struct {
 	Trace func(ctx context.Context, now time.Time) string
 }
 
-// Tell writes the status of requests, in the background and only while this process leads.
-func (o Calls) Tell(updates []nodepool.OwnedUpdate) {
+// Report writes the status of requests, in the background and only while this process leads.
+func (o Calls) Report(updates []nodepool.OwnedUpdate) {
 	if o.Writer != nil {
-		o.Writer.Tell(updates)
+		o.Writer.Report(updates)
 	}
 }
 

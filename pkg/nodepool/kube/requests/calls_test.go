@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestWhatTheAPIServerSaysOfAWriteIsToldOfTheRequest(t *testing.T) {
+func TestErrorsOfTheAPIServerBecomeErrorsOfRequests(t *testing.T) {
 	kind := schema.GroupResource{Group: "heliostat.dev", Resource: "resourcerequests"}
 	llm := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func storedHere(t *testing.T, known, there *unstructured.Unstructured) (Calls, *
 
 func anybody(*nodepool.OwnedRequest) error { return nil }
 
-// What a watch has not told of yet is asked for: "kept" of something that is not there would stay wrong for good.
+// An object that the watch has not reported yet is read: "kept" of something that is not there would stay wrong for good.
 func TestARequestIsKeptOnlyWhereTheAPIServerHasItSo(t *testing.T) {
 	other := storedRequest("a", "9", "llm")
 	other.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": int64(1)}, "count": int64(1)}}

@@ -68,8 +68,8 @@ func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 	} {
 		object := leasedRequest("5", now, 600, "2026-01-01T12:01:00.000000Z")
 		spoil(object.Object["spec"].(map[string]any))
-		told := nodepool.OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Since: now, ObservedRequest: "f00"}
-		patch, err := statusPatch("uid-a", &told)
+		written := nodepool.OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Since: now, ObservedRequest: "f00"}
+		patch, err := statusPatch("uid-a", &written)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Decode(object)
-		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(told) {
+		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(written) {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}

@@ -69,7 +69,7 @@ func TestRequestsThatCannotBeReadAnyMoreAreKept(t *testing.T) {
 			w.refuse(err, time.Hour)
 			w.want("refused for an hour", true, 1, 0)
 			if err := w.available("ml"); err != nil {
-				t.Errorf("what is known is told no more: %v", err)
+				t.Errorf("what is known is reported no more: %v", err)
 			}
 			_ = w.Replace([]any{storedRequest("a", "5", "llm")}, "9")
 			w.want("read again", false, 1, 0)
@@ -98,7 +98,7 @@ func TestOnlyDiscoveryThatIsSeenTwiceProvesThatThereAreNoRequests(t *testing.T) 
 	select {
 	case <-next:
 	default:
-		t.Error("whoever waits is not told")
+		t.Error("a caller who waits gets no answer")
 	}
 	if err := w.available("ml"); !errors.Is(err, nodepool.ErrNoRequests) {
 		t.Errorf("available: %v", err)
@@ -163,12 +163,12 @@ func TestNoLeaseIsOverBeforeItsOwnerCouldBeSeenToRenewIt(t *testing.T) {
 	if at := of().ExpiresAt(); !at.Equal(w.now.Add(time.Minute)) {
 		t.Errorf("after an hour without news it is over at %v, want a minute from %v", at, w.now)
 	}
-	told := of()
-	told.ResourceVersion = "20"
-	told.Status = nodepool.OwnedStatus{State: raydemand.RequestExpired, ObservedRequest: told.Fingerprint(), Since: w.now.Add(-time.Minute)}
-	w.Set(told)
-	if told := of(); !told.Expired(w.now) {
-		t.Errorf("what was told to be over holds again until %v", told.ExpiresAt())
+	expired := of()
+	expired.ResourceVersion = "20"
+	expired.Status = nodepool.OwnedStatus{State: raydemand.RequestExpired, ObservedRequest: expired.Fingerprint(), Since: w.now.Add(-time.Minute)}
+	w.Set(expired)
+	if expired := of(); !expired.Expired(w.now) {
+		t.Errorf("an expired request holds again until %v", expired.ExpiresAt())
 	}
 }
 
@@ -193,7 +193,7 @@ func TestALeaseHoldsForItsTimeWhateverTheClockIsSetTo(t *testing.T) {
 	left("a minute later, the clock is right again", 9*time.Minute)
 	w.setClock(-time.Hour)
 	_ = w.Update(leasedRequest("7", created, 600, renewed))
-	left("the clock goes back, and the same renewal is told again", 9*time.Minute)
+	left("the clock goes back, and the same renewal is reported again", 9*time.Minute)
 	w.now = w.now.Add(9 * time.Minute)
 	left("its time is over", 0)
 }

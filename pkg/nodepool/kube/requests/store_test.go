@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// storedRequest is a ResourceRequest as a watch tells of it.
+// storedRequest is a ResourceRequest as a watch reports it.
 func storedRequest(name, version, cluster string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"rayCluster": cluster, "owner": "ann", "holdUntilDeleted": true,
@@ -30,11 +30,11 @@ func storedRequest(name, version, cluster string) *unstructured.Unstructured {
 	return object
 }
 
-// requestStore is the store of a watch of all namespaces, and the RayClusters that it told to be looked at.
+// requestStore is the store of a watch of all namespaces, and the RayClusters that it looked at.
 func requestStore() (*namespaceStore, map[string]int) {
 	looked := map[string]int{}
 	s := newStore(nil, nil, nil, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { looked[key.Name]++ },
-		func(key nodepool.ClusterKey) { looked["told of "+key.Name]++ })
+		func(key nodepool.ClusterKey) { looked["watched "+key.Name]++ })
 	return &namespaceStore{s, ""}, looked
 }
 
@@ -122,7 +122,7 @@ func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatCannotBeReadIsToldByName(t *testing.T) {
+func TestAnObjectThatCannotBeReadIsReportedByName(t *testing.T) {
 	bad := storedRequest("a", "5", "llm")
 	bad.Object["spec"].(map[string]any)["bundles"] = "none"
 	if r := Decode(bad); r.Unreadable == "" || r.Cluster.Name != "llm" || r.ID != "a" {
@@ -139,8 +139,8 @@ func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 	s, _ := requestStore()
 	w := NewWriter(s.Store, nil, func() bool { return false }, slog.New(slog.DiscardHandler))
 	first, second := nodepool.OwnedStatus{Code: "first"}, nodepool.OwnedStatus{Code: "second"}
-	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
-	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})
+	w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
+	w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})
 	for _, want := range []string{"a second", "b first"} {
 		u, leave, _ := w.take()
 		if leave == nil || u.Name+" "+u.Status.Code != want {
@@ -152,13 +152,13 @@ func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 		t.Errorf("took %+v twice, or is to look again: %v", u, later)
 	}
 	// Without a client a write would panic: a process that does not lead comes to none.
-	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}})
+	w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- w.Start(ctx) }()
 	for patience := time.Now().Add(20 * time.Second); ; {
 		if time.Now().After(patience) {
-			t.Fatal("what was told is never taken")
+			t.Fatal("the update is never taken")
 		}
 		w.mu.Lock()
 		left := len(w.queue)
@@ -182,7 +182,7 @@ func TestWhatIsKnownAlreadyIsNoNews(t *testing.T) {
 	_ = s.Update(storedRequest("a", "6", "llm"))
 	_ = s.Replace([]any{storedRequest("a", "6", "llm")}, "6")
 	if diff := cmp.Diff(map[string]int{"llm": 2}, looked); diff != "" {
-		t.Errorf("a watch tells of what this process wrote (-want +got): %s", diff)
+		t.Errorf("a watch reports what this process wrote (-want +got): %s", diff)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestAStatusIsShownAndNotPlanned(t *testing.T) {
 	_ = s.Add(version("5", 1, ""))
 	_ = s.Update(version("6", 1, "Waiting"))
 	_ = s.Update(version("7", 1, "Satisfied"))
-	if diff := cmp.Diff(map[string]int{"llm": 1, "told of llm": 2}, looked); diff != "" {
+	if diff := cmp.Diff(map[string]int{"llm": 1, "watched llm": 2}, looked); diff != "" {
 		t.Errorf("after two statuses (-want +got): %s", diff)
 	}
 	_ = s.Update(version("8", 2, "Satisfied"))
@@ -233,11 +233,11 @@ func TestWhoWaitsIsWokenByHisRequestAlone(t *testing.T) {
 	}
 	_ = s.Delete(storedRequest("b", "8", "llm"))
 	if !woken(b) {
-		t.Error("b is gone, and who waits for it is not told")
+		t.Error("b is gone, and a caller who waits for it gets no answer")
 	}
 }
 
-func TestWhatAWatchHasToldOfIsNoNewsInTheAnswerToItsWrite(t *testing.T) {
+func TestAWriteThatTheWatchHasReportedTriggersNothing(t *testing.T) {
 	s, looked := requestStore()
 	_ = s.Add(storedRequest("a", "5", "llm"))
 	if got := s.keep(Decode(storedRequest("a", "5", "llm"))); got.ResourceVersion != "5" {

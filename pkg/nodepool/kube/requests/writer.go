@@ -124,9 +124,9 @@ func NewWriter(
 	}
 }
 
-// Tell writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and sends
+// Report writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and sends
 // it again.
-func (w *Writer) Tell(updates []nodepool.OwnedUpdate) {
+func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	now := time.Now()
 	for _, u := range updates {

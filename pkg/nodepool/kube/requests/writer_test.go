@@ -28,7 +28,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// oneRequest is an API server with one ResourceRequest, of which no watch tells.
+// oneRequest is an API server with one ResourceRequest, that no watch reports.
 type oneRequest struct {
 	dynamic.NamespaceableResourceInterface
 	object  *unstructured.Unstructured
@@ -82,7 +82,7 @@ func newOneRequest() (*oneRequest, *Writer) {
 	return there, NewWriter(requests, there, func() bool { return true }, slog.New(slog.DiscardHandler))
 }
 
-// The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch tells that it is
+// The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch reports that it is
 // done.
 func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 	there, writer := newOneRequest()
@@ -133,7 +133,7 @@ func TestOfRequestsThatCannotBeWrittenNoneIsRememberedForGood(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTakenElsewhereDoesNotTellWhere(t *testing.T) {
+func TestANameThatIsTakenElsewhereDoesNotRevealWhere(t *testing.T) {
 	there, writer := newOneRequest()
 	o := callsOf(writer.requests)
 	known := Decode(there.object)
@@ -194,7 +194,7 @@ func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	}
 	writer.requests.Set(known)
 	writer.requests.deleted(known)
-	writer.requests.Set(known) // a watch tells that a finalizer keeps it
+	writer.requests.Set(known) // a watch reports that a finalizer keeps it
 	if left, is := writer.requests.get("ml", "a"); !is || !left.Deleting {
 		t.Errorf("read as %+v", left)
 	}
@@ -228,7 +228,7 @@ func (s *slowRequests) Patch(ctx context.Context, name string, _ types.PatchType
 }
 
 // inWriter runs test beside a writer of statuses; time is synctest's.
-func inWriter(t *testing.T, test func(tell func(name, code string), w *Writer, s *slowRequests)) {
+func inWriter(t *testing.T, test func(report func(name, code string), w *Writer, s *slowRequests)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, w := newOneRequest()
 		s := &slowRequests{oneRequest: oneRequest{object: storedRequest("a", "5", "llm")}, takes: time.Second, begun: time.Now()}
@@ -238,7 +238,7 @@ func inWriter(t *testing.T, test func(tell func(name, code string), w *Writer, s
 		go func() { ended <- w.Start(ctx) }()
 		synctest.Wait()
 		test(func(name, code string) {
-			w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: name, UID: "uid-" + name, Status: &nodepool.OwnedStatus{Code: code}}})
+			w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: name, UID: "uid-" + name, Status: &nodepool.OwnedStatus{Code: code}}})
 			synctest.Wait()
 		}, w, s)
 		cancel()
@@ -250,21 +250,21 @@ func inWriter(t *testing.T, test func(tell func(name, code string), w *Writer, s
 
 // What is older must never be the last that is written, or who waits for his request sees it go back.
 func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
 		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell("a", "old")
+		report("a", "old")
 		time.Sleep(time.Second)
-		tell("a", "first")
-		tell("b", "not held up")
+		report("a", "first")
+		report("b", "not held up")
 		leave()
 		time.Sleep(lookAgain)
 		synctest.Wait()
-		tell("a", "second")
-		tell("b", "beside")
-		tell("a", "third")
+		report("a", "second")
+		report("b", "beside")
+		report("a", "third")
 		time.Sleep(5 * time.Second)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -275,8 +275,8 @@ func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
 	})
 }
 
-// While callers write without end what becomes of requests is still told: what is pressing at once, the rest by and by.
-func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
+// While callers write without end statuses are still written: urgent ones at once, the rest slowly.
+func TestStatusesThatAreNotUrgentAreWrittenSlowlyWhileCallersWriteMuch(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		calls  int // in every tenth of a second
@@ -286,7 +286,7 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 		{"callers write little", 1, 20, 0},
 		{"callers write much", 10, 20, 20 * time.Second / ordinaryWrites},
 	} {
-		inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+		inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
 			s.takes = time.Millisecond
 			tenth := func() {
 				for i := range c.calls {
@@ -305,9 +305,9 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 			for i := range c.number {
 				known := storedRequest(strconv.Itoa(i), "5", "llm")
 				w.requests.Set(Decode(known))
-				tell(strconv.Itoa(i), "")
+				report(strconv.Itoa(i), "")
 			}
-			tell("new", "pressing")
+			report("new", "pressing")
 			for written := 0; written <= c.number; {
 				tenth()
 				s.mu.Lock()
@@ -332,9 +332,9 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 // Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being
 // written, and for other callers.
 func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
 		begun := time.Now()
-		tell("a", "told")
+		report("a", "reported")
 		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
 		if err != nil || time.Since(begun) != s.takes {
 			t.Fatalf("a caller's turn came after %v, want after that of the status, which takes %v; %v", time.Since(begun), s.takes, err)
@@ -342,7 +342,7 @@ func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 		impatient, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if _, err := w.requests.locks.call(impatient, requestKey{"ml", "a"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who does not wait longer is told %v", err)
+			t.Errorf("who does not wait longer is reported %v", err)
 		}
 		leave()
 		if leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"}); err != nil {
@@ -356,10 +356,10 @@ func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 	})
 }
 
-// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to tell it again where
+// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to report it again where
 // it could not be written.
-func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+func TestCallersSeeADecisionBeforeItIsWritten(t *testing.T) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
 		w.requests.Set(Decode(storedRequest("a", "5", "llm")))
 		looks := func(when, shown, written string) {
 			t.Helper()
@@ -371,16 +371,16 @@ func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
 			}
 		}
 		changed := w.requests.changes("ml", "a")
-		tell("a", "decided")
+		report("a", "decided")
 		looks("while it is being written", "decided", "")
 		select {
 		case <-changed:
 		default:
 			t.Error("who waits for the request is not woken")
 		}
-		w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", UID: "another's", Status: &nodepool.OwnedStatus{Code: "of another"}}})
-		looks("where one of that name before it is told something", "", "")
-		tell("a", "newer")
+		w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", UID: "another's", Status: &nodepool.OwnedStatus{Code: "of another"}}})
+		looks("where one of that name before it gets an update", "", "")
+		report("a", "newer")
 		time.Sleep(s.takes)
 		synctest.Wait()
 		looks("when the first is written and a newer one waits", "newer", "")
@@ -393,11 +393,11 @@ func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
 	})
 }
 
-// The loop tells what it finds with each cycle until the object says so.
+// The loop reports what it finds with each cycle until the object says so.
 func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
 		for range 3 {
-			tell("a", "same")
+			report("a", "same")
 			time.Sleep(s.takes / 4)
 		}
 		time.Sleep(10 * s.takes)
@@ -410,20 +410,20 @@ func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
 }
 
 // What one namespace has to be written, or has no room, must not delay what owners of another wait for.
-func TestNamespacesAreWrittenInTurnAndWhatHasNoRoomLast(t *testing.T) {
+func TestNamespacesAreWrittenRoundRobinAndRequestsWithoutRoomLast(t *testing.T) {
 	_, w := newOneRequest()
-	told := func(namespace, name, code string) nodepool.OwnedUpdate {
+	update := func(namespace, name, code string) nodepool.OwnedUpdate {
 		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped, Code: code}}
 	}
 	w.overMemory = flowcontrol.NewFakeAlwaysRateLimiter()
 	var updates []nodepool.OwnedUpdate
 	for _, name := range []string{"x", "y", "z"} {
-		updates = append(updates, told("hostile", name, raydemand.CodeOverMemory))
+		updates = append(updates, update("hostile", name, raydemand.CodeOverMemory))
 	}
 	for i := range 4 {
-		updates = append(updates, told("hostile", fmt.Sprint(i), raydemand.CodeTooMany))
+		updates = append(updates, update("hostile", fmt.Sprint(i), raydemand.CodeTooMany))
 	}
-	w.Tell(append(updates, told("ml", "a", raydemand.CodeSatisfied), told("ml", "b", raydemand.CodeSatisfied)))
+	w.Report(append(updates, update("ml", "a", raydemand.CodeSatisfied), update("ml", "b", raydemand.CodeSatisfied)))
 	var order []string
 	for {
 		update, leave, later := w.take()

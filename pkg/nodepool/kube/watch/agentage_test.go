@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// told is a node of which an agent told so long ago that its only card is broken.
-func told(ago time.Duration, boot string) *corev1.Node {
+// reported is a node whose agent reported so long ago that its only card is broken.
+func reported(ago time.Duration, boot string) *corev1.Node {
 	node := kubeNode("a", "1", corev1.ConditionTrue)
 	node.Status.NodeInfo.BootID = "b1"
 	node.Annotations = map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(
@@ -20,19 +20,19 @@ func told(ago time.Duration, boot string) *corev1.Node {
 	return node
 }
 
-func TestWhatAnAgentToldEndsWithTheAgentAlthoughNoEventComes(t *testing.T) {
+func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 	client := &fakeNodes{}
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		ill := func() bool {
 			node, found := n.view.Load().find("a")
 			return found && node.GPUs != nil && len(node.GPUs.WellUnits) == 1
 		}
-		client.stream.Add(told(0, "b1"))
+		client.stream.Add(reported(0, "b1"))
 		time.Sleep(44 * time.Minute)
 		if !ill() {
-			t.Fatal("a card that an agent tells is broken counts")
+			t.Fatal("a card counts although an agent reports that it is broken")
 		}
-		client.stream.Modify(told(0, "b1"))
+		client.stream.Modify(reported(0, "b1"))
 		time.Sleep(44 * time.Minute)
 		if before := changes.Load(); !ill() || before != 2 {
 			t.Fatalf("a report that is written again is not counted as new: ill %t, %d views", ill(), before)
@@ -44,8 +44,8 @@ func TestWhatAnAgentToldEndsWithTheAgentAlthoughNoEventComes(t *testing.T) {
 	})
 }
 
-func TestWhatAnAgentToldBeforeTheMachineStartedAnewIsOver(t *testing.T) {
-	client := &fakeNodes{list: []corev1.Node{*told(0, "b0")}}
+func TestAnAgentsReportFromBeforeARebootIsVoid(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*reported(0, "b0")}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.WellUnits) > 0 || node.GPUs.Problems[0].Code != nodegpu.AgentOutdated {
 			t.Errorf("read %+v", node.GPUs)

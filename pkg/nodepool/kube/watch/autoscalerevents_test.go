@@ -78,7 +78,7 @@ func listening(events ...*corev1.Event) *autoscalerEvents {
 	return p
 }
 
-// heardOf is what a cluster with one unschedulable pod "w" is told.
+// heardOf is what a cluster with one unschedulable pod "w" is shown.
 func heardOf(p *autoscalerEvents) (refused string, promised, seen bool) {
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
 		Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}, {Pod: "placed", UID: "placed-uid", Node: "n"}}}
@@ -187,7 +187,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 
 // An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is
 // known to speak.
-func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T) {
+func TestSilenceProvesNothingBeforeTheFirstEventOfANodeAutoscaler(t *testing.T) {
 	elsewhere := said(0, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
 	for name, c := range map[string]struct {
 		events []*corev1.Event

@@ -85,21 +85,21 @@ func (f *fakeNodePools) List(context.Context, metav1.ListOptions) (*unstructured
 	return list, list.UnmarshalJSON([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePoolList","items":[` + f.text + `]}`))
 }
 
-// besideCeilings runs test beside the reading of ceilings, in synctest's time. told is what each change told.
-func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, test func(t *testing.T, c *ceilings, told *[]string)) {
+// besideCeilings runs test beside the reading of ceilings, in synctest's time. reported is what each change reported.
+func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, test func(t *testing.T, c *ceilings, reported *[]string)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var told []string
+		var reported []string
 		c := newCeilings(status, nodePools, slog.New(slog.DiscardHandler), func(all []pools.Ceiling, _ bool) {
 			turn.Lock()
 			defer turn.Unlock()
-			told = append(told, bounds(all))
+			reported = append(reported, bounds(all))
 		})
 		ended := make(chan error)
 		go func() { ended <- c.Start(ctx) }()
 		synctest.Wait()
 		turn.Lock()
-		test(t, c, &told)
+		test(t, c, &reported)
 		turn.Unlock()
 		cancel()
 		if err := <-ended; err != nil {
@@ -108,7 +108,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 	})
 }
 
-// unknownOf is what a cluster is told to be unknown.
+// unknownOf is what a cluster shows as unknown.
 func unknownOf(c *ceilings) string {
 	cluster := nodepool.Cluster{Key: llm, Pools: []pools.Room{}}
 	c.addTo(&cluster)
@@ -119,17 +119,17 @@ func unknownOf(c *ceilings) string {
 	return strings.Join(seen, "\n")
 }
 
-func TestCeilingsAreReadFourTimesAMinuteAndToldWhenTheyChange(t *testing.T) {
+func TestCeilingsAreReadFourTimesAMinuteAndReportedWhenTheyChange(t *testing.T) {
 	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, reported *[]string) {
 		pass(10 * time.Minute)
 		if status.calls < 35 || status.calls > 45 {
 			t.Errorf("%d calls within ten minutes, want some 40", status.calls)
 		}
 		status.most = 5
 		pass(2 * ceilingsPause)
-		if diff := cmp.Diff([]string{"aks-gpu-1-vmss 0-4", "aks-gpu-1-vmss 0-5"}, *told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{"aks-gpu-1-vmss 0-4", "aks-gpu-1-vmss 0-5"}, *reported); diff != "" {
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 		if got := unknownOf(c); got != "" {
 			t.Errorf("findings although all is known, and Karpenter is not installed: %s", got)
@@ -139,31 +139,31 @@ func TestCeilingsAreReadFourTimesAMinuteAndToldWhenTheyChange(t *testing.T) {
 
 func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
 	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, reported *[]string) {
 		status.stopped = time.Now()
 		pass(ceilingsLast - time.Second)
-		if len(*told) != 1 || unknownOf(c) != "" {
-			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
+		if len(*reported) != 1 || unknownOf(c) != "" {
+			t.Errorf("reported %q, unknown %q before five minutes are over", *reported, unknownOf(c))
 		}
 		pass(2 * ceilingsPause)
 		want := "ceilings-unknown: the Cluster Autoscaler's status has not been written since 2000-01-01T00:00:00Z"
-		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 2 || (*told)[1] != "" {
-			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
+		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*reported) != 2 || (*reported)[1] != "" {
+			t.Errorf("reported %q; finding (-want +got):\n%s", *reported, diff)
 		}
 		status.stopped = time.Time{}
 		pass(2 * ceilingsPause)
-		if len(*told) != 3 || unknownOf(c) != "" {
-			t.Errorf("told %q, unknown %q although it runs again", *told, unknownOf(c))
+		if len(*reported) != 3 || unknownOf(c) != "" {
+			t.Errorf("reported %q, unknown %q although it runs again", *reported, unknownOf(c))
 		}
 	})
 }
 
 func TestWhatMayNotBeReadIsOneFindingAndBoundsNothing(t *testing.T) {
 	status, pools := &fakeStatus{err: errForbidden}, &fakeNodePools{err: errForbidden}
-	besideCeilings(t, status, pools, func(t *testing.T, c *ceilings, told *[]string) {
+	besideCeilings(t, status, pools, func(t *testing.T, c *ceilings, reported *[]string) {
 		want := "ceilings-unknown: the Cluster Autoscaler's status may not be read; Karpenter's NodePools may not be read"
-		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 0 {
-			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
+		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*reported) != 0 {
+			t.Errorf("reported %q; finding (-want +got):\n%s", *reported, diff)
 		}
 		var noNodes nodepool.Cluster
 		if c.addTo(&noNodes); len(noNodes.Findings) != 0 {
@@ -171,41 +171,41 @@ func TestWhatMayNotBeReadIsOneFindingAndBoundsNothing(t *testing.T) {
 		}
 		status.err, pools.err, status.most = nil, nil, 2
 		pass(2 * ceilingsPause)
-		if got := unknownOf(c); got != "" || len(*told) != 1 {
-			t.Errorf("told %q, unknown %q although the right was granted", *told, got)
+		if got := unknownOf(c); got != "" || len(*reported) != 1 {
+			t.Errorf("reported %q, unknown %q although the right was granted", *reported, got)
 		}
 	})
 }
 
 func TestWhatWasReadHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
 	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, reported *[]string) {
 		status.err = errors.New("connection refused")
 		pass(ceilingsLast - time.Second)
-		if len(*told) != 1 || unknownOf(c) != "" {
-			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
+		if len(*reported) != 1 || unknownOf(c) != "" {
+			t.Errorf("reported %q, unknown %q before five minutes are over", *reported, unknownOf(c))
 		}
 		pass(2 * ceilingsPause)
-		if len(*told) != 2 || !strings.Contains(unknownOf(c), "connection refused") {
-			t.Errorf("told %q, unknown %q", *told, unknownOf(c))
+		if len(*reported) != 2 || !strings.Contains(unknownOf(c), "connection refused") {
+			t.Errorf("reported %q, unknown %q", *reported, unknownOf(c))
 		}
 	})
 }
 
 func TestWhatMayNotBeReadAnyMoreDoesNotHoldOnWhenTheAPIServerStopsAnswering(t *testing.T) {
 	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, reported *[]string) {
 		for _, err := range []error{errForbidden, errors.New("connection refused")} {
 			status.err = err
 			pass(2 * ceilingsPause)
-			if bound := (*told)[len(*told)-1]; bound != "" || unknownOf(c) == "" {
+			if bound := (*reported)[len(*reported)-1]; bound != "" || unknownOf(c) == "" {
 				t.Errorf("after %v: bounds %q, unknown %q; what was read before the right was withdrawn is not what holds", err, bound, unknownOf(c))
 			}
 		}
 	})
 }
 
-func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
+func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	const gpu = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"gpu"},"spec":{"limits":{"nvidia.com/gpu":16},"template":{
 		"metadata":{"labels":{"team":"blue"}},
 		"spec":{"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}],

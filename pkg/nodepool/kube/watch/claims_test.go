@@ -221,8 +221,8 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 				if cluster.NodeClaims != c.want {
 					t.Errorf("state = %q, want %q", cluster.NodeClaims, c.want)
 				}
-				told := len(cluster.Findings) == 1 && cluster.Findings[0].Code == NodeClaimsForbidden
-				if told != (c.want == nodepool.NodeClaimsForbidden) {
+				reported := len(cluster.Findings) == 1 && cluster.Findings[0].Code == NodeClaimsForbidden
+				if reported != (c.want == nodepool.NodeClaimsForbidden) {
 					t.Errorf("findings = %+v", cluster.Findings)
 				}
 			})

@@ -233,27 +233,27 @@ func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestAClusterWithGPUsIsToldThatItsNamespacesDefaultIsNotKnown(t *testing.T) {
+func TestAClusterWithGPUsHasAFindingThatItsNamespacesDefaultIsUnknown(t *testing.T) {
 	n, _ := watchedNamespaces(nil)
 	gpus := []nodepool.WorkerGroup{{Slices: []podfit.SliceAnswer{{}}}}
-	told := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
+	reported := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
 		for _, f := range n.readInto(nodepool.Cluster{Mode: nodepool.Managed, Isolation: isolation, Groups: groups}).Findings {
 			codes += f.Code
 		}
 		return codes
 	}
-	if got := told("", gpus); got != "" {
-		t.Errorf("told %q before it is forbidden", got)
+	if got := reported("", gpus); got != "" {
+		t.Errorf("reported %q before it is forbidden", got)
 	}
 	n.forbid(errForbidden)
-	if got := told("", gpus); got != NamespacesForbidden {
-		t.Errorf("told %q, want %s", got, NamespacesForbidden)
+	if got := reported("", gpus); got != NamespacesForbidden {
+		t.Errorf("reported %q, want %s", got, NamespacesForbidden)
 	}
-	if got := told("limit", gpus) + told("", []nodepool.WorkerGroup{{}}); got != "" {
-		t.Errorf("told %q where there is an isolation, or no GPU", got)
+	if got := reported("limit", gpus) + reported("", []nodepool.WorkerGroup{{}}); got != "" {
+		t.Errorf("reported %q where there is an isolation, or no GPU", got)
 	}
-	if err := n.store().Replace([]any{namespaceOf("ml", "")}, ""); err != nil || told("", gpus) != "" {
-		t.Errorf("%v; told %q after the right was granted", err, told("", gpus))
+	if err := n.store().Replace([]any{namespaceOf("ml", "")}, ""); err != nil || reported("", gpus) != "" {
+		t.Errorf("%v; reported %q after the right was granted", err, reported("", gpus))
 	}
 	if err := n.store().Replace([]any{namespaceOf("ml", "hardware")}, ""); err != nil {
 		t.Fatal(err)

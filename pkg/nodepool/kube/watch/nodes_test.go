@@ -139,14 +139,14 @@ func TestAHeartbeatCausesNoCycle(t *testing.T) {
 	})
 }
 
-func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
+func TestForbiddenNodesAreLoggedAndTriedAgain(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
 	client.forbidden.Store(true)
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 1}}}
 		n.addTo(&cluster)
 		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Fit != nil {
-			t.Errorf("findings %+v, landing %v; want one %s and no landing", cluster.Findings, cluster.Groups[0].Fit, NodesForbidden)
+			t.Errorf("findings %+v, fit %v; want one %s and no fit", cluster.Findings, cluster.Groups[0].Fit, NodesForbidden)
 		}
 		time.Sleep(10 * time.Minute)
 		if calls := client.calls.Load(); calls > 40 || changes.Load() != 1 {
@@ -160,7 +160,7 @@ func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestFindingsTellWhatTheNodesMean(t *testing.T) {
+func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	shape := func(gpus int64) podfit.PodShape {
 		return podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
@@ -188,22 +188,22 @@ func TestFindingsTellWhatTheNodesMean(t *testing.T) {
 	if got := cluster.Groups[0].Fit; got.Nodes != 1 || got.Why != "" {
 		t.Errorf("group one: %+v, want one node", got)
 	}
-	var told []string
+	var reported []string
 	for _, f := range cluster.Findings {
-		told = append(told, f.Code+" "+string(f.Severity)+" "+f.Object+" "+f.Field+": "+f.Seen)
+		reported = append(reported, f.Code+" "+string(f.Severity)+" "+f.Object+" "+f.Field+": "+f.Seen)
 	}
 	want := []string{
 		"group-no-node info RayCluster ml/llm spec.workerGroupSpecs[1].template.spec: the nearest of 2 nodes: node a has nvidia.com/gpu 4 where 8 is needed",
 		"worker-node-lost warning Pod ml/w-gone spec.nodeName: z",
 		"worker-node-lost warning Pod ml/w-dark spec.nodeName: b",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told\n%q\nwant\n%q", told, want)
+	if !slices.Equal(reported, want) {
+		t.Errorf("reported\n%q\nwant\n%q", reported, want)
 	}
 }
 
-// The memo must not outlive the spec or the nodes that it was made from.
-func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
+// The cache must not outlive the spec or the nodes that it was made from.
+func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	read := func(generation, gpus int64) int {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: generation, Groups: []nodepool.WorkerGroup{{
@@ -260,15 +260,15 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
 	}
-	var told []string
+	var reported []string
 	for _, f := range got.Findings {
-		told = append(told, f.Code+" "+f.Field+": "+f.Seen)
+		reported = append(reported, f.Code+" "+f.Field+": "+f.Seen)
 	}
 	want := []string{
 		"gpu-slices-differ spec.workerGroupSpecs[0].template.spec: nvidia.com/gpu: time-sliced of Tesla-T4 (isolation none); whole of Tesla-T4 (isolation hardware)",
 		"gpus-visible spec.workerGroupSpecs[1].template.spec: NVIDIA_VISIBLE_DEVICES: a, one of 2 nodes",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 }
@@ -290,7 +290,7 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	}
 }
 
-func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
+func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
 	config, err := nodeobject.ReadPools(strings.NewReader("pools: [{name: mig, shape: {allocatable: {nvidia.com/mig-1g.5gb: 56}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}}]"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// A pool that its autoscaler has taken down to nothing tells by its declaration what a pod would get.
+// A pool that its autoscaler has taken down to nothing shows by its declaration what a pod would get.
 func TestWhatIsReportedCountsPoolsWithoutANode(t *testing.T) {
 	cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm, uid: u-1}
