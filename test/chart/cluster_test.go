@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/test/devcluster"
@@ -138,25 +138,29 @@ func define(file string) error {
 		return fmt.Errorf("creating %s: %w", object.GetName(), err)
 	}
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		now, err := client.Get(context.Background(), object.GetName(), metav1.GetOptions{})
+		discovered, err := discovers(object)
 		if err != nil {
 			return err
 		}
-		if serves(now) {
+		if discovered {
 			return nil
 		}
 	}
 	return fmt.Errorf("%s is not served", object.GetName())
 }
 
-func serves(definition *unstructured.Unstructured) bool {
-	var status struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
+// discovers reports whether the API server's discovery lists what the definition defines. It does so some time after
+// the condition Established.
+func discovers(definition *unstructured.Unstructured) (bool, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	groups, err := restmapper.GetAPIGroupResources(lab.Client().Discovery())
+	if err != nil {
+		return false, err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &status); err != nil {
-		return false
+	_, err = restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if meta.IsNoMatchError(err) {
+		return false, nil
 	}
-	return meta.IsStatusConditionTrue(status.Status.Conditions, "Established")
+	return err == nil, err
 }
