@@ -1,4 +1,4 @@
-# make demo shows the product at work, make test proves it. `make` alone lists everything.
+# `make` lists all targets. make demo shows Heliostat at work, make test runs all tests.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,8 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 export HELIOSTAT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/heliostat
 
-# One set of flags for everything: what one command compiled, no other compiles again. The race detector is the
-# exception, because it needs cgo. A checkout that git does not trust, another user's for one, is built unstamped.
+# One set of flags for everything, so that no command compiles again what another has compiled. The race detector is the
+# exception, because it needs cgo. If git does not trust the checkout, for example another user's, builds are unstamped.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 export GOWORK := off
@@ -18,19 +18,19 @@ export GOWORK := off
 BIN := $(HELIOSTAT_CACHE)/checkouts/$(shell printf %s '$(CURDIR)' | sha256sum | cut -c 1-12)
 TOOL := go tool -modfile=tools/go.mod
 
-# What compiles and checks may take more memory: a tenth less work for the collector. Without inlining, which the race
+# GOGC of compilers and linters: with more memory, they take a tenth less time. Without inlining, which the race
 # detector undoes anyway, its build takes a fifth less again.
 LAVISH := 400
 
-# NVML's adapter needs cgo, and nothing else does: with Go's own resolver and user look-up, all other packages are those that
-# the pure build has compiled. The header of NVML warns of functions that nobody here calls.
+# Only NVML's adapter needs cgo. With Go's own resolver and user look-up, all other packages are those that the pure
+# build has compiled. NVML's header warns about functions that nothing here calls.
 nvml = CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go $(1) -tags nvml,netgo,osusergo
 
-# kit judges the machine and builds what a dev cluster needs, Heliostat, and the programs of the test module that are
-# named, all with progress.
+# kit checks the machine, then builds what a dev cluster needs, Heliostat, and the named programs of the test module,
+# and shows its progress.
 kit = (cd test/devcluster && go run ./cmd/kit "Heliostat=../..:./cmd/autoscaler:$(BIN)/autoscaler" $(foreach p,$(1),"$(p)=..:./$(p):$(BIN)/$(notdir $(p))"))
 
-# run becomes a program of the test module: signals then reach it, and not the go command.
+# run execs a program of the test module, so that signals reach it and not the go command.
 define run
 	.ci/preflight go python
 	$(call kit,$(1))
@@ -46,8 +46,9 @@ help: ## list the targets
 demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 	@$(call run,demo)
 
-# Tests with a dev cluster wait most of the time, so several run side by side, and the compiler and the linters beside them
-# at the lowest priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores. Each dev cluster takes up to 3 GiB; with little memory free, LANES is 1.
+# Tests with a dev cluster wait most of the time, so several run side by side. Beside them, the compiler and the linters
+# run at the lowest priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores.
+# Each dev cluster takes up to 3 GiB, so LANES is 1 if little memory is free.
 LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 2 }' /proc/meminfo)
 
 # times collects the lines of go test for slowest.
@@ -107,7 +108,7 @@ unit: ## unit, property and fuzz-seed tests; packages with concurrency run under
 	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l $(call packages,race) $(times)
 
 .PHONY: agent
-agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it runs where there is glibc
+agent: ## the program with NVIDIA's driver library, for `gpus` and `agent`; needs glibc to run
 	@CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
 	if [[ $$CC == *ziglang* ]]; then
@@ -118,7 +119,7 @@ agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it r
 	echo "$(BIN)/agent/autoscaler"
 
 .PHONY: image
-image: ## the OCI image for amd64 and arm64 as a layout; IMAGE=REPOSITORY:TAG pushes it too
+image: ## the OCI image for amd64 and arm64, as an OCI layout; IMAGE=REPOSITORY:TAG also pushes it
 	@rm -rf "$(BIN)/image"
 	cd tools
 	go run ./image -source .. -out "$(BIN)/image" $(if $(IMAGE),-push "$(IMAGE)")
@@ -135,7 +136,7 @@ plugin: ## archives of kubectl-heliostat for krew (.krew.yaml)
 	done
 
 .PHONY: image-test
-image-test: ## the image: built twice, pushed, pulled, unpacked and run; and known vulnerabilities of the program
+image-test: ## test the image: build it twice, push, pull and run it; and report known vulnerabilities
 	@mkdir -p "$(BIN)"
 	(cd tools && go test -vet=off -timeout 20m ./...) $(times)
 	go build -o "$(BIN)/autoscaler" ./cmd/autoscaler
@@ -162,8 +163,8 @@ cluster: heads
 	@cd test/devcluster
 	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
 
-# The tests of outages kill or stop what a dev cluster shares, so they have one for themselves, beside the other tests of
-# test/e2e and after those of the dev cluster. Three dev clusters at once keep two cores busy.
+# The tests of outages kill or stop what a dev cluster shares, so they have one for themselves. They run beside other
+# tests of test/e2e, after those of the dev cluster. Three dev clusters at once keep two cores busy.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
 loop:
@@ -198,18 +199,18 @@ lint-root:
 	$(TOOL) staticcheck ./...
 
 .PHONY: style
-style: ## Go source within 120 columns, and phrases with a plainer word in comments and docs
+style: ## report Go lines above 120 columns, and phrases for which there is a plainer word
 	@cd tools
 	go run ./style ..
 
 .PHONY: generate
-generate: ## make the generated code and manifests again
+generate: ## run the generators of code and manifests
 	@(cd tools && go run ./protogen -source ../api/proto -out .. -module heliostat.dev/heliostat)
 	go generate ./...
 	(cd test && go run ./chart/generate ../deploy)
 
 .PHONY: verify
-verify: ## fail when what is generated is not what generate makes
+verify: ## fail if generated code or manifests are stale
 	@echo "verify generated code"
 	before=$$(.ci/generated)
 	$(MAKE) generate
@@ -223,7 +224,7 @@ bench: ## Go benchmarks of a decision and of a cycle
 	@go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-loop
-bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
+bench-loop: ## the time from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
 	@$(call run,bench/loop)
 
 .PHONY: bench-rest
@@ -231,7 +232,7 @@ bench-rest: ## the REST API under 200 requests a second, and 10,000 requests of 
 	@$(call run,bench/rest)
 
 .PHONY: bench-memory
-bench-memory: ## the memory of serve under 2,000 ResourceRequests of 123 KB, beside the requests of an honest owner
+bench-memory: ## the memory of serve under 2,000 ResourceRequests of 123 KB
 	@$(call run,bench/memory)
 
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
@@ -244,18 +245,18 @@ define planners
 endef
 
 .PHONY: bench-ray diff-ray
-bench-ray: ## Ray's own planner beside Heliostat's: seconds of a decision, and prices over a lower bound
+bench-ray: ## compare with Ray's own planner: time of a decision, and prices of plans
 	@$(call planners,speed quality)
 
-diff-ray: ## what the plans of both differ in on 2,000 random snapshots; fails when a cause is not known
+diff-ray: ## compare plans with Ray's on 2,000 random snapshots; fails if a difference has no known cause
 	@$(call planners,diff)
 
 .PHONY: churn
-churn: ## five minutes of random work: nothing lost, nothing too much
+churn: ## five minutes of random work; fails if work is lost or a worker is superfluous
 	@$(call run,churn)
 
 .PHONY: kueue
-kueue: ## five minutes of demand in RayClusters that the real Kueue queues; make test has 30 seconds
+kueue: ## five minutes of demand in RayClusters that the real Kueue queues; in make test, 30 seconds
 	@.ci/preflight go python
 	$(call kit)
 	cd test
@@ -270,7 +271,7 @@ define conform
 endef
 
 .PHONY: conformance
-conformance: ## one list of assertions against the simulated Ray and against real heads of three versions
+conformance: ## the same assertions against the simulated Ray head and real heads of three versions
 	@.ci/preflight go python
 	$(call conform,2.40.0 2.52.0 2.60.0)
 
@@ -278,13 +279,13 @@ conformance: ## one list of assertions against the simulated Ray and against rea
 DEVCLUSTER ?= default
 
 .PHONY: devcluster-up devcluster-down
-devcluster-up: ## start a dev cluster for daily work, of the name DEVCLUSTER
+devcluster-up: ## start a dev cluster for daily work; DEVCLUSTER is its name
 	@.ci/preflight go python
 	cd test/devcluster
 	go run ./cmd/kit "the dev cluster's command=.:./cmd/devcluster:$(BIN)/devcluster"
 	exec "$(BIN)/devcluster" up --name="$(DEVCLUSTER)"
 
-devcluster-down: ## end it
+devcluster-down: ## stop it
 	@cd test/devcluster
 	go run ./cmd/devcluster down --name="$(DEVCLUSTER)"
 
