@@ -77,27 +77,27 @@ func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), err
 	return a.loop(ctx, f.interval)
 }
 
-// agent publishes what the driver says of the cards.
+// agent publishes the state of this machine's cards, as the driver reports it.
 type agent struct {
 	driver  gpuDriver
 	publish func(ctx context.Context, value string) (written bool, err error)
 	log     *slog.Logger
-	boot    string // the kernel's number of this start of the machine, empty where it does not tell
-	// published is the report that the node has, since confirmed; nil before the first.
+	boot    string // the kernel's ID of this boot; empty if unknown
+	// published is the report in the node's annotation, confirmed at that time; nil before the first.
 	published *nodegpu.AgentReport
 	confirmed time.Time
-	// seen are cards as they were last read in full: a lost one tells nothing of itself.
-	seen map[int]gpuinfo.Card
-	// watching: the driver tells of XIDs. heard are those since the last reading, faults those that made a card
-	// unhealthy.
+	// lastFull holds the last complete reading of each card: a lost card reports nothing about itself.
+	lastFull map[int]gpuinfo.Card
+	// watching means that the driver reports XIDs. logged are the XIDs since the last reading, faults those that made a
+	// card unhealthy.
 	watching bool
-	heard    map[heard]bool
+	logged   map[xidKey]bool
 	faults   faults
 }
 
-// loop reads at once, then after each interval and each fatal XID, until ctx ends. That the API server does not answer
-// is told and tried again; that the driver does not answer ends it: after an upgrade of the driver, only a new process
-// loads the new library.
+// loop reads the cards at once, then after each interval and each fatal XID, until ctx ends. It logs a failure of the
+// API server and tries again. It returns a failure of the driver: after a driver upgrade, only a new process loads the
+// new library.
 func (a *agent) loop(ctx context.Context, interval time.Duration) error {
 	a.watch() // before the first reading, so that nothing is lost between them
 	for {
@@ -121,7 +121,7 @@ type publishError struct{ error }
 
 func (p publishError) Unwrap() error { return p.error }
 
-// bootID is the kernel's number of this start of the machine, from where kubelet takes the node's too
+// bootID returns the kernel's ID of this boot, from the file that kubelet also reads
 // (docs/reference/facts.md#boot-id-of-a-node).
 func bootID(processes fs.FS) string {
 	text, err := fs.ReadFile(processes, "sys/kernel/random/boot_id")
@@ -131,9 +131,9 @@ func bootID(processes fs.FS) string {
 	return strings.TrimSpace(string(text))
 }
 
-// step reads the cards once and publishes what changed.
+// step reads the cards once and publishes the report if it changed.
 func (a *agent) step(ctx context.Context, now time.Time) error {
-	clear(a.heard)
+	clear(a.logged)
 	inventory, err := a.driver.Inventory()
 	if err != nil {
 		return fmt.Errorf("reading the cards: %w", err)

@@ -8,14 +8,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// report is what is published of an inventory. Nothing is when a layout is not told: the annotation cannot say so, and
-// a cut card without instances would read as one that offers nothing.
+// report returns what to publish of an inventory. It fails if a MIG layout is unknown: the annotation cannot express
+// that, and a partitioned card without instances would look like one that offers nothing.
 func (a *agent) report(inventory gpuinfo.Inventory) (nodegpu.AgentReport, error) {
 	report := nodegpu.AgentReport{Cards: make([]nodegpu.AgentCard, 0, len(inventory.Cards))}
 	for _, card := range inventory.Cards {
 		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
 			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this "+
-				"process: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too",
+				"process: run it as root or with CAP_SYS_ADMIN, and in a container also with "+
+				"NVIDIA_MIG_MONITOR_DEVICES=all",
 				card.Index)
 		}
 		published := agentCard(a.remembered(card))
@@ -25,16 +26,16 @@ func (a *agent) report(inventory gpuinfo.Inventory) (nodegpu.AgentReport, error)
 	return report, nil
 }
 
-// remembered fills in what an unhealthy card no longer tells of itself.
+// remembered fills in what an unhealthy card no longer reports about itself.
 func (a *agent) remembered(card gpuinfo.Card) gpuinfo.Card {
 	if card.UUID != "" && card.Product != "" && card.Memory != nil {
-		if a.seen == nil {
-			a.seen = map[int]gpuinfo.Card{}
+		if a.lastFull == nil {
+			a.lastFull = map[int]gpuinfo.Card{}
 		}
-		a.seen[card.Index] = card
+		a.lastFull[card.Index] = card
 		return card
 	}
-	before, known := a.seen[card.Index]
+	before, known := a.lastFull[card.Index]
 	if !known || card.UUID != "" && card.UUID != before.UUID {
 		return card
 	}
@@ -54,7 +55,7 @@ func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
 		published.MemoryMiB = int64(*card.Memory)
 	}
 	if card.Healthy && published.MemoryMiB == 0 {
-		published.Healthy, published.Problem = false, "the driver does not tell the card's memory"
+		published.Healthy, published.Problem = false, "the driver does not report the card's memory"
 	}
 	if card.Free != nil && card.Memory != nil {
 		free := int64(min(*card.Free, *card.Memory))
@@ -70,12 +71,12 @@ func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
 	return published
 }
 
-// same reports whether a report is not worth a patch: all of it is equal, and free memory has moved by less than a
-// twentieth of each card. Work that allocates and frees would else have the node written after every reading.
+// same reports whether a report is not worth a patch: everything is equal, and free memory changed by less than a
+// twentieth of each card. Otherwise work that allocates and frees memory would cause a patch after every reading.
 func same(before, now nodegpu.AgentReport) bool {
 	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodegpu.AgentCard) bool {
-		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB && a.Healthy == b.Healthy &&
-			a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled &&
+		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB &&
+			a.Healthy == b.Healthy && a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled &&
 			slices.Equal(a.MIG.Instances, b.MIG.Instances) &&
 			nearlyFree(a, b)
 	})

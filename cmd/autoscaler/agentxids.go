@@ -8,21 +8,21 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// xidSource is all that the agent needs in order to hear of XIDs.
+// xidSource is all that the agent needs to receive XIDs.
 type xidSource interface {
-	// WatchXIDs has the driver tell of XIDs and returns the cards of which it tells none.
+	// WatchXIDs subscribes to XIDs and returns the cards for which the driver reports none.
 	WatchXIDs() (unwatched []int, err error)
-	// NextXID waits so long for the next one.
+	// NextXID waits for the next XID, at most for timeout.
 	NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happened bool, err error)
 }
 
-// faults are the first fatal XID of each card, by its index. They stay until the agent ends: a card that had one goes
-// on answering as a well one does, so an answer proves nothing. And a reset, which would, is refused while anything
-// holds the driver open, as this agent does (docs/reference/facts.md#reset-of-a-card): whoever resets a card ends the
-// agent first, and the next one begins without faults.
+// faults are the first fatal XID of each card, by its index. They stay until the agent exits: a card continues to
+// answer normally after a fault, so an answer proves nothing. A reset would, but the driver refuses it while a process
+// such as this agent has the driver open (docs/reference/facts.md#reset-of-a-card). So you stop the agent before you
+// reset a card, and the next agent starts without faults.
 type faults map[int]gpuinfo.XIDEvent
 
-// mark adds what is known of a card's fault to what the driver says of the card.
+// mark adds a card's fault to its report.
 func (f faults) mark(card *nodegpu.AgentCard) {
 	fault, known := f[card.Index]
 	if !known {
@@ -35,7 +35,7 @@ func (f faults) mark(card *nodegpu.AgentCard) {
 	card.Healthy, card.Problem = false, problem
 }
 
-// watch begins to hear of XIDs. Without them the agent still reads what cards answer.
+// watch subscribes to XIDs. Without them the agent still reads the cards' health.
 func (a *agent) watch() {
 	unwatched, err := a.driver.WatchXIDs()
 	if err != nil {
@@ -49,15 +49,15 @@ func (a *agent) watch() {
 	}
 }
 
-// attention is how long the driver is asked in one call, in which the agent cannot be told to end.
-const attention = time.Second
+// xidWait limits one call of the driver, during which the agent does not notice a signal.
+const xidWait = time.Second
 
-// wait returns when the next reading is due: after the interval, or at once after a fatal XID. It is false when ctx
+// wait returns when the next reading is due: after the interval, or at once after a fatal XID. It returns false if ctx
 // ended.
 func (a *agent) wait(ctx context.Context, interval time.Duration) bool {
 	due := time.NewTimer(interval)
 	defer due.Stop()
-	for hearing := a.watching; hearing; {
+	for receiving := a.watching; receiving; {
 		select {
 		case <-ctx.Done():
 			return false
@@ -65,13 +65,13 @@ func (a *agent) wait(ctx context.Context, interval time.Duration) bool {
 			return true
 		default:
 		}
-		event, happened, err := a.driver.NextXID(attention)
+		event, happened, err := a.driver.NextXID(xidWait)
 		if err != nil {
-			// At once it would say so again, as while a card is lost; the next reading tells of that.
+			// A retry would fail at once, for example while a card is lost. The next reading reports the card.
 			a.log.Warn("the driver does not report XIDs until the next reading", "error", err)
-			hearing = false
+			receiving = false
 		}
-		if happened && a.hear(event) {
+		if happened && a.receive(event) {
 			return true
 		}
 	}
@@ -83,25 +83,25 @@ func (a *agent) wait(ctx context.Context, interval time.Duration) bool {
 	}
 }
 
-// heard is an XID of a card; -1 is a card that the driver did not name.
-type heard struct {
+// xidKey identifies an XID of a card; card -1 stands for a card that the driver did not name.
+type xidKey struct {
 	card   int
 	number uint64
 }
 
-// hear logs an XID, each once between two readings because an application at fault may bring thousands, and reports
-// whether it makes a card unhealthy that was not.
-func (a *agent) hear(event gpuinfo.XIDEvent) (changed bool) {
-	key := heard{-1, event.Number}
+// receive logs an XID, each one once between two readings because a faulty application may cause thousands, and reports
+// whether it makes a healthy card unhealthy.
+func (a *agent) receive(event gpuinfo.XIDEvent) (changed bool) {
+	key := xidKey{-1, event.Number}
 	if event.Card != nil {
 		key.card = *event.Card
 	}
-	if !a.heard[key] {
+	if !a.logged[key] {
 		a.log.Warn("the driver reports an XID", "card", key.card, "xid", event.String(), "fatal", event.Fatal)
-		if a.heard == nil {
-			a.heard = map[heard]bool{}
+		if a.logged == nil {
+			a.logged = map[xidKey]bool{}
 		}
-		a.heard[key] = true
+		a.logged[key] = true
 	}
 	_, known := a.faults[key.card]
 	if !event.Fatal || event.Card == nil || known {

@@ -91,7 +91,7 @@ func TestACardWithAFatalXIDStaysUnhealthyWhateverItAnswers(t *testing.T) {
 	driver := &fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}}}
 	a, b := agentOn(driver)
 	step(t, a, 0)
-	if !a.hear(xid(0, 48)) || a.hear(xid(0, 79)) {
+	if !a.receive(xid(0, 48)) || a.receive(xid(0, 79)) {
 		t.Error("want the first fatal XID to change the card, and no later one")
 	}
 	step(t, a, time.Minute)

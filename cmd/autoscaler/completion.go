@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// shells write the completion of each shell.
+// shells generate the completion script of each shell.
 var shells = map[string]func(*cobra.Command, io.Writer) error{
 	"bash":       func(root *cobra.Command, out io.Writer) error { return root.GenBashCompletionV2(out, true) },
 	"zsh":        func(root *cobra.Command, out io.Writer) error { return root.GenZshCompletion(out) },

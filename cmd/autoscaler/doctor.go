@@ -23,15 +23,15 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// doctorFlags are where `doctor` finds objects, and how it writes findings.
+// doctorFlags say where `doctor` finds objects, and how it writes findings.
 type doctorFlags struct {
 	files  []string
 	kube   connect.KubeFlags
 	output string
 	scope  intake.Scope
-	told   cli.NodeReaderFlags
+	nodes  cli.NodeReaderFlags
 	pools  string
-	// reader is made of what is told.
+	// reader is built from nodes.
 	reader nodegpu.Reader
 }
 
@@ -63,15 +63,15 @@ func newDoctorCommand() *cobra.Command {
 		"all)")
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
-	flags.told.AddTo(cmd.Flags())
-	cmd.Flags().
-		StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
+	flags.nodes.AddTo(cmd.Flags())
+	cmd.Flags().StringVar(&flags.pools, "pools", "",
+		"a file that describes pools: their sizes, and the nodes that a pool without nodes would have")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 
-// take sorts the arguments: files behind -f, else the name of one RayCluster.
+// take interprets the arguments: further files if -f is given, otherwise the name of one RayCluster.
 func (f *doctorFlags) take(args []string) error {
 	switch {
 	case len(f.files) > 0 && (f.kube.Given() || f.scope.Namespace != ""):
@@ -91,7 +91,7 @@ func (f *doctorFlags) take(args []string) error {
 		f.scope.Namespace, f.scope.Cluster = key.Namespace, key.Name
 	}
 	var err error
-	f.reader, err = f.told.Reader()
+	f.reader, err = f.nodes.Reader()
 	return err
 }
 
@@ -117,7 +117,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	return nil
 }
 
-// missing says that an API server, or a namespace of it, has nothing that Heliostat could scale.
+// missing returns a note if the API server, or the namespace, has nothing that Heliostat can scale.
 func (f *doctorFlags) missing(input doctor.Input) string {
 	ofRay := func(o doctor.Object) bool {
 		return slices.Contains([]string{"RayCluster", "RayService", "RayJob"}, o.Kind)
@@ -131,7 +131,7 @@ func (f *doctorFlags) missing(input doctor.Input) string {
 	return "There is no RayCluster in namespace " + f.scope.Namespace + "."
 }
 
-// input reads the files, or asks the API server when there are none.
+// input reads the files, or lists objects from the API server if there are none.
 func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, error) {
 	if len(f.files) == 0 {
 		return f.live(ctx)
@@ -168,7 +168,7 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	if err != nil {
 		return input, err
 	}
-	if err := f.namespaceThere(ctx, client, input); err != nil {
+	if err := f.requireNamespace(ctx, client, input); err != nil {
 		return input, err
 	}
 	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
@@ -180,8 +180,9 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	return input, nil
 }
 
-// namespaceThere refuses a namespace that does not exist, which lists as an empty one. Who may not get it is not told.
-func (f *doctorFlags) namespaceThere(ctx context.Context, client dynamic.Interface, input doctor.Input) error {
+// requireNamespace fails if the namespace does not exist, because listing it succeeds with no objects. It passes if the
+// user lacks the right to get namespaces.
+func (f *doctorFlags) requireNamespace(ctx context.Context, client dynamic.Interface, input doctor.Input) error {
 	if f.missing(input) == "" || f.scope.Namespace == "" {
 		return nil
 	}

@@ -25,14 +25,14 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 	client := fake.NewSimpleDynamicClient(scheme, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}})
 	input := doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}
 	there := doctorFlags{scope: intake.Scope{Namespace: "ml"}}
-	if err := there.namespaceThere(context.Background(), client, input); err != nil {
+	if err := there.requireNamespace(context.Background(), client, input); err != nil {
 		t.Errorf("a namespace without RayClusters: %v", err)
 	}
 	if got := there.missing(input); got != "There is no RayCluster in namespace ml." {
 		t.Errorf("it is said %q", got)
 	}
 	nowhere := doctorFlags{scope: intake.Scope{Namespace: "nope"}}
-	if err := nowhere.namespaceThere(context.Background(), client, input); !errors.As(err, new(cli.InputError)) || err.Error() != "there is no namespace nope" {
+	if err := nowhere.requireNamespace(context.Background(), client, input); !errors.As(err, new(cli.InputError)) || err.Error() != "there is no namespace nope" {
 		t.Errorf("a namespace that does not exist: %v", err)
 	}
 	input.Objects = append(input.Objects, doctor.Object{Kind: "RayCluster"})

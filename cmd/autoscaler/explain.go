@@ -22,18 +22,19 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// explainFlags are what `explain` is asked.
+// explainFlags are the flags of `explain`.
 type explainFlags struct {
 	watch.Flags
 	snapshot, policy                   string
 	demand, group, pod, gang, requests string
-	told                               cli.NodeReaderFlags
+	nodes                              cli.NodeReaderFlags
 }
 
 func newExplainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain (RAYCLUSTER | --snapshot FILE|-) (--demand JSON | --group NAME | --pod NAME | --gang ID | --request ID)",
+		Use: "explain (RAYCLUSTER | --snapshot FILE|-) " +
+			"(--demand JSON | --group NAME | --pod NAME | --gang ID | --request ID)",
 		Short: "Explains why demand is pending, why a group has its size, or why a pod stays or leaves",
 		Long: "Explains what the plan does with one demand, group, pod, placement group or request, which\n" +
 			"groups it considered, and why it chose each of them or not. It plans the last snapshot of a\n" +
@@ -42,7 +43,8 @@ func newExplainCommand() *cobra.Command {
 			"If --demand counts more tasks than are waiting, the plan assumes that so many wait: the answer\n" +
 			"says what would happen.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
-  autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
+  autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, ` +
+			`"labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu
   autoscaler explain --snapshot - --pod gpu-7 -o json < s.json
   autoscaler explain ml/llm --group gpu -w`,
@@ -57,11 +59,13 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
 	cmd.Flags().StringVar(&flags.pod, "pod", "", "the pod's name")
 	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a pending placement group")
-	cmd.Flags().
-		StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
+	cmd.Flags().StringVar(&flags.requests, "request", "",
+		"the id of an owned request, or request_resources for the one without an owner")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
-	flags.told.AddTo(cmd.Flags())
-	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
+	flags.nodes.AddTo(cmd.Flags())
+	for flag, question := range map[string]planner.Question{
+		"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"},
+	} {
 		flags.Server.CompleteOf(
 			cmd,
 			flag,
@@ -120,7 +124,7 @@ func (f *explainFlags) online(
 	switch {
 	case f.snapshot != "" || f.policy != "":
 		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster"))
-	case f.told.Given():
+	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:
 		return cli.BadInput(errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
@@ -133,9 +137,10 @@ func (f *explainFlags) online(
 	return f.Show(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
-		// What was asked about may lack for that reason.
-		if tell := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound; tell && !begun {
-			tellUnread(cmd, api, key)
+		// If something is not found, the reason may be that Ray's state is old.
+		answered := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound
+		if answered && !begun {
+			noteStaleness(cmd, api, key)
 		}
 		if err != nil {
 			return err
@@ -152,14 +157,15 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 	if err := f.Server.RefuseBesideFile(); err != nil {
 		return planner.Explanation{}, err
 	}
-	reader, err := f.told.Reader()
+	reader, err := f.nodes.Reader()
 	if err != nil {
 		return planner.Explanation{}, err
 	}
-	snapshot, _, _, err := readSnapshotBy(reader, f.snapshot, cmd)
+	snapshot, _, findings, err := readSnapshotBy(reader, f.snapshot, cmd)
 	if err != nil {
 		return planner.Explanation{}, cli.BadInput(err)
 	}
+	warn(cmd, findings)
 	policy, err := policyFor(f.policy, snapshot)
 	if err != nil {
 		return planner.Explanation{}, cli.BadInput(err)

@@ -12,10 +12,11 @@ func newFreezeCommand() *cobra.Command {
 	return freezeCommand(true, &cobra.Command{
 		Use:   "freeze RAYCLUSTER",
 		Short: "Stops Heliostat from writing to a RayCluster until it is unfrozen",
-		Long: "Within a second, Heliostat stops launching and removing workers of the RayCluster, and refuses its " +
-			"plain request. It accepts requests with\nan id, but serves them only with the existing workers. It " +
-			"continues to plan and to show status. Ray and KubeRay are not affected.\nRequires permission to patch " +
-			"the RayCluster.\n\n" + connect.Help,
+		Long: "Within a second, Heliostat stops launching and removing workers of the RayCluster, and refuses its\n" +
+			"plain request. It accepts requests with an id, but serves them only with the existing workers. It\n" +
+			"continues to plan and to show status. Ray and KubeRay are not affected. Requires permission to patch\n" +
+			"the RayCluster.\n\n" +
+			connect.Help,
 		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
 	})
 }
@@ -24,8 +25,9 @@ func newUnfreezeCommand() *cobra.Command {
 	return freezeCommand(false, &cobra.Command{
 		Use:   "unfreeze RAYCLUSTER",
 		Short: "Allows Heliostat to write to a frozen RayCluster again",
-		Long: "Heliostat scales the RayCluster again, as its mode says. Requires permission to patch the " +
-			"RayCluster.\n\n" + connect.Help,
+		Long: "Heliostat scales the RayCluster again, as its mode says. Requires permission to patch the\n" +
+			"RayCluster.\n\n" +
+			connect.Help,
 		Example: "  autoscaler unfreeze ml/llm",
 	})
 }

@@ -19,14 +19,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// gpuDriver is all that the commands need from a driver that was started.
+// gpuDriver is all that the commands need from an open driver.
 type gpuDriver interface {
 	Inventory() (gpuinfo.Inventory, error)
 	xidSource
 	Close() error
 }
 
-// gpusCommand is `gpus` with its flags, the driver it asks and the processes it looks up.
+// gpusCommand has the flags of `gpus`, opens the driver, and reads processes.
 type gpusCommand struct {
 	open      func() (gpuDriver, error)
 	processes fs.FS
@@ -36,7 +36,7 @@ type gpusCommand struct {
 	kube      connect.KubeFlags
 }
 
-// newGPUsCommand takes how the driver is started, and /proc.
+// newGPUsCommand returns the command; open opens the driver, and processes is /proc.
 func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Command {
 	g := gpusCommand{open: open, processes: processes}
 	cmd := &cobra.Command{
@@ -55,8 +55,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	}
 	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node from the API server")
-	cmd.Flags().
-		StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
+	cmd.Flags().StringVar(&g.nodeFile, "node-file", "",
+		"compare with the node in this file, YAML or JSON, or - for standard input")
 	g.kube.AddTo(cmd.Flags())
 	g.kube.CompleteOwn(cmd)
 	return cmd
@@ -102,7 +102,7 @@ func (g gpusCommand) report(ctx context.Context, in io.Reader) (printer.GPUs, er
 	return report, nil
 }
 
-// inventoryOf asks once and ends the use of the driver.
+// inventoryOf reads the cards once and closes the driver.
 func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, err error) {
 	driver, err := open()
 	if err != nil {
@@ -140,8 +140,8 @@ func agentNode(server connect.KubeFlags, name string) (*kube.AgentNode, error) {
 	return kube.NewAgentNode(config, name)
 }
 
-// inPod tells from a process's control groups whether it is in a pod: kubelet puts all of them below kubepods,
-// whichever driver makes the groups. A process that is not seen is of another PID namespace, or has ended.
+// inPod reports whether a process is in a pod, by its control groups: kubelet creates all of them below kubepods, with
+// every cgroup driver. A process that is not visible has exited or is in another PID namespace.
 func inPod(processes fs.FS) func(pid uint32) (in, known bool) {
 	return func(pid uint32) (in, known bool) {
 		groups, err := fs.ReadFile(processes, fmt.Sprintf("%d/cgroup", pid))
@@ -152,5 +152,5 @@ func inPod(processes fs.FS) func(pid uint32) (in, known bool) {
 	}
 }
 
-// proc is where Linux tells of processes.
+// proc returns the proc file system.
 func proc() fs.FS { return os.DirFS("/proc") }

@@ -4,7 +4,7 @@ package main
 
 import "heliostat.dev/heliostat/pkg/gpuinfo/nvml"
 
-// askNVML starts the driver's library.
+// askNVML loads the driver's library.
 func askNVML() (gpuDriver, error) {
 	machine, err := nvml.Open()
 	if err != nil {

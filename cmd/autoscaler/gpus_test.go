@@ -24,7 +24,7 @@ type fakeDriver struct {
 	inventory gpuinfo.Inventory
 	err       error
 	closed    int
-	// xids are told one by one, and then silence is called. deaf is the answer of a driver that tells of none.
+	// xids are reported one by one, and then silence is called. deaf is the answer of a driver that tells of none.
 	xids      []gpuinfo.XIDEvent
 	silence   func() error
 	unwatched []int
@@ -108,7 +108,7 @@ CARD  PROCESS  KIND     MIB  INSTANCE
 0     8        mps      -    -
 1     9        compute  300  0
 
-XIDs are seen by autoscaler agent only: this is one look
+This is one reading of the driver, so it shows no XIDs; `autoscaler agent` receives them.
 
 PROBLEMS
 rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver

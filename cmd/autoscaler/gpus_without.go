@@ -4,7 +4,7 @@ package main
 
 import "errors"
 
-// askNVML says how to get a program that can: this one is pure Go, which NVML's library needs more than.
+// askNVML fails and says which build can ask the driver: NVML's library needs cgo.
 func askNVML() (gpuDriver, error) {
 	return nil, errors.New(
 		"this build cannot ask NVIDIA's driver; `make agent` makes one that can (Linux, cgo, build tag nvml)",

@@ -28,10 +28,11 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
-// listenOptions say where the process answers, and whom.
+// listenOptions configure the servers: their addresses, TLS, and who may call.
 type listenOptions struct {
 	listen, metrics, probes, pprof string
-	// metricsIfFree: a port for metrics that is in use is told, and nothing else. It is so where nobody chose the port.
+	// metricsIfFree logs a warning if the metrics port is in use, instead of failing. It is set if nobody chose the
+	// port.
 	metricsIfFree bool
 	// advertised is the IP address at which other replicas call this one; "" for none.
 	advertised string
@@ -48,7 +49,7 @@ func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.probes, "health-probe-bind-address", "",
 		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
 	f.StringVar(&o.pprof, "pprof-bind-address", "",
-		"loopback address of /debug/pprof/, Go's profiles of this process; empty for none")
+		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
 	f.StringVar(&o.certs.Cert, "tls-cert-file", "",
 		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS)")
 	f.StringVar(&o.certs.Key, "tls-key-file", "", "PEM file of its private key")
@@ -84,17 +85,17 @@ func (o *listenOptions) validate() error {
 			"such as %s", o.listen, httpapi.DefaultListen)
 	}
 	if o.pprof != "" && !httpapi.OnLoopback(o.pprof) {
-		return fmt.Errorf("--pprof-bind-address %q: profiles show memory and arguments to whoever asks: use a "+
+		return fmt.Errorf("--pprof-bind-address %q: profiles reveal memory and arguments to every caller: use a "+
 			"loopback address such as localhost:6060", o.pprof)
 	}
 	if o.noAuth && (o.certs.ClientCA != "" || len(o.audiences) > 0) {
-		return errors.New("--insecure-no-auth asks nobody who they are: --client-ca-file and --token-audiences have " +
-			"no place beside it")
+		return errors.New("--insecure-no-auth disables authentication: it cannot be combined with --client-ca-file " +
+			"and --token-audiences")
 	}
 	return nil
 }
 
-// address is where other replicas call this one, with what listens; "" where they cannot, as on loopback.
+// address returns the host and port at which other replicas call this one; empty if they cannot, as on loopback.
 func (o *listenOptions) address() string {
 	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil || o.noAuth || o.advertised == "" || port == "0" {
@@ -106,7 +107,7 @@ func (o *listenOptions) address() string {
 	return ""
 }
 
-// secure adds to config who may call and what TLS shows. The certificates are read again until ctx ends.
+// secure adds authentication and TLS to config. It reloads the certificates until ctx ends.
 func (o *listenOptions) secure(ctx context.Context, config *httpapi.Config, kubernetes *rest.Config) error {
 	config.Listen, config.RequestsPerSecond = o.listen, o.perSecond
 	gate := access.Config{}
@@ -138,7 +139,7 @@ func (o *listenOptions) secure(ctx context.Context, config *httpapi.Config, kube
 	return nil
 }
 
-// warn says what the network between could read.
+// warn logs what the network can read.
 func (o *listenOptions) warn(log *slog.Logger) {
 	if !o.certs.Given() && !httpapi.OnLoopback(o.listen) {
 		log.Warn("callers' tokens are sent in clear text: set --tls-cert-file and --tls-key-file unless a service "+
@@ -146,20 +147,21 @@ func (o *listenOptions) warn(log *slog.Logger) {
 	}
 }
 
-// servers are those that run, by what they serve.
+// servers are the running servers; a failure of one of them calls fail.
 type servers struct {
 	fail    context.CancelCauseFunc
 	running []*http.Server
 }
 
-// Connections at the same time. Further ones wait until one ends, in the kernel's queue at first; one on which nothing
-// is asked for ends within seconds.
+// Limits of simultaneous connections. Further ones wait in the kernel's queue until one closes; idle ones close within
+// seconds.
 const (
-	maxConnections      = 2000 // of the REST API: a stream has one of its own over HTTP/1.1
-	maxConnectionsAside = 100  // of a port of its own for scrapers or kubelets
+	maxConnections      = 2000 // of the REST API: with HTTP/1.1 each stream has its own
+	maxConnectionsOther = 100  // of each port for scrapers or kubelets
 )
 
-// start listens before it returns, so that a port in use is told at once. The end of a server ends the process.
+// start listens before it returns, so that it can return the error of a port in use. A server that stops later stops
+// the process.
 func (s *servers) start(what string, server *http.Server, connections int) error {
 	listener, err := net.Listen("tcp", server.Addr)
 	if err != nil {
@@ -182,13 +184,13 @@ func (s *servers) serve(what string, server *http.Server, listener net.Listener,
 
 func serveOn(listener net.Listener, server *http.Server) error {
 	if server.TLSConfig != nil {
-		return server.ServeTLS(listener, "", "") // the certificates are those of TLSConfig
+		return server.ServeTLS(listener, "", "") // TLSConfig has the certificates
 	}
 	return server.Serve(listener)
 }
 
-// listenAside starts what has ports of its own: metrics, probes and profiles.
-func (o *listenOptions) listenAside(
+// listenSeparately starts the servers with ports of their own: metrics, probes and profiles.
+func (o *listenOptions) listenSeparately(
 	listening *servers,
 	metrics http.Handler,
 	ready func() error,
@@ -198,14 +200,14 @@ func (o *listenOptions) listenAside(
 		what, flag string
 		server     *http.Server
 	}{
-		{"metrics", "metrics-bind-address", aside(o.metrics, map[string]http.Handler{"/metrics": metrics})},
-		{"probes", "health-probe-bind-address", aside(o.probes, probes(ready))},
+		{"metrics", "metrics-bind-address", serverOf(o.metrics, map[string]http.Handler{"/metrics": metrics})},
+		{"probes", "health-probe-bind-address", serverOf(o.probes, probes(ready))},
 		{"profiles", "pprof-bind-address", profiles(o.pprof)},
 	} {
 		if port.server.Addr == "" {
 			continue
 		}
-		err := listening.start(port.what, port.server, maxConnectionsAside)
+		err := listening.start(port.what, port.server, maxConnectionsOther)
 		if err != nil && port.what == "metrics" && o.metricsIfFree {
 			log.Warn("the metrics port is in use, so no metrics are served: choose another with "+
 				"--metrics-bind-address", "err", err)
@@ -218,8 +220,8 @@ func (o *listenOptions) listenAside(
 	return nil
 }
 
-// shutdown ends all servers at once, so that none takes the time of another: net/http waits for seconds for a
-// connection on which nothing was asked yet. What is under way after grace is cut off.
+// shutdown stops all servers at the same time, so that none uses up the time of another: net/http waits for seconds for
+// a connection without a request. After grace it closes all connections.
 func (s *servers) shutdown(grace time.Duration) error {
 	ctx, done := context.WithTimeout(context.Background(), grace)
 	defer done()
@@ -236,27 +238,27 @@ func (s *servers) shutdown(grace time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// metricsOf is /metrics in the text format of Prometheus.
+// metricsOf returns /metrics in the text format of Prometheus.
 func metricsOf(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// aside is a server of a few paths for scrapers and kubelets. They send no body and wait for one answer.
-func aside(address string, paths map[string]http.Handler) *http.Server {
+// serverOf returns a server of a few paths for scrapers and kubelets, whose requests have no body.
+func serverOf(address string, paths map[string]http.Handler) *http.Server {
 	mux := http.NewServeMux()
 	for path, handler := range paths {
 		mux.Handle("GET "+path, handler)
 	}
-	const patience = 10 * time.Second
+	const timeout = 10 * time.Second
 	return &http.Server{
-		Addr: address, Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: 3 * patience,
+		Addr: address, Handler: mux, ReadHeaderTimeout: timeout, ReadTimeout: timeout, WriteTimeout: 3 * timeout,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 }
 
-// profiles is Go's /debug/pprof/. A profile takes as long as its caller asks for, so an answer has no deadline.
+// profiles returns Go's /debug/pprof/. The caller sets the duration of a profile, so answers have no deadline.
 func profiles(address string) *http.Server {
-	server := aside(address, map[string]http.Handler{
+	server := serverOf(address, map[string]http.Handler{
 		"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
 		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile), "/debug/pprof/symbol": http.HandlerFunc(pprof.Symbol),
 		"/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
@@ -265,7 +267,7 @@ func profiles(address string) *http.Server {
 	return server
 }
 
-// probes answers a kubelet.
+// probes returns the handlers of kubelet's probes.
 func probes(ready func() error) map[string]http.Handler {
 	answer := func(check func() error) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -62,7 +62,7 @@ func TestTokensInClearTextAreToldBeyondLoopbackAlone(t *testing.T) {
 
 func TestPortsOfTheirOwnServeWhatTheyAreForAndNothingElse(t *testing.T) {
 	fault := error(nil)
-	server := aside("", probes(func() error { return fault }))
+	server := serverOf("", probes(func() error { return fault }))
 	get := func(method, path string) (int, string) {
 		recorder := httptest.NewRecorder()
 		server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
@@ -99,7 +99,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 	defer taken.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := &servers{fail: cancel}
-	if err := s.start("metrics", aside(taken.Addr().String(), nil), 1); err == nil || !strings.Contains(err.Error(), "listening for metrics on "+taken.Addr().String()) {
+	if err := s.start("metrics", serverOf(taken.Addr().String(), nil), 1); err == nil || !strings.Contains(err.Error(), "listening for metrics on "+taken.Addr().String()) {
 		t.Errorf("a port in use: %v", err)
 	}
 	response, err := http.Get("http://" + probesOn(t, s, 1) + "/healthz")
@@ -142,7 +142,7 @@ func TestASidecarServesMetricsWhereRaysOwnDidUnlessThePortIsTaken(t *testing.T) 
 		var log bytes.Buffer
 		s := &servers{fail: func(err error) { t.Error(err) }}
 		o := listenOptions{metrics: taken.Addr().String(), metricsIfFree: !chosen}
-		err := o.listenAside(s, http.NotFoundHandler(), func() error { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
+		err := o.listenSeparately(s, http.NotFoundHandler(), func() error { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 		if (err != nil) != wantErr || wantErr == strings.Contains(log.String(), "no metrics are served") {
 			t.Errorf("a port in use that somebody chose, %v: %v, log %q", chosen, err, log.String())
 		}
@@ -156,7 +156,7 @@ func probesOn(t *testing.T, s *servers, connections int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve("probes", aside("", probes(func() error { return nil })), listener, connections)
+	s.serve("probes", serverOf("", probes(func() error { return nil })), listener, connections)
 	return listener.Addr().String()
 }
 

@@ -1,6 +1,5 @@
-// Command autoscaler is Heliostat: `serve` scales Ray clusters, `plan` and `explain` show offline what would be decided
-// and why.
-// Under the name `ray` it stands in for Ray's own autoscaler in the head pod.
+// Command autoscaler is Heliostat: `serve` scales Ray clusters, `plan` and `explain` show offline what it would decide
+// and why. Under the name `ray` it replaces Ray's own autoscaler in the head pod.
 package main
 
 //go:generate go test . -run TestTheReferenceOfCommandsIsWhatTheySay -update-commands
@@ -79,7 +78,7 @@ const rayName = "ray"
 // pluginName is the name under which kubectl finds the program as `kubectl heliostat`; kubectl.exe adds .exe.
 const pluginName = "kubectl-heliostat"
 
-// newRoot assembles the command for the name the program was called by.
+// newRoot returns the root command for the name by which the program was called.
 func newRoot(name string) *cobra.Command {
 	if name == rayName {
 		return group(rayName, "Heliostat in the place of Ray's own autoscaler", rayCommands())
@@ -116,7 +115,7 @@ func commands() []*cobra.Command {
 	}
 }
 
-// rayCommands are the subcommands that the program answers to under the name `ray`.
+// rayCommands are the subcommands under the name `ray`.
 func rayCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newSidecarCommand(),
@@ -124,8 +123,8 @@ func rayCommands() []*cobra.Command {
 	}
 }
 
-// group makes a command that only has subcommands. What cobra itself refuses (an unknown command or flag, too many
-// arguments) is bad input.
+// group returns a command that only has subcommands. Errors that cobra itself returns, such as an unknown command or
+// flag, are bad input.
 func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,

@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// calmMemory is up to where the Go runtime collects garbage rather than take more memory. What lives is a part of
-	// it: a fleet of 100 RayClusters has 50 MiB, the requests of owners have the 64 MiB of --request-memory at most.
+	// calmMemory is the size up to which the Go runtime collects garbage instead of taking more memory, in bytes. It
+	// includes live objects: a fleet of 100 RayClusters has 50 MiB, and the requests of owners at most the 64 MiB of
+	// --request-memory.
 	calmMemory = 160 << 20
-	// liveRoom is how much more than what lives the runtime may take beyond that, so that it does not collect all the
-	// time.
+	// liveRoom is the factor above live memory that the runtime may take beyond that, so that it does not collect all
+	// the time.
 	liveRoom = 1.4
-	// limitPart is the part of the container's memory that the runtime may take; the rest is for what it does not
-	// manage.
+	// limitPart is the part of the container's memory that the runtime may take; the rest is for memory that it does
+	// not manage.
 	limitPart = 0.9
-	// memoryPause separates two looks at how much lives.
+	// memoryPause is the interval between readings of the live memory.
 	memoryPause = time.Second
 )
 
-// keepMemory bounds the memory of the Go runtime until stop is called, unless GOMEMLIMIT is set: by the container's
-// limit, and below that by the size of the live heap. Without a bound, garbage alone may take several times as much as
-// live objects when large objects come fast. stop waits until the bound is no longer adjusted.
+// keepMemory limits the memory of the Go runtime until stop is called, unless GOMEMLIMIT is set: by the container's
+// limit, and below that by the size of the live heap. Without a limit, garbage alone can take several times as much as
+// live objects if large objects are allocated quickly. stop waits until the limit is no longer adjusted.
 func keepMemory(log *slog.Logger) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
@@ -60,7 +61,7 @@ func keepMemory(log *slog.Logger) (stop func()) {
 	}
 }
 
-// runtimeMemory is what the runtime may take while so much lives, in a container of so much.
+// runtimeMemory returns the limit for so much live memory in a container with that limit.
 func runtimeMemory(live uint64, container int64) int64 {
 	wanted := max(calmMemory, int64(liveRoom*float64(live)))
 	if container == math.MaxInt64 {
@@ -69,13 +70,13 @@ func runtimeMemory(live uint64, container int64) int64 {
 	return min(wanted, int64(limitPart*float64(container)))
 }
 
-// containerMemory is the lowest memory limit of this process's cgroup and those above it, of version 1 or 2, in bytes;
-// math.MaxInt64 is none. Inside a container the path that the kernel tells may be another than the one that is mounted,
-// whose root then has the limit.
+// containerMemory returns the lowest memory limit of this process's cgroup and its ancestors, of version 1 or 2, in
+// bytes; math.MaxInt64 means none. Inside a container, the path in /proc may differ from the mounted one; the root of
+// the mount then has the limit.
 func containerMemory(self, root string) int64 {
 	text, err := os.ReadFile(self)
 	if err != nil {
-		return math.MaxInt64 // no Linux
+		return math.MaxInt64 // not Linux
 	}
 	limit := int64(math.MaxInt64)
 	for line := range strings.Lines(string(text)) {
@@ -93,13 +94,13 @@ func containerMemory(self, root string) int64 {
 	return limit
 }
 
-// lowestLimit reads the limits of a cgroup and of all above it.
+// lowestLimit reads the limits of a cgroup and its ancestors.
 func lowestLimit(root, path, file string) int64 {
 	lowest := int64(math.MaxInt64)
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		text, err := os.ReadFile(filepath.Join(root, path, file))
 		limit, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err == nil && wrong == nil && limit > 0 && limit < 1<<60 { // beyond, version 1 says that there is none
+		if err == nil && wrong == nil && limit > 0 && limit < 1<<60 { // a larger value means no limit in version 1
 			lowest = min(lowest, limit)
 		}
 		if path == "/" {

@@ -21,12 +21,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// nodepoolsFlags are where `nodepools` finds nodes, and how it reads them.
+// nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
 type nodepoolsFlags struct {
 	files  []string
 	kube   connect.KubeFlags
 	output string
-	told   cli.NodeReaderFlags
+	nodes  cli.NodeReaderFlags
 	pools  string
 }
 
@@ -62,9 +62,9 @@ func newNodepoolsCommand() *cobra.Command {
 		"standard input; can be repeated")
 	flags.kube.AddTo(cmd.Flags())
 	flags.kube.CompleteOwn(cmd)
-	flags.told.AddTo(cmd.Flags())
-	cmd.Flags().
-		StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
+	flags.nodes.AddTo(cmd.Flags())
+	cmd.Flags().StringVar(&flags.pools, "pools", "",
+		"a file that describes pools: their sizes, prices, and the nodes that a pool without nodes would have")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
@@ -75,7 +75,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	reader, err := f.told.Reader()
+	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	set, err := f.nodes(ctx, in)
+	set, err := f.listNodes(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	return nil
 }
 
-// nodes reads the files, or asks the API server when there are none.
-func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*nodeobject.NodeSet, error) {
+// listNodes reads the files, or lists nodes from the API server if there are none.
+func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*nodeobject.NodeSet, error) {
 	if len(f.files) == 0 {
 		config, err := f.kube.Config()
 		if err != nil {
@@ -140,7 +140,7 @@ func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
 	return set.Nodes(), err
 }
 
-// poolsOfFile reads the description of pools; no name is no description.
+// poolsOfFile reads the description of pools; it is empty if name is.
 func poolsOfFile(name string) (config pools.Config, err error) {
 	if name == "" {
 		return config, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -21,25 +20,26 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// planFlags are what `plan` is asked.
+// planFlags are the flags of `plan`.
 type planFlags struct {
 	watch.Flags
 	whatIf, snapshot, policy string
-	told                     cli.NodeReaderFlags
+	nodes                    cli.NodeReaderFlags
 }
 
-// errNothingToPlan refuses a command line that names neither a RayCluster nor a file.
+// errNothingToPlan is the error of a command line with neither a RayCluster nor a file.
 var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file or - for standard input")
 
 // policyHelp describes the flag that plan and explain share.
 const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
 
-// exampleSnapshot writes the file that the examples of plan and explain read. It can be pasted with its indentation,
-// which the end of a here-document could not.
+// exampleSnapshot writes the file that the examples of plan and explain read. You can paste it with its indentation,
+// unlike a here-document, whose end must not be indented.
 const exampleSnapshot = `  echo '{"groups": [
       {"name": "cpu", "resources": {"CPU": 16, "memory": 68719476736}, "price": 0.8},
       {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "labels": {"zone": "b"}, "maxReplicas": 2, "price": 3.673}],
-    "nodes": [{"pod": "gpu-7", "group": "gpu", "state": "RUNNING", "total": {"CPU": 8, "GPU": 1}, "available": {"CPU": 8}}],
+    "nodes": [{"pod": "gpu-7", "group": "gpu", "state": "RUNNING", "total": {"CPU": 8, "GPU": 1}, ` +
+	`"available": {"CPU": 8}}],
     "pendingRequests": [{"resources": {"GPU": 1}, "count": 4}, {"resources": {"CPU": 16}, "count": 1}]}' > s.json
 
 `
@@ -70,7 +70,8 @@ func newPlanCommand() *cobra.Command {
 				return flags.runLive(cmd, args[0])
 			}
 			if flags.whatIf != "" {
-				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, " +
+				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside " +
+					"it, " +
 					"or --snapshot in its place"))
 			}
 			if flags.Watch {
@@ -84,7 +85,7 @@ func newPlanCommand() *cobra.Command {
 		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
-	flags.told.AddTo(cmd.Flags())
+	flags.nodes.AddTo(cmd.Flags())
 	output := cmd.Flags().Lookup("output")
 	flags.Output, output.DefValue, output.Usage = "json", "json", cli.OutputUsage+"; text is another name of table"
 	return cmd
@@ -100,13 +101,16 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if err := f.Server.RefuseBesideFile(); err != nil {
 		return err
 	}
-	reader, err := f.told.Reader()
+	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err
 	}
 	snapshot, cluster, findings, err := readSnapshotBy(reader, f.snapshot, cmd)
 	if err != nil {
 		return cli.BadInput(err)
+	}
+	if f.Output == "json" || f.Output == "yaml" { // the text lists all findings
+		warn(cmd, findings)
 	}
 	policy, err := policyFor(f.policy, snapshot)
 	if err != nil {
@@ -123,7 +127,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// policyFor is the policy that the flag says, or the snapshot's own where it says none.
+// policyFor returns the policy of the flag, or the snapshot's own if the flag is empty.
 func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 	if flag == "" {
 		return s.Policy, nil
@@ -132,7 +136,7 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 }
 
 // readSnapshotBy reads a snapshot with the RayCluster in it, nil if the file lists groups instead, and returns findings
-// about both. It also writes the findings about unknown keys to standard error. reader reads the nodes in the file.
+// about both. reader reads the nodes in the file.
 func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (planner.Snapshot,
 	*nodepool.Cluster, []raydemand.Finding, error) {
 	in, name := cmd.InOrStdin(), "standard input"
@@ -148,7 +152,6 @@ func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (pla
 	if err != nil {
 		return planner.Snapshot{}, nil, nil, err
 	}
-	warn(cmd.ErrOrStderr(), cmd.Root().Name(), doc.Findings)
 	if doc.RayCluster == nil {
 		return doc.Snapshot, nil, doc.Findings, nil
 	}
@@ -159,14 +162,17 @@ func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (pla
 	return withCluster(doc.Snapshot, cluster), &cluster, append(doc.Findings, cluster.Findings...), nil
 }
 
-// warn writes findings that do not stop the plan.
-func warn(out io.Writer, program string, findings []raydemand.Finding) {
+// warn writes the findings about unknown keys, which do not stop the plan, to standard error.
+func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 	for _, f := range findings {
-		fmt.Fprintf(out, "%s: warning: %s\n", program, table.Printable(printer.DescribeFinding(f)))
+		if f.Code == planner.FindingKeyUnknown {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(),
+				table.Printable(printer.DescribeFinding(f)))
+		}
 	}
 }
 
-// withCluster fills in from the RayCluster what the file itself leaves open.
+// withCluster fills in from the RayCluster what the file itself does not set.
 func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	own := planner.SnapshotOf(cluster)
 	s.Isolation = cmp.Or(s.Isolation, own.Isolation)

@@ -19,7 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups.
+// clusterOf reads the RayCluster of a snapshot file, and adds what the file's nodes and pools say about its groups.
 // Errors name the key.
 func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
@@ -32,14 +32,14 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 	}
 	cluster.Findings = append(cluster.Findings, placed.unreadable...)
 	for i := range cluster.Groups {
-		placed.tell(&cluster, &cluster.Groups[i])
+		placed.addTo(&cluster, &cluster.Groups[i])
 	}
-	cluster.Findings = append(cluster.Findings, placed.strangers...)
+	cluster.Findings = append(cluster.Findings, placed.unused...)
 	return cluster, nil
 }
 
-// strangersOf finds pools that say nothing of the nodes, most often for a misspelt name.
-func strangersOf(config pools.Config, nodes []podfit.Node) (list []raydemand.Finding) {
+// poolsWithoutNodes finds pools that no node belongs to and that have no shape, usually because of a misspelled name.
+func poolsWithoutNodes(config pools.Config, nodes []podfit.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
 		if spec.Shape == nil && len(nodes) > 0 &&
 			!slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
@@ -51,8 +51,9 @@ func strangersOf(config pools.Config, nodes []podfit.Node) (list []raydemand.Fin
 					Object:   "snapshot",
 					Field:    fmt.Sprintf("pools[%d].name", i),
 					Seen:     spec.Name,
-					Why:      "no node is of this pool and it has no shape, so it bounds no other pool, and while it may add nodes they could be anything",
-					Fix:      "give the name that the nodes' labels have, or a shape",
+					Why: "the pool has no nodes and no shape, so its limits apply to no group, and nodes that " +
+						"it may add are unknown",
+					Fix: "use the pool's name in the labels of the nodes, or add a shape",
 				},
 			)
 		}
@@ -60,16 +61,16 @@ func strangersOf(config pools.Config, nodes []podfit.Node) (list []raydemand.Fin
 	return list
 }
 
-// places are the nodes and the declared shapes of pools that a snapshot file has.
+// places are the nodes and the declared shapes of pools in a snapshot file.
 type places struct {
 	reader nodegpu.Reader
 	nodes  []podfit.Node
 	rooms  []pools.Room
-	// known: the file has nodes.
+	// known reports whether the file has nodes.
 	known bool
-	// strangers are pools that are of no node.
-	strangers []raydemand.Finding
-	// unreadable are amounts of nodes that count as not announced.
+	// unused are the findings about pools without nodes.
+	unused []raydemand.Finding
+	// unreadable are the findings about amounts of nodes that count as missing.
 	unreadable []raydemand.Finding
 }
 
@@ -93,7 +94,7 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 	if err != nil {
 		return p, err
 	}
-	p.rooms, p.strangers = pools.Rooms(p.nodes, config, nil), strangersOf(config, p.nodes)
+	p.rooms, p.unused = pools.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
 	p.known = p.known || len(p.nodes) > 0
 	return p, nil
@@ -109,15 +110,16 @@ func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
 				Object:   "Node " + node.Name,
 				Field:    "status",
 				Seen:     text,
-				Why:      "pods that ask for it cannot be placed by it, and it is planned as not announced",
-				Fix:      "correct the amount",
+				Why: "the amount cannot be read, so the plan treats it as missing, and pods that request it do " +
+					"not fit the node",
+				Fix: "correct the amount",
 			},
 		)
 	}
 	return list
 }
 
-// itemsOf are the objects of a list of Nodes: an array, an object with items as kubectl prints it, or one Node.
+// itemsOf returns the Nodes of an array, of an object with items as kubectl prints it, or of one Node.
 func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
 	if raw == nil {
 		return nil, nil
@@ -145,7 +147,7 @@ func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
 	return list.Items, nil
 }
 
-// poolsIn reads the description of pools, in the form of the file of --pools.
+// poolsIn reads the description of pools, in the format of the file of --pools.
 func poolsIn(raw json.RawMessage) (pools.Config, error) {
 	if raw == nil {
 		return pools.Config{}, nil
@@ -153,14 +155,14 @@ func poolsIn(raw json.RawMessage) (pools.Config, error) {
 	return nodeobject.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
 }
 
-// tell fills in what the places say about a group, as far as they are known.
-func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
+// addTo adds to a group what the nodes and pools say about it, as far as they are known.
+func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	g.Slices = podfit.SlicesOf(p.reader, &g.Pod, p.nodes)
 	if !p.known {
 		return
 	}
-	landing := g.Pod.Fit(p.nodes)
-	g.Fit, g.Reported = &landing, nodepool.Reported(p.reader, g, p.nodes)
+	fit := g.Pod.Fit(p.nodes)
+	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
 	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
@@ -181,15 +183,15 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
 		ofTemplate(podfit.VisibleFinding(first, count))
 	}
-	if landing.None() && g.Max > 0 && !g.Suspended && !g.Broken {
+	if fit.None() && g.Max > 0 && !g.Suspended && !g.Broken {
 		add(
 			raydemand.Finding{
 				Code:     watch.GroupNoNode,
 				Severity: raydemand.Info,
 				Field:    fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index),
-				Seen:     landing.Why,
+				Seen:     fit.Why,
 				Why:      "no node, even if it were empty, could hold a pod of group " + g.Name,
-				Fix:      "add such a node, or mend requests, nodeSelector, affinity or tolerations",
+				Fix:      "add such a node, or correct requests, nodeSelector, affinity or tolerations",
 			},
 		)
 	}

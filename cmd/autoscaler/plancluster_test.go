@@ -63,7 +63,7 @@ func TestAPoolThatIsOfNoNodeIsFound(t *testing.T) {
 }
 
 // oneGroup is a snapshot of a RayCluster with one group and one node, of which a template's limits and the node's
-// labels and allocatable are told.
+// labels and allocatable are reported.
 func oneGroup(limits, labels, allocatable, more string) string {
 	return `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
 		"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}},

@@ -14,13 +14,13 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
-// runLive asks the server for the plan of a RayCluster as it is, or as it would be with what --what-if says.
+// runLive asks the server for the plan of a RayCluster, with the changes of --what-if if there are any.
 func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
 		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster; --what-if can " +
 			"set a policy"))
-	case f.told.Given():
+	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
 	write, err := cli.WriterOf(f.Output, printer.WriteSupposed)
@@ -44,19 +44,18 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	})
 }
 
-// supposition is the body of the call; nothing supposed is the present plan.
+// supposition returns the body of the call; an empty object stands for the present plan.
 func (f planFlags) supposition(stdin io.Reader) (json.RawMessage, error) {
 	if f.whatIf == "" {
 		return json.RawMessage("{}"), nil
 	}
-	return bodyOfFile(f.whatIf, "what is supposed", stdin)
+	return bodyOfFile(f.whatIf, "the what-if changes", stdin)
 }
 
-// mostBody bounds a file with the body of a call, in bytes: YAML with room for comments around as much JSON as a server
-// takes.
+// mostBody limits a file with the body of a call, in bytes: YAML with comments around as much JSON as a server accepts.
 const mostBody = 4 << 20
 
-// bodyOfFile reads the body of a call, JSON or YAML; what says what it is.
+// bodyOfFile reads the body of a call, JSON or YAML; what names it in errors.
 func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err error) {
 	err = cli.ReadFile(name, what, stdin, mostBody, func(in io.Reader) error {
 		text, err := io.ReadAll(in)
@@ -65,7 +64,7 @@ func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err e
 		}
 		body, err = yaml.YAMLToJSONStrict(text)
 		if err == nil && string(body) == "null" {
-			err = errors.New("it holds nothing: want the body of a call, as JSON or YAML")
+			err = errors.New("it is empty: want the body of a call, as JSON or YAML")
 		}
 		return err
 	})

@@ -14,11 +14,11 @@ import (
 // Ray looks for it, when authOptions.enableK8sTokenAuth is set (utils.RayTokenMountPath, v1.6.2).
 const kubeRayTokenFile = "/var/run/secrets/ray.io/serviceaccount/token"
 
-// rayEnvironment is the environment that KubeRay and the pod template give to Ray's processes, the sidecar among them.
+// rayEnvironment is the environment that KubeRay and the pod template give to Ray's processes and to the sidecar.
 type rayEnvironment func(name string) string
 
-// authenticate takes token and certificates from where Ray's own autoscaler would, and strikes from cluster what is
-// thereby settled: the Role that KubeRay grants a sidecar reads no Secrets.
+// authenticate uses the token and certificates that Ray's own autoscaler would use, and removes them from cluster.Auth:
+// the Role that KubeRay grants a sidecar does not include reading Secrets.
 func (env rayEnvironment) authenticate(config *gcs.Config, cluster *nodepool.Cluster) error {
 	if token := env.token(); token != nil {
 		config.Token = token
@@ -36,8 +36,8 @@ func (env rayEnvironment) authenticate(config *gcs.Config, cluster *nodepool.Clu
 	return nil
 }
 
-// token looks in Ray's order (docs/reference/facts.md#token-and-tls); nil when nothing names one. A file is read for
-// each call, since projected tokens rotate.
+// token looks for a token in Ray's order (docs/reference/facts.md#token-and-tls); nil if none is set. It reads a file
+// for each call, since projected tokens rotate.
 func (env rayEnvironment) token() func(context.Context) (string, error) {
 	file := env("RAY_AUTH_TOKEN_PATH")
 	switch token := strings.TrimSpace(env("RAY_AUTH_TOKEN")); {

@@ -138,6 +138,7 @@ func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {
 ml         llm   managed      1/2        4      1         1    0s  demand is not served
 `
 	out = regexp.MustCompile(` +\d+m?s {2}`).ReplaceAllString(out, "    0s  ")
+	out = regexp.MustCompile(` +DATA`).ReplaceAllString(out, "  DATA") // as wide as the age
 	if diff := cmp.Diff(want, out); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -253,13 +254,13 @@ func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{nil, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
+		{nil, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
 		{[]string{"--cpus", "2", "--bundle", `{"GPU": 1}`, "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}, "count": 3}`},
 			"  2 × {CPU 1}\n  1 × {GPU 1}\n  3 × {CPU 2, GPU 1}"},
 		{nil, "  2 × {CPU 1}\n"},
 		{[]string{"-f", body}, "  1 × {GPU 1}\n  1 × {CPU 3}\n"},
-		{[]string{"--clear"}, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
-		{nil, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
+		{[]string{"--clear"}, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
+		{nil, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "request", "ml/llm"}, c.argv...)...)
 		if code != cli.ExitOK || !strings.Contains(out, c.want) {
@@ -282,13 +283,13 @@ func TestANamespaceInWhichNothingIsIsNamed(t *testing.T) {
 	newRemote(t)
 	for what, want := range map[string]string{
 		"status":   "No RayClusters found in namespace nope. Omit -n to search all namespaces.\n",
-		"requests": "Nothing is requested in namespace nope. Omit -n to search all namespaces.\n",
+		"requests": "No requests found in namespace nope. Omit -n to search all namespaces.\n",
 	} {
 		if code, out, errOut := command(t, "", "autoscaler", what, "-n", "nope"); code != cli.ExitOK || out != want {
 			t.Errorf("%s: exit %d %s: %q, want %q", what, code, errOut, out, want)
 		}
 	}
-	if code, out, _ := command(t, "", "autoscaler", "requests"); code != cli.ExitOK || out != "Nothing is requested.\n" {
+	if code, out, _ := command(t, "", "autoscaler", "requests"); code != cli.ExitOK || out != "No requests found.\n" {
 		t.Errorf("in all namespaces: exit %d %q", code, out)
 	}
 }
@@ -315,7 +316,7 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		{[]string{"status", "ml/llm", "more"}, cli.ExitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
 		{[]string{"status", "a/b/c"}, cli.ExitBadInput, "want NAME or NAMESPACE/NAME"},
 		{[]string{"status", "ml/llm", "-n", "dev"}, cli.ExitBadInput, "is not in --namespace dev"},
-		{[]string{"status", "-A"}, cli.ExitBadInput, "autoscaler: unknown shorthand flag: 'A' in -A: without -n all namespaces are looked at already; see autoscaler status --help\n"},
+		{[]string{"status", "-A"}, cli.ExitBadInput, "autoscaler: unknown shorthand flag: 'A' in -A: without -n, the command covers all namespaces; see autoscaler status --help\n"},
 		{[]string{"status", "Bad_Name", "-n", "ml"}, cli.ExitBadInput, "want a DNS name"},
 		{[]string{"freeze"}, cli.ExitBadInput, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME"},
 		{[]string{"request", "ml/llm", "--bundle", "GPU"}, cli.ExitBadInput, "--bundle GPU: want a JSON object"},

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// requestFlags are what `request` is asked.
+// requestFlags are the flags of `request`.
 type requestFlags struct {
 	server  connect.ServerFlags
 	output  string
@@ -42,7 +42,8 @@ func newRequestCommand() *cobra.Command {
 			"\n" +
 			"Requires the verb `request` on the RayCluster.\n\n" + connect.Help,
 		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
-  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}'
+  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, ` +
+			`"count": 3}'
   autoscaler request ml/llm
   autoscaler request ml/llm --clear
   autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
@@ -119,12 +120,12 @@ func (f *requestFlags) call(
 	return api.RequestBody(cmd.Context(), key, asked)
 }
 
-// asked is the body of the call; nil asks what is kept. What its bundles say is for the server to judge.
+// asked returns the body of the call; nil shows the present request. The server checks the contents of bundles.
 func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 	given := f.cpus != 0 || len(f.bundles) > 0
 	switch {
 	case f.clear && (given || f.file != "") || f.file != "" && given:
-		return nil, errors.New("want one of --clear, -f, and --cpus with --bundle: each says all that is requested")
+		return nil, errors.New("want one of --clear, -f, and --cpus with --bundle: each sets the whole request")
 	case f.clear:
 		return json.RawMessage("{}"), nil
 	case f.file != "":

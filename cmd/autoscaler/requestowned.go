@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ownedFlags are those of `request` with --id: a request in the caller's own name.
+// ownedFlags are the flags of `request` with --id, for a request in the caller's own name.
 type ownedFlags struct {
 	id             string
 	priority       int32
@@ -45,7 +45,7 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }
 
-// misplaced says which flag has no place without --id.
+// misplaced fails if a flag is set that requires --id.
 func (f *ownedFlags) misplaced() error {
 	if f.id != "" {
 		return nil
@@ -53,8 +53,8 @@ func (f *ownedFlags) misplaced() error {
 	for _, flag := range []struct {
 		name  string
 		given bool
-	}{{"priority", f.priority != 0}, {"lease", f.lease != 0}, {"hold", f.hold}, {"all-or-nothing", f.allOrNot}, {"wait", f.wait != 0},
-		{"renew", f.renew}, {"delete", f.deletes}} {
+	}{{"priority", f.priority != 0}, {"lease", f.lease != 0}, {"hold", f.hold}, {"all-or-nothing", f.allOrNot},
+		{"wait", f.wait != 0}, {"renew", f.renew}, {"delete", f.deletes}} {
 		if flag.given {
 			return fmt.Errorf("--%s is for a request in your own name: give --id", flag.name)
 		}
@@ -62,10 +62,10 @@ func (f *ownedFlags) misplaced() error {
 	return nil
 }
 
-// says reports whether a flag says something of the request itself.
-func (f *ownedFlags) says() bool { return f.priority != 0 || f.lease != 0 || f.hold || f.allOrNot }
+// given reports whether a flag sets a field of the request itself.
+func (f *ownedFlags) given() bool { return f.priority != 0 || f.lease != 0 || f.hold || f.allOrNot }
 
-// spec is the body that makes or replaces a request; nil where none is made.
+// spec returns the body that creates or replaces a request; nil if the command does neither.
 func (f *requestFlags) spec(stdin io.Reader) (json.RawMessage, error) {
 	given := f.cpus != 0 || len(f.bundles) > 0 || f.file != ""
 	switch own := &f.owned; {
@@ -77,13 +77,13 @@ func (f *requestFlags) spec(stdin io.Reader) (json.RawMessage, error) {
 		return nil, fmt.Errorf("--lease %v: want whole seconds above 0", own.lease)
 	case own.wait < 0 || own.wait%time.Second != 0:
 		return nil, fmt.Errorf("--wait %v: want whole seconds above 0", own.wait)
-	case !given && own.says():
-		return nil, errors.New("--priority, --lease, --hold and --all-or-nothing are of a request that is made or " +
-			"replaced: give --bundle, --cpus or -f")
+	case !given && own.given():
+		return nil, errors.New("--priority, --lease, --hold and --all-or-nothing create or replace a request: give " +
+			"--bundle, --cpus or -f with them")
 	case !given:
 		return nil, nil
-	case f.file != "" && (f.cpus != 0 || len(f.bundles) > 0 || own.says()):
-		return nil, errors.New("want -f, which says all of the request, or --cpus, --bundle, --priority, --lease, " +
+	case f.file != "" && (f.cpus != 0 || len(f.bundles) > 0 || own.given()):
+		return nil, errors.New("want -f, which sets the whole request, or --cpus, --bundle, --priority, --lease, " +
 			"--hold and --all-or-nothing")
 	case f.file != "":
 		return bodyOfFile(f.file, "a request", stdin)
@@ -104,7 +104,8 @@ func (f *requestFlags) spec(stdin io.Reader) (json.RawMessage, error) {
 	return json.Marshal(body)
 }
 
-// ownedBundles writes bundles of amounts alone, as the plain request takes them, in the form of requests with owners.
+// ownedBundles returns the bundles in the format of requests with owners. It also accepts amounts alone, as the plain
+// request does.
 func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 	var bundles []map[string]any
 	if f.cpus < 0 {
@@ -122,7 +123,7 @@ func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 		for name, value := range given {
 			object := strings.HasPrefix(strings.TrimSpace(string(value)), "{")
 			switch {
-			case name == "resources" && object || name == "slice" && object || name == "labelSelectors" || name == "count":
+			case (name == "resources" || name == "slice") && object, name == "labelSelectors", name == "count":
 				bundle[name] = value
 			default:
 				amounts[name] = value
@@ -140,10 +141,10 @@ func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 	return bundles, nil
 }
 
-// mostWait is what the server waits for one answer.
+// mostWait is how long the server waits before it answers.
 const mostWait = time.Minute
 
-// runOwned carries out what the flags say of a request in the caller's own name.
+// runOwned creates, renews, shows or deletes a request in the caller's own name.
 func (f *requestFlags) runOwned(
 	cmd *cobra.Command,
 	api *client.Client,
@@ -172,14 +173,14 @@ func (f *requestFlags) runOwned(
 		return err
 	}
 	if f.owned.wait > 0 && request.State != raydemand.RequestSatisfied {
-		tellUnread(cmd, api, key)
+		noteStaleness(cmd, api, key)
 		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State,
 			request.Reason.Message)
 	}
 	return nil
 }
 
-// ownedNow makes, renews or looks at the request, and waits for it where that is asked.
+// ownedNow creates, renews or reads the request, and waits for it with --wait.
 func (f *requestFlags) ownedNow(
 	cmd *cobra.Command,
 	api *client.Client,
@@ -199,14 +200,13 @@ func (f *requestFlags) ownedNow(
 		return request, err
 	}
 	if f.owned.wait > 0 && request.State == raydemand.RequestWaiting {
-		tellUnread(cmd, api, key)
+		noteStaleness(cmd, api, key)
 	}
 	return f.awaited(ctx, api, key, request, spec != nil || f.owned.renew)
 }
 
-// awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile,
-// whenever a third of it is over, so that two renewals may fail before it ends; who only looks leaves that to its
-// owner.
+// awaited waits until the request is no longer waiting, at most for --wait. If keeps is set, it renews the lease after
+// each third of it, so that two renewals may fail before the lease expires. Otherwise it leaves renewal to the owner.
 func (f *requestFlags) awaited(
 	ctx context.Context,
 	api *client.Client,

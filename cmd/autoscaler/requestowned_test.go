@@ -92,7 +92,7 @@ func TestRequestsOfOwnersAreMadeListedRenewedAndEnded(t *testing.T) {
 			"train-7  anonymous  2 × {CPU 1}, 4 × {GPU 1}  Waiting"},
 		{[]string{"requests", "ml/llm"}, cli.ExitOK, "(plain)  -"},
 		{[]string{"requests"}, cli.ExitOK, "ml/llm      train-7  anonymous"},
-		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "Nothing is requested in namespace dev. Omit -n to search all namespaces.\n"},
+		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "No requests found in namespace dev. Omit -n to search all namespaces.\n"},
 		{[]string{"request", "ml/llm", "--id", "train-7", "--renew"}, cli.ExitOK, "Capped"},
 		{[]string{"request", "ml/llm", "--id", "train-7", "--wait", "1s"}, cli.ExitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
 		{[]string{"request", "ml/llm", "--id", "hold", "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}}`, "--hold", "-o", "json"}, cli.ExitOK, `"holdUntilDeleted": true`},

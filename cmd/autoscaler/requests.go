@@ -54,7 +54,7 @@ func newRequestsCommand() *cobra.Command {
 	return cmd
 }
 
-// ofNamespace keeps the requests of a namespace, or all where it is empty.
+// ofNamespace returns the requests of a namespace, or all if it is empty.
 func ofNamespace(requests []apiv1.OwnedRequest, namespace string) []apiv1.OwnedRequest {
 	kept := []apiv1.OwnedRequest{}
 	for _, r := range requests {

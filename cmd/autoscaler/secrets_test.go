@@ -83,7 +83,7 @@ func exporter(t *testing.T) *safe {
 }
 
 // TestNoTokenIsInAnyLogSpanMetricOrSnapshot uses a token for each party that has one, where it is taken and where it is
-// refused, and looks for all of them in what is told.
+// refused, and looks for all of them in what is reported.
 func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	bodies, log, registry := exporter(t), &safe{}, prometheus.NewRegistry()
 	logger, err := telemetry.NewLogger(log, "json", "debug")

@@ -33,11 +33,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// gcPercent trades CPU for memory: a live heap of 15 MiB grows by half and not to its double between collections. GOGC
+// gcPercent trades CPU for memory: between collections, a live heap of 15 MiB grows by half instead of doubling. GOGC
 // in the environment overrides it.
 const gcPercent = 50
 
-// shutdownGrace is how long what is under way may take when the process ends: REST calls are answered a moment before.
+// shutdownGrace is how long work may continue after a signal: a moment longer than REST calls take to finish.
 const shutdownGrace = httpapi.FinishWithin + time.Second
 
 // engineOptions are the flags that `serve` and the sidecar share.
@@ -49,16 +49,16 @@ type engineOptions struct {
 	gpuForCPU           bool
 	kube                kube.Options
 	gcsAddress          string
-	told                cli.NodeReaderFlags
-	// apiQPS and apiBurst bound requests to the API server; 0 is Manager's own bound.
+	nodes               cli.NodeReaderFlags
+	// apiQPS and apiBurst limit requests to the API server; 0 is the default of kube.Manager.
 	apiQPS   float32
 	apiBurst int
-	// lines are what the page draws.
-	lines series.Fleet
-	// ready is how far the start has come.
+	// charts are the series that the page draws.
+	charts series.Fleet
+	// ready tracks startup for the readiness probe.
 	ready readiness
-	// after is what decisions leave behind for callers.
-	after *publish.Recorder
+	// recorder records decisions for callers of the REST API.
+	recorder *publish.Recorder
 }
 
 func newServeCommand() *cobra.Command {
@@ -89,7 +89,7 @@ func newServeCommand() *cobra.Command {
 	}
 	o.addFlags(c)
 	f := c.Flags()
-	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
+	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
 	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
@@ -119,23 +119,16 @@ func newServeCommand() *cobra.Command {
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200,
 		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
-		"shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
-	cli.ValidateString(
-		f,
-		"request-memory",
-		&requestMemory,
-		"an amount of memory from 1Mi to 1Ti",
-		func(text string) bool {
-			return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40
-		},
-	)
+		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
+	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti",
+		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
 	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
 		func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
 	return cli.AddSettings(c)
 }
 
-// run serves until ctx ends. What is wrong with the flags is told before anything starts.
+// run serves until ctx ends. It checks the flags before anything starts.
 func (o *engineOptions) run(c *cobra.Command) error {
 	ctx := c.Context()
 	if os.Getenv("GOGC") == "" {
@@ -158,7 +151,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	if o.kube.LeaderElection {
 		o.kube.Address = o.rest.address()
 	}
-	if o.kube.GPUs, err = o.told.Reader(); err != nil {
+	if o.kube.GPUs, err = o.nodes.Reader(); err != nil {
 		return err
 	}
 	if err := o.kube.Validate(); err != nil {
@@ -172,7 +165,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())
-	told, err := telemetry.Start(ctx, telemetry.Config{
+	tel, err := telemetry.Start(ctx, telemetry.Config{
 		Registerer:    registry,
 		Getenv:        os.Getenv,
 		Version:       version(),
@@ -183,50 +176,50 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	defer endTelemetry(told, local)
-	// From here on what is logged is exported too.
-	telemetry.AdoptLibraries(told.Log)
-	o.loop.Log, o.kube.Logger = told.Log, told.Log
-	defer keepMemory(told.Log)()
-	told.Log.Info("API server found", "host", config.Host)
-	config.Wrap(told.APICalls)
-	return o.serve(ctx, told.Log, config, told, registry)
+	defer endTelemetry(tel, local)
+	// From here on, logs are exported too.
+	telemetry.AdoptLibraries(tel.Log)
+	o.loop.Log, o.kube.Logger = tel.Log, tel.Log
+	defer keepMemory(tel.Log)()
+	tel.Log.Info("API server found", "host", config.Host)
+	config.Wrap(tel.APICalls)
+	return o.serve(ctx, tel.Log, config, tel, registry)
 }
 
-// serve runs the servers and the loop; the end of any ends all.
+// serve runs the servers and the loop; if one of them stops, all stop.
 func (o *engineOptions) serve(
 	ctx context.Context,
 	log *slog.Logger,
 	config *rest.Config,
-	told *telemetry.Telemetry,
+	tel *telemetry.Telemetry,
 	registry *prometheus.Registry,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	listening := &servers{fail: cancel}
-	err := o.work(ctx, listening, log, config, told, registry)
+	err := o.work(ctx, listening, log, config, tel, registry)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
 	return errors.Join(err, listening.shutdown(shutdownGrace))
 }
 
-// work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a
-// kubelet must not end a process that waits.
+// work waits for the API server, and then runs the loop until ctx ends. It answers probes from the beginning, because
+// kubelet must not kill a process that waits.
 func (o *engineOptions) work(
 	ctx context.Context,
 	listening *servers,
 	log *slog.Logger,
 	config *rest.Config,
-	told *telemetry.Telemetry,
+	tel *telemetry.Telemetry,
 	registry *prometheus.Registry,
 ) error {
-	if err := o.rest.listenAside(listening, metricsOf(registry), o.ready.check, log); err != nil {
+	if err := o.rest.listenSeparately(listening, metricsOf(registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
 	if err := kube.Await(ctx, config, log); err != nil {
 		if ctx.Err() != nil {
-			return nil // serve has the cause
+			return nil // serve returns the cause
 		}
 		return err
 	}
@@ -236,52 +229,52 @@ func (o *engineOptions) work(
 		return err
 	}
 	o.ready.manager.Store(manager)
-	loop, err := o.newLoop(log, manager, told)
+	loop, err := o.newLoop(log, manager, tel)
 	if err != nil {
 		return cli.BadInput(err)
 	}
 	defer loop.Close()
-	if err := o.listen(ctx, listening, log, config, manager, loop, told.Tracer, registry, o.ready.check); err != nil {
+	if err := o.listen(ctx, listening, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
-	return manager.Start(ctx, traced(loop, told.Tracer, keptBy(manager)))
+	return manager.Start(ctx, traced(loop, tel.Tracer, keptBy(manager)))
 }
 
-// newLoop is the loop, whose decisions are told to all who follow them.
+// newLoop returns the loop, which passes its decisions to telemetry, charts and the recorder.
 func (o *engineOptions) newLoop(
 	log *slog.Logger,
 	manager *kube.Manager,
-	told *telemetry.Telemetry,
+	tel *telemetry.Telemetry,
 ) (*controller.Controller, error) {
-	o.after = publish.NewRecorder(log)
+	o.recorder = publish.NewRecorder(log)
 	o.loop.Published = func(d *decision.Decision) {
-		told.Observe(publish.Metrics(d))
-		o.after.Publish(d)
+		tel.Observe(publish.Metrics(d))
+		o.recorder.Publish(d)
 		if !d.ObserveFailed {
-			o.lines.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
+			o.charts.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
 	}
 	o.loop.Owned = manager.OwnedRequests()
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
-		told.Forget(key.Namespace, key.Name)
-		told.Gone(key.Namespace, key.Name, time.Now())
-		o.lines.Forget(key)
-		o.after.Forget(key)
+		tel.Forget(key.Namespace, key.Name)
+		tel.Gone(key.Namespace, key.Name, time.Now())
+		o.charts.Forget(key)
+		o.recorder.Forget(key)
 	}
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
 
-// endTelemetry exports what is left. A collector that is gone is no reason to fail.
-func endTelemetry(told *telemetry.Telemetry, log *slog.Logger) {
+// endTelemetry exports the remaining telemetry. It only logs a failure.
+func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 	grace, done := context.WithTimeout(context.Background(), shutdownGrace)
 	defer done()
-	if err := told.Shutdown(grace); err != nil {
+	if err := tel.Shutdown(grace); err != nil {
 		log.Warn("telemetry", "err", err)
 	}
 }
 
-// listen starts the REST API where the flags ask for it.
+// listen starts the REST API if --listen is not empty.
 func (o *engineOptions) listen(
 	ctx context.Context,
 	listening *servers,
@@ -297,15 +290,10 @@ func (o *engineOptions) listen(
 		return nil
 	}
 	api := httpapi.Config{
-		Fleet: publish.Fleet{
-			Loop: loop,
-		},
-		Series:   &o.lines,
-		Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
-		Owned: tracedOwned{
-			manager.OwnedRequests(),
-			tracer,
-		},
+		Fleet:      publish.Fleet{Loop: loop},
+		Series:     &o.charts,
+		Requests:   tracedRequests{kube.Requests{Manager: manager}, tracer},
+		Owned:      tracedOwned{manager.OwnedRequests(), tracer},
 		Freezer:    manager,
 		Modes:      manager,
 		Page:       webui.Handler(),
@@ -313,7 +301,7 @@ func (o *engineOptions) listen(
 		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),
 	}
-	api.History, api.Hub, api.Shadow = o.after, o.after.Hub, o.after
+	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
 	if o.kube.Single == nil {
 		api.Nodepools = publish.NewNodepools(config, o.kube)
 	}
@@ -333,8 +321,8 @@ func (o *engineOptions) listen(
 	return nil
 }
 
-// readiness says not ready until every RayCluster and pod has been seen once. A copy that waits for the lease is ready:
-// it can take over.
+// readiness is not ready until every RayCluster and pod has been seen once. A replica that waits for the lease is
+// ready: it can take over.
 type readiness struct{ manager atomic.Pointer[kube.Manager] } // nil until the API server has answered
 
 func (r *readiness) check() error {
@@ -351,13 +339,13 @@ func (r *readiness) check() error {
 	return errors.New("the caches of RayClusters and pods are not filled yet")
 }
 
-// leads reports whether this process decides now.
+// leads reports whether this process is the leader.
 func (r *readiness) leads() bool {
 	manager := r.manager.Load()
 	return manager != nil && manager.Leading()
 }
 
-// requestMemory is what requests of owners take in memory; nothing before the API server has answered, and in a
+// requestMemory returns the memory that the requests of owners take; zero before the API server has answered, and in a
 // sidecar.
 func (r *readiness) requestMemory() telemetry.RequestMemory {
 	manager := r.manager.Load()
@@ -368,8 +356,8 @@ func (r *readiness) requestMemory() telemetry.RequestMemory {
 	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
 }
 
-// restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it
-// names may be another API server, so there only the flag and the pod's own account count.
+// restConfig finds the API server as kubectl does. A sidecar has the environment of the user's Ray, which may name
+// another API server, so it uses only the flag and the pod's service account.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
 		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
@@ -381,8 +369,8 @@ func (o *engineOptions) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar has its own
-// beside it.
+// dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar connects to
+// its own head.
 func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
 	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
 		config := gcs.Config{

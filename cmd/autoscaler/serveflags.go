@@ -18,10 +18,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
-// day is what bounds of durations are counted in.
+// day is the unit of the longest durations.
 const day = 24 * time.Hour
 
-// addFlags adds the flags that both forms have.
+// addFlags adds the flags that `serve` and the sidecar share.
 func (o *engineOptions) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
@@ -32,7 +32,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "allow CPU-only work to launch GPU groups even if a CPU group "+
 		"could serve it")
-	o.told.AddTo(f)
+	o.nodes.AddTo(f)
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
 		"anything changes")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
@@ -53,7 +53,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	o.check(f)
 }
 
-// check lets the flags that both forms have refuse what makes no sense.
+// check validates the values of the shared flags.
 func (o *engineOptions) check(f *pflag.FlagSet) {
 	l := &o.loop
 	cli.ValidateString(f, "log-format", &o.logFormat, "json or text", isLogFormat)
@@ -72,7 +72,7 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 		cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
 }
 
-// bytesOf reads an amount of memory as Kubernetes writes it, 64Mi; 0 is none.
+// bytesOf parses an amount of memory as Kubernetes writes it, such as 64Mi; 0 if it is invalid.
 func bytesOf(text string) int64 {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -91,7 +91,7 @@ func isLogLevel(word string) bool {
 	return err == nil
 }
 
-// checkFleet lets the flags that only `serve` has refuse what makes no sense.
+// checkFleet validates the values of the flags that only `serve` has.
 func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
 	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
 		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
@@ -116,7 +116,7 @@ func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
 			return len(validation.IsDNS1123Subdomain(name)) == 0
 		},
 	)
-	const leastQPS, most = 0.1, 100_000 // client-go takes less than 0 for no bound
+	const leastQPS, most = 0.1, 100_000 // client-go reads a negative value as no limit
 	cli.Validate(
 		f,
 		"kube-api-qps",

@@ -12,13 +12,13 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// raysMetrics is where Ray's own autoscaler serves metrics, the port that RayClusters and PodMonitors call as-metrics
-// (docs/reference/facts.md#autoscaler-metrics). Where heads share a node's network it can be in use.
+// raysMetrics is where Ray's own autoscaler serves metrics: the port that RayClusters and PodMonitors call as-metrics
+// (docs/reference/facts.md#autoscaler-metrics). It may be in use if heads share a node's network.
 const raysMetrics = ":44217"
 
-// newSidecarCommand is what KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name …
-// --cluster-namespace …`. It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only
-// Ray's own autoscaler knows are accepted and ignored, so that newer operators do not break it.
+// newSidecarCommand returns the command that KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name …
+// --cluster-namespace …`. It runs the same engine for one RayCluster, with the Role that KubeRay grants. It ignores
+// flags that only Ray's own autoscaler knows, so that newer operators do not break it.
 func newSidecarCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: mode.Sidecar}}
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
@@ -42,7 +42,7 @@ func newSidecarCommand() *cobra.Command {
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
 	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
 	cli.ValidateAddress(f, "gcs-address", &o.gcsAddress)
-	// The head pod's ports belong to Ray and its users, but for that of the autoscaler in whose place it stands.
+	// The other ports of the head pod belong to Ray and its users.
 	o.rest.listen, o.rest.metrics = "", raysMetrics
 	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
 	return cli.AddSettings(c)

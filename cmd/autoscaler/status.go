@@ -20,8 +20,9 @@ func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
-		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail. " +
-			"With -w it shows them again whenever\nsomething changes. In tables, - means unknown.\n\n" + connect.Help,
+		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail.\n" +
+			"With -w it shows them again whenever something changes. In tables, - means unknown.\n\n" +
+			connect.Help,
 		Example: `  autoscaler status
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml

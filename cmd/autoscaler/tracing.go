@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// traced runs cycles in spans. What a cycle logs carries its span's ids; the span itself is told only where the cycle
-// changed something, failed, or belongs to a scale-up: a fleet at rest makes five cycles a second for each cluster.
+// traced runs cycles in spans. The logs of a cycle carry the ids of its span. The span itself is exported only if the
+// cycle changed something, failed, or belongs to a scale-up: an idle fleet runs five cycles a second for each cluster.
 func traced(
 	loop *controller.Controller,
 	tracer *telemetry.Tracer,
@@ -32,18 +32,18 @@ func traced(
 		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun, annotated)
 		defer func() {
 			if cause := recover(); cause != nil {
-				panic(kube.Panic{Context: ctx, Cause: cause}) // the stack of the first panic is still there
+				panic(kube.Panic{Context: ctx, Cause: cause}) // the stack still has the first panic
 			}
 		}()
 		next := loop.Cycle(ctx, key)
-		if d, known := loop.Decision(key); known && d != before && (worthTelling(d) || span.Follows()) {
+		if d, known := loop.Decision(key); known && d != before && (notable(d) || span.Follows()) {
 			span.End(cycleReport(d, begun, time.Now()))
 		}
 		return next
 	}
 }
 
-// keptBy reads what RayClusters keep of traces.
+// keptBy returns a function that reads the trace annotations of RayClusters.
 func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Annotations {
 	return func(key nodepool.ClusterKey) (kept telemetry.Annotations) {
 		kept.Call, kept.CalledAt, kept.ScaleUp = manager.Kept(key)
@@ -51,13 +51,13 @@ func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Annotatio
 	}
 }
 
-// tracedRequests makes a span of each call that asks for resources, in the caller's own trace where it has one.
+// tracedRequests creates a span for each call that requests resources, in the caller's own trace if there is one.
 type tracedRequests struct {
 	kube.Requests
 	tracer *telemetry.Tracer
 }
 
-// Set keeps the span with what is asked for, so that the scale-up which serves it is part of the same trace.
+// Set stores the span with the request, so that the scale-up which serves it belongs to the same trace.
 func (r tracedRequests) Set(
 	ctx context.Context,
 	key nodepool.ClusterKey,
@@ -76,7 +76,7 @@ type tracedOwned struct {
 	tracer *telemetry.Tracer
 }
 
-// Put keeps the span with the request.
+// Put stores the span with the request.
 func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 	may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
 	ctx, end := r.tracer.Called(ctx, "request_resources", wanted.Cluster.Namespace, wanted.Cluster.Name)
@@ -85,17 +85,17 @@ func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 	return kept, created, err
 }
 
-// worthTelling reports whether a cycle did something, or could not.
-func worthTelling(d *decision.Decision) bool {
+// notable reports whether a cycle changed something or failed.
+func notable(d *decision.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
 }
 
-// cycleReport is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster
-// could not be read the decision is that of an earlier cycle, and observing is all that this one did.
+// cycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
+// could not be read, the decision is that of an earlier cycle, and this one only observed.
 func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
 	t := telemetry.CycleReport{
 		Cycle:        publish.Metrics(d),
-		Export:       worthTelling(d),
+		Export:       notable(d),
 		At:           d.At,
 		GrowthWanted: d.GrowthWanted,
 		Observed:     d.Observed,

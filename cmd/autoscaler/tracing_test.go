@@ -43,7 +43,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 		d := planned()
 		d.RayErr = ""
 		c.change(d)
-		if got := worthTelling(d); got != c.want {
+		if got := notable(d); got != c.want {
 			t.Errorf("%s: told %v, want %v", name, got, c.want)
 		}
 	}

@@ -19,7 +19,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 		"HELIOSTAT_namespaces=ml":   {"HELIOSTAT_namespaces: no flag has this name: want HELIOSTAT_NAMESPACES", "HELIOSTAT_NAMESPACES"},
 		"HELIOSTAT_Mode=shadow":     {"HELIOSTAT_Mode: no flag has this name: want HELIOSTAT_MODE", "HELIOSTAT_MODE"},
 		"HELIOSTAT_MODES=shadow":    {"", "want HELIOSTAT_MODE"},
-		"HELIOSTAT_HOME=/tmp":       {"", "a variable sets nothing, since no flag has its name"},
+		"HELIOSTAT_HOME=/tmp":       {"", "an environment variable has no effect, because no flag has its name"},
 		"HELIOSTAT_CONFIG_HASH=1":   {"", "want HELIOSTAT_CONFIG"},
 		"HELIOSTAT_LOG_LEVLE=":      {},
 		"HELIOSTAT_LOG_LEVEL=debug": {},

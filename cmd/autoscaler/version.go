@@ -15,10 +15,10 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
-// lookForServer bounds how long a server that nobody named is looked for.
+// lookForServer limits the search for a server that no flag names.
 const lookForServer = 2 * time.Second
 
-// versionFlags are what `version` is asked.
+// versionFlags are the flags of `version`.
 type versionFlags struct {
 	server connect.ServerFlags
 	output string
@@ -60,7 +60,7 @@ func (f *versionFlags) run(cmd *cobra.Command) error {
 	return errors.Join(write(cmd.OutOrStdout(), both), err)
 }
 
-// ask asks the server, one that nobody named only for a moment.
+// ask calls the server; one that no flag names only for a moment.
 func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 	api, err := f.server.Client()
 	if err != nil {

@@ -90,8 +90,8 @@ func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
 	}
 }
 
-// watched runs a command with -w into a file, lets change happen one after the other, each when the last is told, and
-// returns what was written.
+// watched runs a command with -w into a file, lets change happen one after the other, each when the last is reported,
+// and returns what was written.
 func watched(t *testing.T, r *remote, argv []string, first string, changes ...func() (want string)) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

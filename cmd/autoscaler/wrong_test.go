@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// What cannot be meant is told in one line on standard error: what, which value, and what would be right.
+// What cannot be meant is reported in one line on standard error: what, which value, and what would be right.
 func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
@@ -84,7 +84,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-// Offline as online, what is told of resources and pools decides what a group of a manifest is.
+// Offline as online, what is reported of resources and pools decides what a group of a manifest is.
 func TestExplainReadsNodesAsItIsTold(t *testing.T) {
 	const file = `{"rayCluster": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm", "namespace": "ml"}, "spec": {
 		"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h", "image": "r"}]}}},

@@ -7,10 +7,10 @@ const (
 	ExitBadInput = 2
 )
 
-// InputError is an error that the caller's arguments or files cause.
+// InputError is an error caused by the user's arguments or files.
 type InputError struct{ err error }
 
-// BadInput marks an error as caused by the caller's arguments or files, so that the program exits with exitBadInput.
+// BadInput marks an error as caused by the user's arguments or files, so that the program exits with ExitBadInput.
 func BadInput(err error) error { return InputError{err} }
 
 func (b InputError) Error() string { return b.err.Error() }

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// MaxManifests bounds a file of manifests, in bytes: what kubectl prints of some ten thousand pods.
+// MaxManifests limits a file of manifests, in bytes: what kubectl prints of about ten thousand pods.
 const MaxManifests = 256 << 20
 
-// ReadFile opens what is named, or takes standard input for -, and reads it, at most so many bytes; what is what it
-// has, for errors.
+// ReadFile reads the named file, or standard input for -, up to a number of bytes. what describes the contents in
+// errors.
 func ReadFile(name, what string, stdin io.Reader, most int64, read func(io.Reader) error) error {
 	in, from := stdin, "standard input"
 	if name != "-" || stdin == nil {
@@ -32,7 +32,7 @@ func ReadFile(name, what string, stdin io.Reader, most int64, read func(io.Reade
 	return nil
 }
 
-// openFile opens a file that can be read and has at most so many bytes, as far as that is known: a pipe has no size.
+// openFile opens a readable file and checks its size, if it has one: a pipe has none.
 func openFile(name string, most int64) (*os.File, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -52,7 +52,7 @@ func openFile(name string, most int64) (*os.File, error) {
 	return file, nil
 }
 
-// bounded is a reader that fails after so many bytes, so that what never ends is not read for ever.
+// bounded is a reader that fails after a number of bytes, so that endless input ends.
 type bounded struct {
 	in         io.Reader
 	left, most int64

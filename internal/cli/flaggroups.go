@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groupKey is the annotation of a flag that says under which title the help lists it.
+// groupKey is the annotation of a flag with the title under which the help lists it.
 const groupKey = "heliostat.dev/subject"
 
-// ServerFlags is the group of the flags that say where the server is.
+// ServerFlags is the group of the flags that select the server.
 const ServerFlags = "Finding the server"
 
-// ServeGroups are the subjects of the flags of `serve` and of the sidecar.
+// ServeGroups are the groups of the flags of `serve` and of the sidecar.
 var ServeGroups = []struct {
 	Title string
 	Flags []string
@@ -63,6 +63,7 @@ func groupServeFlags(flags *pflag.FlagSet) {
 	}
 }
 
+// SetGroup sets the title under which the help lists a flag.
 func SetGroup(f *pflag.Flag, title string) {
 	if f.Annotations == nil {
 		f.Annotations = map[string][]string{}
@@ -70,14 +71,14 @@ func SetGroup(f *pflag.Flag, title string) {
 	f.Annotations[groupKey] = []string{title}
 }
 
-// flagGroup is the flags of one subject, those that are hidden left out. The first section of a command has no title.
+// flagGroup is the visible flags of one group. The first group of a command has no title.
 type flagGroup struct {
 	Title string
 	Flags *pflag.FlagSet
 }
 
-// GroupsOf are a command's flags by subject: those without one, those of the server that it calls, and those of
-// serveSubjects in their order.
+// GroupsOf returns a command's flags by group: those without one, those that select the server, and then ServeGroups in
+// their order.
 func GroupsOf(flags *pflag.FlagSet) []flagGroup {
 	sections := []flagGroup{{}, {Title: ServerFlags}}
 	for _, s := range ServeGroups {
@@ -94,7 +95,7 @@ func GroupsOf(flags *pflag.FlagSet) []flagGroup {
 	return slices.DeleteFunc(sections, func(s flagGroup) bool { return !s.Flags.HasAvailableFlags() })
 }
 
-// WriteUsage writes how a command is called: as cobra does, but with the flags of a subject together.
+// WriteUsage writes the usage of a command as cobra does, but groups the flags.
 func WriteUsage(c *cobra.Command) error {
 	var p strings.Builder
 	p.WriteString("Usage:")
@@ -113,7 +114,7 @@ func WriteUsage(c *cobra.Command) error {
 		p.WriteString("\n\nExamples:\n" + strings.ReplaceAll(c.Example, "autoscaler ", c.Root().CommandPath()+" "))
 	}
 	for _, s := range GroupsOf(c.LocalFlags()) {
-		usages := strings.ReplaceAll(s.Flags.FlagUsages(), " (default [])", "") // an empty list is no default to tell
+		usages := strings.ReplaceAll(s.Flags.FlagUsages(), " (default [])", "") // an empty list is not worth showing
 		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.Title, "Flags"), strings.TrimRight(usages, " \n"))
 	}
 	if c.HasAvailableSubCommands() {

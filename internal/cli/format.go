@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OutputUsage describes -o of every command that has one.
+// OutputUsage is the usage of -o in every command that has it.
 const OutputUsage = "table, wide, json or yaml"
 
-// WriterOf is how an answer is written by -o: table for people, of which text is another name and wide has all columns
-// (lookOf), json and yaml for programs.
+// WriterOf returns the function that writes an answer in the format of -o: table for people (text is an alias, and wide
+// shows all columns), json and yaml for programs.
 func WriterOf[T any](output string, table func(io.Writer, T) error) (func(io.Writer, T) error, error) {
 	switch output {
 	case "table", "text", "wide":

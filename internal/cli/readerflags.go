@@ -20,6 +20,7 @@ type NodeReaderFlags struct {
 	resources []string
 }
 
+// AddTo adds the flags to a command.
 func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolLabel, "pool-label", "",
 		"a node label that names the pool, and takes precedence over those of the clouds")
@@ -42,15 +43,15 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 	)
 }
 
-// ErrServerReadsNodes refuses what only matters where nodes are read here.
+// ErrServerReadsNodes is the error of NodeReaderFlags with a RayCluster, whose nodes the server reads.
 var ErrServerReadsNodes = errors.New(
-	"--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own",
+	"--resource and --pool-label are for files: the server reads the RayCluster's nodes with its own settings",
 )
 
 // Given reports whether any flag is set.
 func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
 
-// Reader is what the flags say.
+// Reader returns the node reader that the flags configure.
 func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 	reader.PoolLabel = f.poolLabel
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
@@ -59,7 +60,7 @@ func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 	return reader, nil
 }
 
-// configuredResources are what the flags --resource say.
+// configuredResources parses the values of --resource.
 func configuredResources(pairs []string) (resources []gpuinfo.Resource, err error) {
 	for _, pair := range pairs {
 		resource, err := configuredResource(pair)
@@ -71,7 +72,7 @@ func configuredResources(pairs []string) (resources []gpuinfo.Resource, err erro
 	return resources, nil
 }
 
-// ConfigurableKinds are the kinds that a name can be given.
+// ConfigurableKinds returns the kinds that --resource accepts.
 func ConfigurableKinds() []string {
 	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory,
 		gpuinfo.VGPU}
@@ -82,7 +83,7 @@ func ConfigurableKinds() []string {
 	return names
 }
 
-// configuredResource reads NAME=KIND, mig:PROFILE and gpu-mem:MIB.
+// configuredResource parses NAME=KIND, NAME=mig:PROFILE and NAME=gpu-mem:MIB.
 func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 	name, kind, _ := strings.Cut(pair, "=")
 	kind, more, followed := strings.Cut(kind, ":")
@@ -93,11 +94,10 @@ func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s",
 			strings.Join(ConfigurableKinds(), ", "))
 	case resource.Kind == gpuinfo.GPUMemory:
-		// Without it nobody knows how much memory a pod gets; names that people give count GiB, MiB or pages of 128
-		// MiB.
+		// The unit is required: resource names in use count GiB, MiB or pages of 128 MiB.
 		mib, err := strconv.ParseUint(more, 10, 32)
 		if err != nil || mib == 0 {
-			return resource, fmt.Errorf("the MiB of a unit are %q: want %s=gpu-mem:1024 for units of 1 GiB", more, name)
+			return resource, fmt.Errorf("the MiB of a unit is %q: want %s=gpu-mem:1024 for units of 1 GiB", more, name)
 		}
 		resource.Role, resource.Unit = gpuinfo.Memory, gpuinfo.MiB(mib)
 	case followed && resource.Kind == gpuinfo.MIG:
@@ -107,7 +107,7 @@ func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 		}
 		resource.Profile = profile.String()
 	case followed:
-		return resource, fmt.Errorf("%q follows %s: want it behind mig or gpu-mem alone", more, kind)
+		return resource, fmt.Errorf("%q follows %s: want it after mig or gpu-mem only", more, kind)
 	}
 	return resource, nil
 }

@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/typo"
 )
 
-// UnknownCommand refuses the first argument of a command that only has subcommands, and says which was probably meant.
+// UnknownCommand returns an error for the first argument of a command that only has subcommands, with the closest name.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	)
 }
 
-// HelpTopic refuses to help with a command that is not there; cobra would show the help of all instead.
+// HelpTopic returns an error for help on a command that does not exist; cobra would show the root's help instead.
 func HelpTopic(help *cobra.Command, args []string) error {
 	topic, rest, err := help.Root().Find(args)
 	if err != nil {
@@ -45,7 +45,7 @@ func ClosestName(name string, known []string, prefix string) string {
 	return ": want " + prefix + near
 }
 
-// FlagError adds to an error about a flag which flag or what value would be right.
+// FlagError adds the right flag or value to an error about a flag.
 func FlagError(cmd *cobra.Command, err error) error {
 	help := "; see " + cmd.CommandPath() + " --help"
 	var invalid *pflag.InvalidValueError
@@ -54,8 +54,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		return BadInput(fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), WantedValue(flag), help))
-	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") && slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
-		return BadInput(fmt.Errorf("%w: without -n all namespaces are looked at already%s", err, help))
+	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") &&
+		slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
+		return BadInput(fmt.Errorf("%w: without -n, the command covers all namespaces%s", err, help))
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
@@ -65,7 +66,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return BadInput(fmt.Errorf("%w%s", err, help))
 }
 
-// WantedValue says what values a flag accepts, wherever they come from.
+// WantedValue describes the values that a flag accepts.
 func WantedValue(f *pflag.Flag) string {
 	if checked, ok := f.Value.(interface{ wants() string }); ok {
 		return checked.wants()
@@ -87,17 +88,17 @@ func WantedValue(f *pflag.Flag) string {
 	return "a string"
 }
 
-// NoArguments refuses arguments that are not flags.
+// NoArguments returns an error if there are arguments other than flags.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return BadInput(
-			fmt.Errorf("unexpected argument %q: want flags alone; see %s --help", args[0], cmd.CommandPath()),
+			fmt.Errorf("unexpected argument %q: want flags only; see %s --help", args[0], cmd.CommandPath()),
 		)
 	}
 	return nil
 }
 
-// AtMostOneCluster refuses a second argument. The first is a RayCluster.
+// AtMostOneCluster returns an error if there is more than one argument. The first is a RayCluster.
 func AtMostOneCluster(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return BadInput(fmt.Errorf("unexpected argument %q: want one RayCluster at most, NAME or NAMESPACE/NAME; see "+
@@ -106,7 +107,7 @@ func AtMostOneCluster(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ExactlyOneCluster refuses all but one argument, which is a RayCluster.
+// ExactlyOneCluster returns an error unless there is exactly one argument, a RayCluster.
 func ExactlyOneCluster(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 1:

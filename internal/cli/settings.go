@@ -18,17 +18,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ConfigFlag is the flag that names the file of settings.
+// ConfigFlag names the flag of the settings file.
 const ConfigFlag = "config"
 
-// settingsHelp describes in the help of commands where their flags' values may come from.
-const settingsHelp = `Each flag can be set in three ways; the first of them that has it counts:
-- by the file of --config, YAML with the flags' names as keys: log-level, or logLevel
+// settingsHelp explains in the help of commands where flags get their values.
+const settingsHelp = `You can set each flag in three ways; the first one that sets it counts:
+- in the file of --config, YAML with the flags' names as keys: log-level or logLevel
 - on the command line: --log-level=debug
-- by a variable, HELIOSTAT_ and the name in capitals with _ for -: HELIOSTAT_LOG_LEVEL=debug`
+- in a variable, HELIOSTAT_ and the name in capitals with _ instead of -: HELIOSTAT_LOG_LEVEL=debug`
 
-// AddSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the
-// command line, as with KubeRay and Kueue, and that over the environment.
+// AddSettings makes a file and the environment set the flags of c, which must have all of them. The file takes
+// precedence over the command line, as with KubeRay and Kueue, and the command line over the environment.
 func AddSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
 	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which take precedence over the "+
@@ -50,10 +50,10 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// Settable reports whether a flag may be set by something else than the command line.
+// Settable reports whether a file or the environment may set a flag.
 func Settable(f *pflag.Flag) bool { return f.Name != "help" }
 
-// maxSettings bounds a file of settings, in bytes: a ConfigMap holds no more.
+// maxSettings limits a settings file, in bytes: a ConfigMap holds no more.
 const maxSettings = 1 << 20
 
 func readSettings(name string) ([]byte, error) {
@@ -69,7 +69,7 @@ func readSettings(name string) ([]byte, error) {
 	return text, err
 }
 
-// documents counts those of a YAML text that hold anything.
+// documents counts the non-empty documents of a YAML text.
 func documents(text []byte) (count int) {
 	for _, part := range regexp.MustCompile(`(?m)^---(\s|$)`).Split(string(text), -1) {
 		if strings.TrimSpace(part) != "" {
@@ -123,8 +123,8 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	return errors.Join(errs...)
 }
 
-// flagOfKey is the flag whose name a key is, kube-api-qps, or whose name in one word, kubeApiQps or kubeAPIQPS; nil
-// where there is none.
+// flagOfKey returns the flag of a key: its name, kube-api-qps, or its name in one word, kubeApiQps or kubeAPIQPS; nil
+// if there is none.
 func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != ConfigFlag && Settable(f) &&
@@ -135,7 +135,7 @@ func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
 	return found
 }
 
-// keysOf are the names that a file may have.
+// keysOf returns the keys that a file may have.
 func keysOf(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != ConfigFlag && Settable(f) {
@@ -145,7 +145,7 @@ func keysOf(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// setByValue sets a flag to what a file has, and reports whether it could.
+// setByValue sets a flag to a value from a file, and reports success.
 func setByValue(flags *pflag.FlagSet, f *pflag.Flag, value any) bool {
 	switch value := value.(type) {
 	case []any:
@@ -168,7 +168,7 @@ func isNumber(f *pflag.Flag) bool {
 	return kind == "int" || strings.HasPrefix(kind, "float")
 }
 
-// stringsOf are the items of a list, and whether they are all strings.
+// stringsOf returns the items of a list, and whether all are strings.
 func stringsOf(list []any) (items []string, ok bool) {
 	for _, item := range list {
 		text, ok := item.(string)
@@ -180,17 +180,17 @@ func stringsOf(list []any) (items []string, ok bool) {
 	return items, true
 }
 
-// quoted is what to do where YAML has taken a word for something else: off is false, and 5 a number.
+// quoted returns a hint if YAML parsed a word as another type: off as false, 5 as a number.
 func quoted(f *pflag.Flag, value any) string {
 	_, truth := value.(bool)
 	_, number := value.(float64)
 	if f.Value.Type() == "string" && (truth || number) {
-		return `, in quotes where YAML would take it for something else, as "off"`
+		return `, in quotes if YAML would parse it as another type, such as "off"`
 	}
 	return ""
 }
 
-// asJSON shows a value of a file, the string "5" apart from the number 5.
+// asJSON formats a value of a file, so that the string "5" differs from the number 5.
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validated is a flag that refuses some values. It does so when they are set, while the name of the flag, the file or
-// the variable is still known.
+// validated is a flag that rejects invalid values when they are set, while the name of the flag, the file or the
+// variable is known.
 type validated struct {
 	pflag.Value
-	// want says in errors which values are right.
+	// want describes valid values in errors.
 	want string
-	// valid reports whether the value that is set is right.
+	// valid reports whether the current value is valid.
 	valid func() bool
 }
 
-// Validate lets a flag that is defined refuse values.
+// Validate makes a defined flag reject invalid values.
 func Validate(flags *pflag.FlagSet, name, want string, valid func() bool) {
 	f := flags.Lookup(name)
 	of := validated{f.Value, want, valid}
@@ -32,7 +32,7 @@ func Validate(flags *pflag.FlagSet, name, want string, valid func() bool) {
 	}
 }
 
-// Set sets a value that is right.
+// Set sets a valid value.
 func (c *validated) Set(text string) error { return c.afterSet(c.Value.Set(text)) }
 
 func (c *validated) afterSet(err error) error {
@@ -44,7 +44,7 @@ func (c *validated) afterSet(err error) error {
 
 func (c *validated) wants() string { return c.want }
 
-// validatedList is a validated flag of several values.
+// validatedList is a validated flag with several values.
 type validatedList struct {
 	validated
 	list pflag.SliceValue
@@ -59,12 +59,12 @@ func (c *validatedList) Replace(items []string) error { return c.afterSet(c.list
 // GetSlice returns the items.
 func (c *validatedList) GetSlice() []string { return c.list.GetSlice() }
 
-// ValidateString lets a flag accept what the function reports to be right.
+// ValidateString makes a flag accept only values for which valid returns true.
 func ValidateString(flags *pflag.FlagSet, name string, value *string, want string, valid func(string) bool) {
 	Validate(flags, name, want, func() bool { return valid(*value) })
 }
 
-// ValidateAddress lets a flag accept host:port, or nothing.
+// ValidateAddress makes a flag accept host:port or nothing.
 func ValidateAddress(flags *pflag.FlagSet, name string, value *string) {
 	ValidateString(
 		flags,
@@ -79,7 +79,7 @@ func ValidateAddress(flags *pflag.FlagSet, name string, value *string) {
 	)
 }
 
-// ValidateDuration gives a flag bounds.
+// ValidateDuration sets the bounds of a flag.
 func ValidateDuration(flags *pflag.FlagSet, name string, value *time.Duration, least, most time.Duration) {
 	Validate(flags, name,
 		fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %s to %s", ShortDuration(least), ShortDuration(most)),
@@ -91,7 +91,7 @@ func Within[T cmp.Ordered](value *T, least, most T) func() bool {
 	return func() bool { return *value >= least && *value <= most }
 }
 
-// ShortDuration writes a duration without zeros at its end.
+// ShortDuration formats a duration without trailing zeros.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []struct{ unit, none string }{{"m", "0s"}, {"h", "0m"}} {
@@ -102,8 +102,8 @@ func ShortDuration(d time.Duration) string {
 	return text
 }
 
-// IsNamespace reports whether a namespace can have the name.
+// IsNamespace reports whether the name is valid for a namespace.
 func IsNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
-// WantNamespace says in errors what the name of a namespace looks like.
+// WantNamespace describes a namespace's name in errors.
 const WantNamespace = "a string, the name of a namespace: at most 63 of a to z, 0 to 9 and -"

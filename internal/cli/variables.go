@@ -16,19 +16,20 @@ import (
 // EnvPrefix is the prefix of environment variables that set flags.
 const EnvPrefix = "HELIOSTAT_"
 
-// serviceVariable matches the variables that Kubernetes itself sets in pods for each Service of their namespace whose
+// serviceVariable matches the variables that Kubernetes itself sets in pods for each Service in their namespace whose
 // name begins with heliostat.
 var serviceVariable = regexp.MustCompile(
-	`^HELIOSTAT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`,
+	`^HELIOSTAT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
+		`PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`,
 )
 
-// Variable is the name of the variable that stands for a flag.
+// Variable returns the environment variable of a flag.
 func Variable(f *pflag.Flag) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// setByEnvironment sets the flags that are not on the command line. An empty variable sets nothing: a Deployment clears
-// one of its base in this way.
+// setByEnvironment sets the flags that are not on the command line. An empty variable sets nothing, so that a
+// Deployment can clear one of its base.
 func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -49,8 +50,8 @@ func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) 
 	return errors.Join(errs...)
 }
 
-// unknownVariables are the names, without the prefix, of variables that look like settings and set nothing: no flag has
-// them, and neither a Service nor another command.
+// unknownVariables returns the names, without the prefix, of variables that look like settings but belong to no flag,
+// no Service and no other command.
 func unknownVariables(known, environ []string) (names []string) {
 	for _, pair := range environ {
 		variable, value, _ := strings.Cut(pair, "=")
@@ -65,7 +66,7 @@ func unknownVariables(known, environ []string) (names []string) {
 	return names
 }
 
-// Variables are the names, without the prefix, of variables that set flags.
+// Variables returns the names, without the prefix, of variables that set flags.
 func Variables(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if Settable(f) {
@@ -75,8 +76,8 @@ func Variables(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// RefuseMisspelled refuses variables that are obviously misspelled flags. LogUnknownVariables logs the others, which
-// may have a use outside of the program.
+// RefuseMisspelled returns an error for variables that are obviously misspelled flags. LogUnknownVariables logs the
+// others, which may have a use outside of the program.
 func RefuseMisspelled(known, environ []string) error {
 	var errs []error
 	for _, name := range unknownVariables(known, environ) {
@@ -90,13 +91,13 @@ func RefuseMisspelled(known, environ []string) error {
 // LogUnknownVariables warns about variables that set nothing.
 func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 	for _, name := range unknownVariables(known, environ) {
-		log.Warn("a variable sets nothing, since no flag has its name"+ClosestName(name, known, EnvPrefix), "variable",
-			EnvPrefix+name)
+		log.Warn("an environment variable has no effect, because no flag has its name"+
+			ClosestName(name, known, EnvPrefix), "variable", EnvPrefix+name)
 	}
 }
 
-// ServerVariable names the variable that stands for --server.
+// ServerVariable is the environment variable of --server.
 const ServerVariable = "HELIOSTAT_SERVER"
 
-// cacheVariable names the cache folder of the Makefile and of the dev cluster, which the README tells you to export.
+// cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README tells you to export.
 const cacheVariable = EnvPrefix + "CACHE"

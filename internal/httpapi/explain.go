@@ -58,9 +58,20 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 			About:  "RayCluster " + view.Key.String(),
 			Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
 		}
+		got.explanation = conditional(got.explanation)
 		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
 	}
 	s.answers.JSON(c, http.StatusOK, got.explanation)
+}
+
+// conditional returns an explanation as it reads for a RayCluster that Heliostat does not scale.
+func conditional(e planner.Explanation) planner.Explanation {
+	e.Reason = e.Reason.Conditional()
+	e.Details = slices.Clone(e.Details)
+	for i := range e.Details {
+		e.Details[i].Reason = e.Details[i].Reason.Conditional()
+	}
+	return e
 }
 
 // questionOf reads the parameters, exactly one of which must be set.

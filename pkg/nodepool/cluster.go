@@ -92,6 +92,9 @@ type Cluster struct {
 	// Mode is the annotation's value, or empty if it is not set. NamespaceMode is that of the namespace, or empty; it
 	// is read only if Mode is empty.
 	Mode, NamespaceMode Mode
+	// ModeInvalid is the value, in quotes, of the annotation that sets one of them, if it is not a mode. The mode is
+	// then Shadow.
+	ModeInvalid string
 	// NamespaceUnknown says why the namespace's mode is unknown; empty if it is known, or if Mode is set.
 	NamespaceUnknown string
 	Freeze           bool

@@ -106,9 +106,9 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 		}
 		all = append(all, raydemand.Finding{Code: NumGPUsMismatch, Severity: raydemand.Warning,
 			Field: field + g.GPUs.Field,
-			Seen:  fmt.Sprintf("announces %s, the device plugin gives %s", seen, n.Reported),
-			Why: fmt.Sprintf("a new worker of group %s has %s (%s) and tells Ray otherwise, so tasks with num_gpus "+
-				"are placed by a wrong number; it is planned as announced",
+			Seen:  fmt.Sprintf("declares %s, the device plugin gives %s", seen, n.Reported),
+			Why: fmt.Sprintf("a new worker of group %s has %s (%s) but reports another number to Ray, so Ray places "+
+				"tasks with num_gpus by a wrong number; the plan uses the number that the group declares",
 				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
 			Fix: g.mismatchFix(*n.Reported)})
 	}
@@ -134,7 +134,7 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 // mismatchFix returns the fix of a mismatch.
 func (g *WorkerGroup) mismatchFix(reported raydemand.Amount) string {
 	if g.GPUs.Fixed != "" {
-		return "announce " + reported.String() + ": " + g.GPUs.Fixed
+		return "declare " + reported.String() + ": " + g.GPUs.Fixed
 	}
 	section, key, _ := strings.Cut(g.GPUs.Field, ".")
 	return fmt.Sprintf(`set %s: {%q: "%s"} in the group, or annotate heliostat.dev/num-gpus-sync: when-empty`, section,

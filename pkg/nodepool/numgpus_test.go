@@ -39,7 +39,7 @@ func both(a, b podfit.Quantities) podfit.Quantities {
 	return sum
 }
 
-// What gpu-feature-discovery writes for each way to announce GPUs; the text behind source is how the node is
+// What gpu-feature-discovery writes for each way to declare GPUs; the text behind source is how the node is
 // understood.
 var (
 	wholeLabels  = map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}
@@ -150,7 +150,7 @@ func TestAMismatchIsAFindingWithItsFix(t *testing.T) {
 		{name: "nothing is passed", reported: reported(1), code: NumGPUsMismatch, fix: `set rayStartParams: {"num-gpus": "1"}`},
 		{name: "too few are passed", announced: []int64{2}, reported: reported(3), code: NumGPUsMismatch, fix: `"num-gpus": "3"`},
 		{name: "the field resources", announced: []int64{2}, reported: reported(3), field: "resources.GPU", code: NumGPUsMismatch, fix: `set resources: {"GPU": "3"}`},
-		{name: "something else decides", announced: []int64{2}, reported: reported(3), fixed: "change it there", code: NumGPUsMismatch, fix: "announce 3: change it there"},
+		{name: "something else decides", announced: []int64{2}, reported: reported(3), fixed: "change it there", code: NumGPUsMismatch, fix: "declare 3: change it there"},
 		{name: "the nodes are not known", announced: []int64{2}, ray: ray(1, 1, 1)},
 		{name: "the nodes cannot tell", announced: []int64{2}, reported: &ReportedGPUs{Source: "no node"}},
 		{name: "running pods are older than the spec", announced: []int64{2}, reported: reported(2), ray: ray(1, 3, 2), code: NumGPUsRunning, fix: "delete those pods"},

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Comparison returns what was compared of a cluster in shadow.
+// Comparison returns how Heliostat's plan for a cluster in shadow mode compares with the other writer.
 func (r *Recorder) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	c, known := r.shadow.Comparison(key)
 	if !known {

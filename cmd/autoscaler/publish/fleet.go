@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Fleet shows the loop's decisions to the REST server.
+// Fleet provides the loop's decisions to the REST server.
 type Fleet struct{ Loop *controller.Controller }
 
 // Views returns every cluster's last decision.
@@ -24,7 +24,7 @@ func (f Fleet) Views() []clusterview.View {
 	return views
 }
 
-// View returns one cluster's.
+// View returns the last decision of one cluster.
 func (f Fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	d, known := f.Loop.Decision(key)
 	if !known {
@@ -90,7 +90,7 @@ func changeOf(a decision.Action) apiv1.Decision {
 	}
 }
 
-// actionName says in a word what was done.
+// actionName returns the name of an action in metrics and the API.
 func actionName(a decision.Action) string {
 	switch {
 	case a.Result != decision.ResultOK:

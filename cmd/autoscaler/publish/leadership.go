@@ -9,11 +9,11 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
-// settlePatience is how long a RayCluster without a first decision may keep lists back: one that cannot be looked at
-// must not hide the others.
-const settlePatience = 15 * time.Second
+// settleTimeout is how long a RayCluster without a first decision may delay lists: one that cannot be read must not
+// hide the others.
+const settleTimeout = 15 * time.Second
 
-// Leadership says of this process whether it decides, and knows what there is.
+// Leadership reports whether this process is the leader, and whether its view is complete.
 type Leadership struct {
 	*kube.Manager
 	keys    func() ([]nodepool.ClusterKey, error)
@@ -36,11 +36,11 @@ func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadersh
 	}
 }
 
-// Leads reports whether this process decides.
+// Leads reports whether this process is the leader.
 func (l *Leadership) Leads() bool { return l.Leading() }
 
-// Settled reports whether there is a decision about every RayCluster, and stays true then: a new one is missing for a
-// moment, as everywhere.
+// Settled reports whether every RayCluster has a decision. Once true it stays true: a new RayCluster is missing from
+// lists for a moment.
 func (l *Leadership) Settled() bool {
 	if l.settled.Load() {
 		return true
@@ -52,7 +52,7 @@ func (l *Leadership) Settled() bool {
 	l.asked.CompareAndSwap(0, l.now().UnixNano())
 	for _, key := range keys {
 		if !l.decided(key) {
-			return l.now().Sub(time.Unix(0, l.asked.Load())) >= settlePatience
+			return l.now().Sub(time.Unix(0, l.asked.Load())) >= settleTimeout
 		}
 	}
 	l.settled.Store(true)

@@ -28,7 +28,7 @@ func TestAFreshLeaderIsSettledWhenEachRayClusterHasADecisionOrAfterAWhile(t *tes
 	want("at first", false)
 	decided[keys[0]] = true
 	want("after one of two", false)
-	clock = clock.Add(settlePatience - time.Nanosecond)
+	clock = clock.Add(settleTimeout - time.Nanosecond)
 	want("not long enough", false)
 	clock = clock.Add(time.Nanosecond)
 	want("one cannot be looked at", true)

@@ -12,10 +12,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// resourceGPU is Ray's name of whole GPUs and of shares of them.
+// resourceGPU is Ray's name of GPUs, whole or fractional.
 const resourceGPU = "GPU"
 
-// Metrics returns the values of a decision that are measured.
+// Metrics returns the measurements of a decision.
 func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
@@ -36,15 +36,16 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 	return c
 }
 
-// RayFailed reports whether the GCS was asked in this cycle and did not answer.
+// RayFailed reports whether the GCS was called in this cycle and did not answer.
 func RayFailed(d *decision.Decision) bool {
 	return d.RayErr != "" && d.Mode != nodepool.Off && !d.ObserveFailed
 }
 
-// actionOf adds to an action that was carried out what it was and why.
+// actionOf returns the measurements of an action, with its name and reason if it succeeded.
 func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
-	if a.Result != decision.ResultOK || a.Kind == decision.ActionClusterConfig { // what Ray is told decides nothing
+	// the report to Ray is no scaling decision
+	if a.Result != decision.ResultOK || a.Kind == decision.ActionClusterConfig {
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), ReasonOf(d, a)
@@ -57,7 +58,7 @@ func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 	return measured
 }
 
-// hostsOf is how many pods a replica of a group has.
+// hostsOf returns the number of pods in a replica of a group.
 func hostsOf(d *decision.Decision, group string) int {
 	g, _ := d.Kube.Group(group)
 	if g == nil {
@@ -66,7 +67,8 @@ func hostsOf(d *decision.Decision, group string) int {
 	return max(1, g.NumOfHosts)
 }
 
-// ReasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.
+// ReasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
+// size.
 func ReasonOf(d *decision.Decision, a decision.Action) string {
 	if a.Kind == decision.ActionSync {
 		return "num_gpus"
@@ -84,10 +86,10 @@ func ReasonOf(d *decision.Decision, a decision.Action) string {
 	return "none"
 }
 
-// alive reports whether a node has joined Ray and stays.
+// alive reports whether a node has joined Ray and is not leaving.
 func alive(n *planner.Node) bool { return n.State == planner.Running || n.State == planner.Idle }
 
-// idleGPUs counts the GPUs of living workers that no task or actor holds.
+// idleGPUs counts the GPUs of live workers that no task or actor holds.
 func idleGPUs(s planner.Snapshot) float64 {
 	var free raydemand.Amount
 	for i := range s.Nodes {
@@ -98,7 +100,7 @@ func idleGPUs(s planner.Snapshot) float64 {
 	return free.Float()
 }
 
-// podsOf lists the pods on their way and those whose Ray node lives. Those that leave are neither.
+// podsOf lists the starting pods and those with a live Ray node. It omits those that leave.
 func podsOf(d *decision.Decision) iter.Seq[telemetry.Pod] {
 	return func(yield func(telemetry.Pod) bool) {
 		for i := range d.Snapshot.Nodes {
@@ -113,7 +115,7 @@ func podsOf(d *decision.Decision) iter.Seq[telemetry.Pod] {
 	}
 }
 
-// momentsOf finds pods by name. Most cycles ask about none.
+// momentsOf looks up pods by name. It builds its index lazily, because most cycles look up none.
 func momentsOf(d *decision.Decision) func(string) (created, scheduled time.Time) {
 	var workers map[string]*nodepool.Worker
 	return func(pod string) (created, scheduled time.Time) {

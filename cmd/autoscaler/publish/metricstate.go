@@ -13,14 +13,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// stateOf is what is so of a RayCluster since a decision.
+// stateOf returns the state of a RayCluster after a decision.
 func stateOf(d *decision.Decision) telemetry.State {
 	s := telemetry.State{
 		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(d.At.Add(d.Took)),
 		Unmet: unmetOf(d.Plan), Ray: raysOwn(d),
 	}
 	if d.Mode == nodepool.Off {
-		s.DataAge = -1 // nobody looks
+		s.DataAge = -1 // Ray is not read
 	}
 	s.Demand, s.Requested = demandOf(d.Plan.Summary)
 	s.Requests = requestsOf(d)
@@ -57,37 +57,37 @@ func stateOf(d *decision.Decision) telemetry.State {
 	return s
 }
 
-// sliceOf is what one GPU of a group is.
+// sliceOf returns what one GPU of a group is.
 func sliceOf(slice *planner.Slice) *telemetry.Slice {
 	if slice == nil {
 		return nil
 	}
-	told := &telemetry.Slice{
+	exported := &telemetry.Slice{
 		Kind:      string(slice.Kind),
 		Profile:   slice.Profile,
 		Isolation: string(slice.Isolation),
 		Compute:   slice.ComputeFraction,
 	}
 	if slice.MemoryMiB != nil {
-		told.MemoryBytes = new(float64(*slice.MemoryMiB) * (1 << 20))
+		exported.MemoryBytes = new(float64(*slice.MemoryMiB) * (1 << 20))
 	}
-	return told
+	return exported
 }
 
-// poolsOf are the pools that a group can land on.
+// poolsOf returns the pools that a group's pods can be scheduled to.
 func poolsOf(pools []planner.GroupPool) []telemetry.Pool {
-	var told []telemetry.Pool
+	var exported []telemetry.Pool
 	for _, pool := range pools {
 		one := telemetry.Pool{Name: pool.Name, Limit: pool.MaxPods}
 		for _, cards := range pool.Cards {
 			one.Cards = addCards(one.Cards, cards)
 		}
-		told = append(told, one)
+		exported = append(exported, one)
 	}
-	return told
+	return exported
 }
 
-// addCards adds to the cards of the same product.
+// addCards merges cards of the same product.
 func addCards(all []telemetry.Cards, cards nodegpu.CutCards) []telemetry.Cards {
 	at := slices.IndexFunc(all, func(c telemetry.Cards) bool { return c.Product == cards.Product })
 	if at < 0 {
@@ -106,10 +106,12 @@ func addCards(all []telemetry.Cards, cards nodegpu.CutCards) []telemetry.Cards {
 	return all
 }
 
-// columnsOf are the numbers of GPUs that are known.
+// columnsOf returns the known numbers of GPUs.
 func columnsOf(n decision.GroupNumGPUs) map[string]float64 {
 	columns := map[string]float64{}
-	for column, amount := range map[string]*raydemand.Amount{"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray} {
+	for column, amount := range map[string]*raydemand.Amount{
+		"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray,
+	} {
 		if amount != nil {
 			columns[column] = amount.Float()
 		}
@@ -117,7 +119,7 @@ func columnsOf(n decision.GroupNumGPUs) map[string]float64 {
 	return columns
 }
 
-// unmetOf counts what the plan does not serve by the code of its reason.
+// unmetOf counts unserved demand by the code of its reason.
 func unmetOf(p planner.Plan) map[string]int64 {
 	unmet := map[string]int64{}
 	for _, u := range slices.Concat(p.InfeasibleRequests, p.InfeasibleRequestResources) {
@@ -129,7 +131,7 @@ func unmetOf(p planner.Plan) map[string]int64 {
 	return unmet
 }
 
-// demandOf adds up what waits by resource and state, and the bundles of request_resources by status.
+// demandOf sums pending demand by resource and state, and the bundles of request_resources by state.
 func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]float64, requested map[string]int64) {
 	demand, requested = map[string]map[string]float64{}, map[string]int64{}
 	for _, d := range summary {
@@ -150,7 +152,7 @@ func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]flo
 	return demand, requested
 }
 
-// requestsOf counts the requests of owners by what became of them. Those whose lease is over are in no plan.
+// requestsOf counts the requests of owners by state. Plans do not contain those with an expired lease.
 func requestsOf(d *decision.Decision) map[string]int64 {
 	requests := map[string]int64{}
 	for i := range d.Plan.Requests {
@@ -166,7 +168,7 @@ func requestsOf(d *decision.Decision) map[string]int64 {
 	return requests
 }
 
-// outcomesOf counts what becomes of one demand.
+// outcomesOf counts the outcomes of one demand.
 func outcomesOf(d planner.DemandSummary) map[string]int64 {
 	return map[string]int64{
 		"served":            d.Served,
@@ -188,7 +190,7 @@ func addDemand(demand map[string]map[string]float64, bundle raydemand.Bundle, st
 	}
 }
 
-// raysOwn counts nodes and their resources as Ray's autoscaler does, the head among them.
+// raysOwn counts nodes and their resources as Ray's autoscaler does, including the head.
 func raysOwn(d *decision.Decision) telemetry.Ray {
 	ray := telemetry.Ray{Session: d.Session, Nodes: map[string]telemetry.NodeCounts{},
 		ClusterResources: map[string]float64{}, PendingResources: map[string]float64{}}

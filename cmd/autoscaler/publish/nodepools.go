@@ -20,13 +20,13 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// Bounds of reading nodes for callers: a list of all pods of a large cluster takes seconds.
+// Limits of reading nodes for callers: listing all pods of a large cluster takes seconds.
 const (
 	nodepoolsAge     = 30 * time.Second
 	nodepoolsTimeout = time.Minute
 )
 
-// nodepoolsView reads nodes and pools for callers of the REST API, all of whom share one reading.
+// nodepoolsView reads nodes and pools for callers of the REST API, who share one reading.
 type nodepoolsView struct {
 	list   func(context.Context) (*nodeobject.NodeSet, error)
 	reader nodegpu.Reader
@@ -37,7 +37,7 @@ type nodepoolsView struct {
 	reading *nodepoolsReading
 }
 
-// nodepoolsReading is one reading, under way until done is closed. What follows done is set by then.
+// nodepoolsReading is one reading, in progress until done is closed. The fields after done are set by then.
 type nodepoolsReading struct {
 	done   chan struct{}
 	at     time.Time
@@ -45,7 +45,7 @@ type nodepoolsReading struct {
 	err    error
 }
 
-// NewNodepools returns a reader of the nodes that the API server has.
+// NewNodepools returns a view of the nodes in the API server.
 func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	return &nodepoolsView{
 		list:   func(ctx context.Context) (*nodeobject.NodeSet, error) { return kube.ListNodes(ctx, config) },
@@ -53,7 +53,7 @@ func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	}
 }
 
-// Nodepools returns the last reading while it is young, and waits for the next one otherwise.
+// Nodepools returns the last reading if it is recent, otherwise it waits for the next one.
 func (v *nodepoolsView) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
 	reading := v.current()
 	select {
@@ -64,7 +64,7 @@ func (v *nodepoolsView) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, e
 	}
 }
 
-// current is the reading to wait for. A failed one is not kept.
+// current returns the reading to wait for. It does not keep a failed one.
 func (v *nodepoolsView) current() *nodepoolsReading {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,7 +83,7 @@ func (v *nodepoolsView) current() *nodepoolsReading {
 	return v.reading
 }
 
-// read goes on when the caller that began it gives up: others wait for it.
+// read continues when the caller that started it gives up, because others may wait for it.
 func (v *nodepoolsView) read(r *nodepoolsReading) {
 	defer close(r.done)
 	ctx, cancel := context.WithTimeout(context.Background(), nodepoolsTimeout)
@@ -93,7 +93,7 @@ func (v *nodepoolsView) read(r *nodepoolsReading) {
 	case err == nil:
 		r.report = nodepoolsReportOf(set, v.readerAt(r.at), v.pools)
 	case apierrors.IsForbidden(err):
-		r.report.Notes = []string{"nodes may not be read, so nothing is known of them: " + err.Error()}
+		r.report.Notes = []string{"reading nodes is forbidden, so they are unknown: " + err.Error()}
 	default:
 		r.err = errors.Join(httpapi.ErrUnavailable, err)
 	}
@@ -105,7 +105,7 @@ func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
 	return reader
 }
 
-// nodepoolsReportOf says what is understood of nodes and pools.
+// nodepoolsReportOf describes nodes and pools.
 func nodepoolsReportOf(set *nodeobject.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Recorder records decisions for callers of the REST API: the last ones, in shadow how they compare with those of
-// another writer, and events for callers that follow a cluster.
+// Recorder records decisions for callers of the REST API: the history, the comparison with another writer in shadow
+// mode, and events for callers that watch a cluster.
 type Recorder struct {
 	past   *history.History
 	shadow *history.Shadow
@@ -34,7 +34,7 @@ func NewRecorder(log *slog.Logger) *Recorder {
 // Publish records a decision that was carried out.
 func (r *Recorder) Publish(d *decision.Decision) {
 	if err := r.past.Observe(d); err != nil {
-		r.log.Error("cannot remember a decision", "cluster", d.Cluster.String(), "err", err)
+		r.log.Error("cannot record a decision in the history", "cluster", d.Cluster.String(), "err", err)
 	}
 	r.shadow.Observe(d)
 	r.Hub.Changed(d.Cluster)
@@ -73,7 +73,7 @@ func entryOf(past history.Entry) apiv1.HistoryEntry {
 	return entry
 }
 
-// Past returns what a decision was made from and what it came to.
+// Past returns the snapshot and the plan of a decision.
 func (r *Recorder) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
 	past, known := r.past.Entry(key, id)
 	if !known {

@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// suggestTimeout bounds how long an error waits for the name that would be right.
+// suggestTimeout limits how long an error waits for a suggestion.
 const suggestTimeout = 2 * time.Second
 
 // suggestCluster makes a command whose RayCluster does not exist suggest the closest one. The command must have its

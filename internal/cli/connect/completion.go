@@ -14,10 +14,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// completeTimeout bounds what a shell waits for names: a person is typing.
+// completeTimeout limits how long a shell waits for names while a person is typing.
 const completeTimeout = 2 * time.Second
 
-// completeNames completes by names that a server has, within the time that a person waits for them.
+// completeNames completes with names from the server.
 func (f *ServerFlags) completeNames(
 	ask func(ctx context.Context, api *client.Client, args []string) ([]string, error),
 ) cobra.CompletionFunc {
@@ -37,8 +37,7 @@ func (f *ServerFlags) completeNames(
 	}
 }
 
-// CompleteCluster lets a command complete its RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without
-// one.
+// CompleteCluster completes the RayCluster of a command: NAME if the flags set a namespace, otherwise NAMESPACE/NAME.
 func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.completeNames(
 		func(ctx context.Context, api *client.Client, args []string) (names []string, err error) {
@@ -58,7 +57,7 @@ func (f *ServerFlags) CompleteCluster(cmd *cobra.Command) {
 	)
 }
 
-// completeOwn completes --namespace by the namespaces of RayClusters, and the flags of the kubeconfig.
+// completeOwn completes --namespace with the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
 	cli.CompleteFlag(
 		cmd,
@@ -75,7 +74,7 @@ func (f *ServerFlags) completeOwn(cmd *cobra.Command) {
 	f.kube.CompleteOwn(cmd)
 }
 
-// CompleteOwn completes --context by those of the kubeconfig.
+// CompleteOwn completes --context with the contexts of the kubeconfig.
 func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
 	cli.CompleteFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		config, err := f.client().RawConfig()
@@ -86,7 +85,7 @@ func (f *KubeFlags) CompleteOwn(cmd *cobra.Command) {
 	})
 }
 
-// CompleteOf completes a flag by names that a RayCluster has, which is the first argument. Without one there are none.
+// CompleteOf completes a flag with names of the RayCluster in the first argument, and with nothing if there is none.
 func (f *ServerFlags) CompleteOf(
 	cmd *cobra.Command,
 	flag string,

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// kubeconfig reads the kubeconfig as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the
-// pod. No context is the current one.
+// kubeconfig reads the kubeconfig as kubectl does: the given file, KUBECONFIG, the file in the home directory, or the
+// pod's service account. An empty context means the current one.
 func kubeconfig(file, context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
@@ -22,23 +22,23 @@ func kubeconfig(file, context string) clientcmd.ClientConfig {
 		&clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
-// KubeFlags say which API server a command asks, in the words of kubectl.
+// KubeFlags select the API server, with the flags of kubectl.
 type KubeFlags struct{ Kubeconfig, context string }
 
-// AddTo adds the flags.
+// AddTo adds the flags to a command.
 func (f *KubeFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "",
-		"the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+		"the kubeconfig file (default: as kubectl finds it, or the pod's service account)")
 	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
 }
 
-// Given reports whether any of them is.
+// Given reports whether any of the flags is set.
 func (f KubeFlags) Given() bool { return f != KubeFlags{} }
 
-// client reads the kubeconfig that they name.
+// client reads the kubeconfig that the flags select.
 func (f KubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.Kubeconfig, f.context) }
 
-// Config finds the API server as kubectl does. Its error is the caller's to mend: bad input.
+// Config finds the API server as kubectl does. Its error is bad input.
 func (f KubeFlags) Config() (*rest.Config, error) {
 	config, err := f.client().ClientConfig()
 	if err != nil {
@@ -49,7 +49,7 @@ func (f KubeFlags) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// explainUnusable says of which file a kubeconfig cannot be used, and what would be right.
+// explainUnusable says which kubeconfig cannot be used, why, and what would be right.
 func explainUnusable(file, context string, err error) error {
 	from := "--kubeconfig " + file
 	if file == "" {
@@ -58,7 +58,7 @@ func explainUnusable(file, context string, err error) error {
 	switch {
 	case clientcmd.IsEmptyConfig(err) && file == "":
 		return errors.New("no API server is named: there is no kubeconfig at $KUBECONFIG or ~/.kube/config, and this " +
-			"is no pod")
+			"process is not in a pod")
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("%s: it names no API server; want a kubeconfig, with clusters, contexts and current-context",
 			from)

@@ -22,18 +22,18 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// callTimeout ends every call but those that follow events; the server's own limits are shorter.
+// callTimeout limits all calls except those that watch events; the server's own limits are shorter.
 const callTimeout = 90 * time.Second
 
-// defaultService is where the Helm chart puts the API, in the form of the API server's own proxy.
+// defaultService is the Service of the Helm chart, in the format of the API server's proxy.
 const defaultService = "heliostat/https:heliostat:8090"
 
-// ServerFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
+// ServerFlags select the Heliostat server, the caller's credentials, and the namespace of RayClusters.
 type ServerFlags struct {
 	server, tokenFile, authority, certificate, key string
 	service, audience, Namespace                   string
 	kube                                           KubeFlags
-	// all are these flags as a command has them.
+	// all holds these flags.
 	all *pflag.FlagSet
 }
 
@@ -43,7 +43,7 @@ through the API server's proxy to the Service of the Helm chart. It does not sen
 credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that may create tokens for itself, the
 command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file.`
 
-// AddTo adds the flags to a command, whose RunE is set by then, completes their values, and lets the command suggest
+// AddTo adds the flags to a command, which must have its RunE, completes their values, and makes the command suggest
 // RayClusters.
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
@@ -62,7 +62,7 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
 	f.kube.AddTo(flags)
 	flags.StringVar(&f.service, "service", defaultService,
-		"the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
+		"the Service to which the API server forwards calls: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience,
 		"audience of the token that the command creates for the kubeconfig's ServiceAccount; one of the server's "+
 			"--token-audiences")
@@ -74,8 +74,8 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	f.suggestCluster(cmd)
 }
 
-// RefuseBesideFile refuses these flags beside a file, which no server is asked about. The environment may name a server
-// all the same.
+// RefuseBesideFile fails if any of these flags is combined with a file, because planning a file needs no server. The
+// environment may name a server nevertheless.
 func (f *ServerFlags) RefuseBesideFile() error {
 	var given []string
 	f.all.VisitAll(func(flag *pflag.Flag) {
@@ -86,13 +86,11 @@ func (f *ServerFlags) RefuseBesideFile() error {
 	if len(given) == 0 {
 		return nil
 	}
-	return cli.BadInput(
-		fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or "+
-			"--snapshot without these flags", strings.Join(given, ", ")),
-	)
+	return cli.BadInput(fmt.Errorf("%s: --snapshot needs no server: want a RayCluster instead, or --snapshot without "+
+		"these flags", strings.Join(given, ", ")))
 }
 
-// Client calls the server that the flags name.
+// Client returns a client of the server that the flags select.
 func (f *ServerFlags) Client() (*client.Client, error) {
 	address := cmp.Or(f.server, os.Getenv(cli.ServerVariable))
 	if address != "" {
@@ -109,10 +107,8 @@ func (f *ServerFlags) Client() (*client.Client, error) {
 		return api, err
 	}
 	if f.authority != "" || f.certificate != "" || f.key != "" {
-		return nil, cli.BadInput(
-			errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the " +
-				"kubeconfig says its own"),
-		)
+		return nil, cli.BadInput(errors.New("--certificate-authority, --client-certificate and --client-key are for " +
+			"--server; the kubeconfig has its own"))
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
@@ -133,7 +129,7 @@ func clientOf(address string, transport http.RoundTripper) (*client.Client, erro
 // direct connects to the server itself.
 func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 	if f.kube.context != "" || f.service != defaultService {
-		return nil, errors.New("--context and --service are for the way by the kubeconfig, not for --server")
+		return nil, errors.New("--context and --service are for the server in the kubeconfig, not for --server")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -164,7 +160,7 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 		return nil, err
 	}
 	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
-		return nil, fmt.Errorf("--token-file: %s has no TLS, so everybody on the way would read the token; use https, "+
+		return nil, fmt.Errorf("--token-file: %s has no TLS, so the network could read the token; use https, "+
 			"or a loopback address", address)
 	}
 	return withFileToken{file: f.tokenFile, header: "Authorization", next: transport}, nil
@@ -206,7 +202,7 @@ func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
 		transport)
 }
 
-// Target is the RayCluster that an argument names, and the client of the server that knows it.
+// Target returns the RayCluster that an argument names, and a client of the server.
 func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *client.Client, error) {
 	key, err := f.Cluster(argument)
 	if err != nil {
@@ -216,7 +212,7 @@ func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *client.Clie
 	return key, api, err
 }
 
-// Cluster is the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
+// Cluster returns the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
 func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
 	key, err := ClusterKey(argument, f.Namespace)
 	if err == nil && key.Namespace == "" {
@@ -225,8 +221,8 @@ func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
 	return key, err
 }
 
-// ClusterKey is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where
-// neither says one.
+// ClusterKey returns the RayCluster that NAME or NAMESPACE/NAME names, given --namespace. Its namespace is empty if
+// neither sets one.
 func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	first, name, qualified := strings.Cut(argument, "/")
 	if !qualified {
@@ -242,7 +238,7 @@ func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
 }
 
-// contextNamespace is the namespace of the kubeconfig's context, or default.
+// contextNamespace returns the namespace of the kubeconfig's context, or default.
 func (f *ServerFlags) contextNamespace() string {
 	if namespace, _, err := f.kube.client().Namespace(); err == nil && namespace != "" {
 		return namespace
@@ -250,7 +246,7 @@ func (f *ServerFlags) contextNamespace() string {
 	return "default"
 }
 
-// Named reports whether somebody said which server is meant.
+// Named reports whether a flag or the environment selects a server.
 func (f *ServerFlags) Named() bool {
 	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.Kubeconfig, f.kube.context) != "" ||
 		f.service != defaultService

@@ -23,9 +23,9 @@ const (
 	renewBefore   = time.Minute
 )
 
-// withRequestedToken sends tokens that are valid for Heliostat alone. Behind the API server's proxy, anything with the
-// Service's name can answer, as the proxy checks no certificate; so the kubeconfig's own token, which is valid for the
-// API server, is never sent there.
+// withRequestedToken sends tokens that are valid only for Heliostat. Anything with the Service's name can answer behind
+// the API server's proxy, because the proxy checks no certificate. So the kubeconfig's own token, which is valid for
+// the API server, is never sent there.
 type withRequestedToken struct {
 	tokens *tokenRequester
 	next   http.RoundTripper
@@ -43,8 +43,7 @@ func (w withRequestedToken) RoundTrip(request *http.Request) (*http.Response, er
 	return w.next.RoundTrip(request)
 }
 
-// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount that is the kubeconfig's
-// user.
+// tokenRequester requests tokens for one audience from the API server, for the ServiceAccount in the kubeconfig.
 type tokenRequester struct {
 	kubernetes kubernetes.Interface
 	audience   string
@@ -57,7 +56,7 @@ type tokenRequester struct {
 func newTokenRequester(config *rest.Config, audience string) (*tokenRequester, error) {
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to ask the API server for a token: %w", err)
+		return nil, fmt.Errorf("preparing to request a token: %w", err)
 	}
 	return &tokenRequester{kubernetes: api, audience: audience}, nil
 }

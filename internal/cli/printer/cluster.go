@@ -29,7 +29,7 @@ func NotRead(c apiv1.Cluster) string {
 	return ""
 }
 
-// WriteFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
+// WriteFleet writes a line for each RayCluster of a namespace, or of all if it is empty.
 func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterList) error {
 	return func(out io.Writer, list apiv1.ClusterList) error {
 		if len(list.Items) == 0 && !as.Begun() {
@@ -123,7 +123,7 @@ func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Clu
 		if c.DataAgeSeconds == nil {
 			p.Line("", "Demand: unknown, because Ray has not been read yet")
 		} else {
-			writeDemand(&p, c.Summary)
+			writeDemand(&p, c.Summary, c.OptIn == nil)
 			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
 		}
 		writeFindings(&p, c.Findings)
@@ -139,13 +139,17 @@ func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 	if c.LastCycle != nil {
 		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
-	p.Line(
-		"  ",
-		last+"; Ray's state is "+map[bool]string{true: "unknown", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil],
-	)
+	age := "unknown"
+	if c.DataAgeSeconds != nil {
+		age = ageText(c.DataAgeSeconds) + " old"
+	}
+	p.Line("  ", last+"; Ray's state is "+age)
+	frozen := ""
+	if c.Frozen {
+		frozen = "Heliostat writes nothing until it is unfrozen"
+	}
 	for _, note := range []struct{ what, text string }{
-		{"frozen", map[bool]string{true: "Heliostat writes nothing until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
-		{"waiting", waitingInShadow(c.OptIn)},
+		{"frozen", frozen}, {"paused", c.Paused}, {"error", c.Error}, {"waiting", waitingInShadow(c.OptIn)},
 	} {
 		if note.text != "" {
 			p.Line("  ", note.what+": "+note.text)

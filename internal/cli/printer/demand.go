@@ -9,15 +9,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// mostKinds is how many kinds of demand a list names one by one; namedGangs is how many of several equal gangs.
+// mostKinds is how many kinds of demand a list shows; namedGangs is how many of several identical gangs it names.
 const (
 	mostKinds  = 40
 	namedGangs = 3
 )
 
-// writeDemand lists what is asked for, and below each what becomes of it. Gangs that ask for the same are one entry.
-func writeDemand(p *table.Page, all []planner.DemandSummary) {
+// writeDemand lists the demand with its outcomes. Identical gangs are one entry. scaled is false if nothing carries out
+// the plan.
+func writeDemand(p *table.Page, all []planner.DemandSummary, scaled bool) {
 	p.Line("", "Demand")
+	tally := (*planner.DemandSummary).Tally
+	if !scaled {
+		tally = (*planner.DemandSummary).TallyIfScaled
+	}
 	var rest planner.DemandSummary
 	kinds := foldDemand(all)
 	for i, k := range kinds {
@@ -26,14 +31,14 @@ func writeDemand(p *table.Page, all []planner.DemandSummary) {
 			continue
 		}
 		p.Line("  ", k.text())
-		p.Line("    ", k.Tally())
+		p.Line("    ", tally(&k.DemandSummary))
 	}
 	if more := len(kinds) - mostKinds; more > 0 {
 		p.Line("  ", fmt.Sprintf("and %s of demand, %d asked", moreKinds(more), rest.Asked))
-		p.Line("    ", rest.Tally())
+		p.Line("    ", tally(&rest))
 	}
 	if len(all) == 0 {
-		p.Line("  ", "nothing is asked for")
+		p.Line("  ", "none")
 	}
 }
 
@@ -44,7 +49,7 @@ func moreKinds(n int) string {
 	return fmt.Sprintf("%d more kinds", n)
 }
 
-// foldedDemand is one entry of a summary, or those of gangs that ask for the same.
+// foldedDemand is one entry of a summary, or several identical gangs.
 type foldedDemand struct {
 	planner.DemandSummary
 	gangs []raydemand.Gang
@@ -78,7 +83,7 @@ func (k *foldedDemand) text() string {
 	case len(k.gangs) > 0:
 		return describeGangs(k.gangs)
 	case k.OverREST:
-		return "requests over REST " + counted(asked) // those of owners are among them
+		return "requests over REST " + counted(asked) // including those of owners
 	case k.Kind == planner.KindRequestResources:
 		return "request_resources " + counted(asked)
 	}
@@ -89,8 +94,8 @@ func counted(r raydemand.Request) string {
 	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
 }
 
-// describeGangs writes gangs that ask for the same: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7 … PACK 2
-// × {GPU 1}.
+// describeGangs writes identical gangs: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7, … each PACK 2 × {GPU
+// 1}.
 func describeGangs(gangs []raydemand.Gang) string {
 	if len(gangs) == 1 {
 		return DescribeGang(gangs[0])
@@ -109,12 +114,12 @@ func describeGangs(gangs []raydemand.Gang) string {
 	return strings.Join(NonEmpty(fmt.Sprintf("%d gangs", len(gangs)), named, "each", gangWords(gangs[0])), " ")
 }
 
-// DescribeGang writes how many bundles of a placement group ask for what.
+// DescribeGang writes a placement group's id and bundles.
 func DescribeGang(g raydemand.Gang) string {
 	return strings.Join(NonEmpty("gang", g.ID, gangWords(g)), " ")
 }
 
-// gangWords writes all that a gang asks for: PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
+// gangWords writes everything that a gang requests: PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
 func gangWords(g raydemand.Gang) string {
 	text := strings.Join(NonEmpty(string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
 	if g.TopologyLabel != "" {
@@ -126,7 +131,7 @@ func gangWords(g raydemand.Gang) string {
 	return text
 }
 
-// describeBundles writes equal bundles that follow one another once, with their count.
+// describeBundles writes consecutive equal bundles once, with their count.
 func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector) string {
 	text := func(i int) string {
 		r := raydemand.Request{Bundle: bundles[i]}
@@ -146,10 +151,11 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 	return strings.Join(parts, ", ")
 }
 
-// NothingUnmetIfScaled is what unmet says of a RayCluster that is not scaled, where the plan would serve all demand.
-const NothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
+// NothingUnmetIfScaled describes the unmet demand of a RayCluster that Heliostat does not scale, if the plan would
+// serve all demand.
+const NothingUnmetIfScaled = "nothing, if Heliostat scaled it; the launches of the plan are not carried out"
 
-// writeUnmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
+// writeUnmet lists unserved demand, grouped by reason. scaled is false if nothing carries out the plan.
 func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
 	p.Line("", "")
 	p.Line("", "Unmet")
@@ -179,7 +185,7 @@ func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
 	}
 }
 
-// inBrackets adds who asks, where that is known.
+// inBrackets formats the owner of a request, if it is known.
 func inBrackets(who string) string {
 	if who == "" {
 		return ""
@@ -187,7 +193,7 @@ func inBrackets(who string) string {
 	return " (" + who + ")"
 }
 
-// unmetList is what is not served by its reason, in order.
+// unmetList is unserved demand by its reason, in order.
 type unmetList struct {
 	order []planner.Reason
 	what  map[planner.Reason][]string
@@ -209,7 +215,7 @@ func (l *unmetList) write(p *table.Page) {
 		if i == mostKinds {
 			p.Line(
 				"  ",
-				fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why",
+				fmt.Sprintf("and %s of demand for other reasons; see autoscaler explain --demand",
 					moreKinds(len(l.order)-mostKinds)),
 			)
 			return
@@ -223,8 +229,8 @@ func (l *unmetList) write(p *table.Page) {
 	}
 }
 
-// codeAndMessage is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with
-// the words of the code does not say them a second time.
+// codeAndMessage writes a reason with its code, by which docs/reference/reasons.md explains it. It drops the words of
+// the code from the beginning of the message.
 func codeAndMessage(code, message string) string {
 	words := strings.ReplaceAll(code, "_", " ")
 	if len(message) > len(words) && strings.EqualFold(message[:len(words)], words) {

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// WriteSupposed writes a plan for a person, and what it does otherwise than the present one.
+// WriteSupposed writes a what-if plan for people, and its difference to the present plan.
 func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
 	if err := WritePlanText(out, Planned{Plan: answer.Plan}); err != nil {
 		return err
@@ -24,15 +24,15 @@ func WriteSupposed(out io.Writer, answer apiv1.WhatIfPlan) error {
 
 func writeDifference(p *table.Page, d planner.Difference) {
 	p.Line("", "")
-	p.Line("", "Otherwise than the present plan")
+	p.Line("", "Difference to the present plan")
 	for _, g := range d.Groups {
-		p.Line("  ", fmt.Sprintf("group %s shall have %d pods, and not %d", g.Name, g.To, g.From))
+		p.Line("  ", fmt.Sprintf("group %s: %d pods instead of %d", g.Name, g.To, g.From))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Launch)) {
 		p.Line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
 	}
 	for _, t := range d.Stopped {
-		p.Line("  ", fmt.Sprintf("%s of %s goes (%s)", t.Pod, t.Group, t.Reason))
+		p.Line("  ", fmt.Sprintf("%s of %s is stopped (%s)", t.Pod, t.Group, t.Reason))
 	}
 	for _, t := range d.Spared {
 		p.Line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
@@ -44,6 +44,6 @@ func writeDifference(p *table.Page, d planner.Difference) {
 		p.Line("  ", "nothing")
 	}
 	if d.Price != nil && *d.Price != 0 {
-		p.Line("  ", fmt.Sprintf("price of what is launched: %+g an hour", *d.Price))
+		p.Line("  ", fmt.Sprintf("price of the launches: %+g an hour", *d.Price))
 	}
 }

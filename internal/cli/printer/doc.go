@@ -1,4 +1,4 @@
-// Package printer writes answers for people: the text and the tables behind -o table. Each function takes a value and
-// writes it; the same value is what -o json and -o yaml print. It must not fetch anything, read flags or files, nor
-// depend on the time other than by an argument.
+// Package printer writes answers for people: the text and tables behind -o table. Each function takes a value and
+// writes it; -o json and -o yaml print the same value. It must not fetch anything, read flags or files, or read the
+// clock.
 package printer

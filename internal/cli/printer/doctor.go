@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// WriteDoctor writes findings by object, those with errors first; without any, one line that says what was looked at.
+// WriteDoctor writes findings by object, those with errors first, or one line with the number of examined objects.
 func WriteDoctor(out io.Writer, report Doctor) error {
 	var text strings.Builder
 	if len(report.Findings) == 0 {
@@ -69,7 +69,7 @@ func writeFinding(text *strings.Builder, f doctor.Finding) {
 	text.WriteString(FoldCommand(f.Fix, indent))
 }
 
-// fold breaks between words; each line but the last ends with what continues it.
+// fold breaks text between words; each line but the last ends with continued.
 func fold(words []string, indent, further, continued string) string {
 	var text strings.Builder
 	line := indent
@@ -87,8 +87,8 @@ func fold(words []string, indent, further, continued string) string {
 	return text.String() + line + "\n"
 }
 
-// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON,
-// which is in single quotes, where JSON may have space.
+// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and inside JSON
+// in single quotes where JSON allows space.
 func FoldCommand(command, indent string) string {
 	command, hint, _ := strings.Cut(command, "  # ")
 	text := foldJSON(fold(commandWords(command), indent, "  ", ` \`))
@@ -98,8 +98,7 @@ func FoldCommand(command, indent string) string {
 	return text
 }
 
-// foldJSON breaks lines that are too long behind a comma outside of JSON's strings, or, where there is none, behind a
-// colon.
+// foldJSON breaks long lines after a comma outside of JSON strings or, if there is none, after a colon.
 func foldJSON(text string) string {
 	const indent = "    "
 	var folded strings.Builder
@@ -120,7 +119,7 @@ func foldJSON(text string) string {
 	return folded.String()
 }
 
-// jsonBreak is the place behind the last such byte within the columns and outside of JSON's strings, or 0.
+// jsonBreak returns the position after the last such byte within the page width and outside of JSON strings, or 0.
 func jsonBreak(line, behind string) int {
 	inString, at := false, 0
 	for i := 0; i < len(line) && i < table.PageWidth; i++ {
@@ -136,7 +135,7 @@ func jsonBreak(line, behind string) int {
 	return at
 }
 
-// commandWords splits at spaces outside of single quotes, which stay.
+// commandWords splits at spaces outside of single quotes, which it keeps.
 func commandWords(command string) []string {
 	var words []string
 	var word strings.Builder
@@ -176,7 +175,7 @@ func Severe(findings []doctor.Finding, severity raydemand.Severity) int {
 	return n
 }
 
-// examined counts what was looked at, by kind.
+// examined counts the examined objects by kind.
 func examined(input doctor.Input) string {
 	kinds := map[string]int{}
 	for _, o := range input.Objects {
@@ -200,11 +199,11 @@ func Plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// Doctor is what `doctor -o json` writes.
+// Doctor is the output of `doctor -o json`.
 type Doctor struct {
 	Findings []doctor.Finding `json:"findings"`
 
 	Examined doctor.Input `json:"-"`
-	// Note says what was not there to be looked at; empty where something was.
+	// Note says what is missing; empty if there are objects.
 	Note string `json:"-"`
 }

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// WriteExplanation writes what was asked about and why it is so, a line for each detail.
+// WriteExplanation writes an explanation, with a line for each detail.
 func WriteExplanation(out io.Writer, e planner.Explanation) error {
 	var p table.Page
 	p.Line("", e.About+": "+codeAndMessage(e.Code, e.Message))

@@ -12,11 +12,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// oneLook is what the tables cannot show.
-const oneLook = "XIDs are seen by autoscaler agent only: this is one look"
+// oneReading says what the tables cannot show.
+const oneReading = "This is one reading of the driver, so it shows no XIDs; `autoscaler agent` receives them."
 
-// WriteGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the
-// findings.
+// WriteGPUs writes cards, memory errors, instances and processes, each as a table if there are any, and then findings.
 func WriteGPUs(out io.Writer, report GPUs) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
@@ -29,7 +28,7 @@ func WriteGPUs(out io.Writer, report GPUs) error {
 		}
 	}
 	if len(report.Cards) > 0 {
-		text.WriteString("\n" + oneLook + "\n")
+		text.WriteString("\n" + oneReading + "\n")
 	}
 	if len(report.Findings) > 0 {
 		text.WriteString("\nPROBLEMS\n")
@@ -41,21 +40,21 @@ func WriteGPUs(out io.Writer, report GPUs) error {
 	return err
 }
 
-// aligned puts cells into columns that rows separate by tabs.
+// aligned aligns rows whose cells are separated by tabs.
 func aligned(rows []string) string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		fmt.Fprintln(columns, row)
 	}
-	_ = columns.Flush() // a Builder takes everything
+	_ = columns.Flush() // a Builder does not fail
 	return text.String()
 }
 
 func cardTable(cards []gpuinfo.Card) string {
 	rows := []string{"CARD\tPRODUCT\tMIB\tFREE MIB\tMIG\tHEALTHY"}
 	for _, card := range cards {
-		// The vendor's name is left out: the longest names would not fit otherwise.
+		// The vendor's name is omitted, because the longest names would not fit otherwise.
 		rows = append(rows, strings.Join([]string{strconv.Itoa(card.Index),
 			orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory), mebibytes(card.Free),
 			migMode(card.Cut), map[bool]string{true: "yes", false: "no"}[card.Healthy]}, "\t"))
@@ -81,8 +80,8 @@ func migMode(cut *gpuinfo.Cut) string {
 	return word[cut.Enabled]
 }
 
-// errorTable has a line for each card that counts errors of its memory. Rows are remapped from Ampere on, pages were
-// retired before.
+// errorTable has a line for each card that counts memory errors. Ampere and later remap rows; earlier GPUs retire
+// pages.
 func errorTable(cards []gpuinfo.Card) string {
 	rows := []string{"CARD\tUNCORRECTED ERRORS\tREMAPPED ROWS\tRETIRED PAGES"}
 	for _, card := range cards {
@@ -113,7 +112,7 @@ func replaced(n int, pending bool) string {
 	return strconv.Itoa(n)
 }
 
-// instanceTable has a line for each card that is cut: its instances with where they begin.
+// instanceTable has a line for each partitioned card: its instances and their positions.
 func instanceTable(cards []gpuinfo.Card) string {
 	var rows []string
 	for _, card := range cards {
@@ -125,7 +124,8 @@ func instanceTable(cards []gpuinfo.Card) string {
 			instances = append(instances, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
 		}
 		// Seven instances with attributes are wider than a line.
-		for i, line := range strings.Split(strings.TrimSuffix(folded(strings.Join(instances, " "), table.PageWidth-len("CARD  ")), "\n"), "\n") {
+		text := strings.TrimSuffix(folded(strings.Join(instances, " "), table.PageWidth-len("CARD  ")), "\n")
+		for i, line := range strings.Split(text, "\n") {
 			name := ""
 			if i == 0 {
 				name = strconv.Itoa(card.Index)
@@ -160,7 +160,7 @@ func processTable(cards []gpuinfo.Card) string {
 	return aligned(rows)
 }
 
-// folded breaks a sentence into lines of so many columns, the later ones indented.
+// folded breaks a sentence into lines of that width and indents all but the first.
 func folded(sentence string, width int) string {
 	const indent = "  "
 	var text strings.Builder
@@ -179,8 +179,8 @@ func folded(sentence string, width int) string {
 	return text.String() + line + "\n"
 }
 
-// GPUs is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked
-// for.
+// GPUs is the output of `gpus -o json`; null stands for what the driver does not report, and for the node if none was
+// requested.
 type GPUs struct {
 	gpuinfo.Inventory
 	Node     *nodegpu.GPUs         `json:"node"`

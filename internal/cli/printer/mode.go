@@ -17,11 +17,11 @@ type ModeSet struct {
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
 	Mode      nodepool.Mode `json:"mode"`
-	// Obstacle is what still keeps Heliostat from scaling the RayCluster; nil where nothing does.
+	// Obstacle is what still prevents scaling of the RayCluster; nil if nothing does.
 	Obstacle *planner.Reason `json:"obstacle,omitempty"`
 }
 
-// WriteOptIn writes what would follow if Heliostat were let to scale a cluster.
+// WriteOptIn writes what would follow if Heliostat scaled a cluster.
 func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
 	var p table.Page
 	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
@@ -29,7 +29,7 @@ func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
 	case c.OptIn == nil && c.Mode == nodepool.Managed:
 		p.Line("", "Heliostat scales it already.")
 	case c.LastCycle == nil:
-		p.Line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
+		p.Line("", "There is no decision about it yet, so it is unknown what Heliostat would do.")
 	case c.OptIn != nil:
 		writeOptInTo(&p, c)
 	}
@@ -41,7 +41,7 @@ func writeOptInTo(p *table.Page, c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
 		p.Line(
 			"",
-			"It is not known what Heliostat would do: "+cmp.Or(
+			"It is unknown what Heliostat would do: "+cmp.Or(
 				c.Error,
 				"Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`",
 			)+".",
@@ -52,7 +52,7 @@ func writeOptInTo(p *table.Page, c apiv1.Cluster) {
 			p.Line("  ", changeText(change))
 		}
 		if len(c.OptIn.Changes) == 0 {
-			p.Line("  ", "change nothing at present")
+			p.Line("  ", "change nothing now")
 		}
 	}
 	if c.OptIn.Obstacle != nil {
@@ -79,17 +79,17 @@ func changeText(change apiv1.WouldChange) string {
 	return what + ": " + change.Reason
 }
 
-// WriteModeSet says what was set, and how the same is done without Heliostat's API.
+// WriteModeSet writes the mode that was set, and the equivalent kubectl command.
 func WriteModeSet(out io.Writer, m ModeSet) error {
 	what := "Heliostat scales it"
 	switch {
 	case m.Mode != nodepool.Managed:
-		what = "Heliostat plans for it, and scales nothing"
+		what = "Heliostat plans for it and scales nothing"
 	case m.Obstacle != nil:
 		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
 	}
-	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s "+
-		"annotate raycluster %s heliostat.dev/mode=%s --overwrite\n", m.Namespace, m.Name, m.Mode, what, m.Namespace,
-		m.Name, m.Mode)
+	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same with kubectl:\n"+
+		"  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
+		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
 	return err
 }

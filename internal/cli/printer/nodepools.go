@@ -14,12 +14,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// WriteNodepools writes nodes, pools, problems and notes, each where there are any.
+// WriteNodepools writes nodes, pools, problems and notes, each if there are any.
 func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
 	return func(out io.Writer, report Nodepools) error {
 		var p table.Page
 		if len(report.Nodes) == 0 {
-			p.Line("", "There are no nodes.")
+			p.Line("", "No nodes found.")
 		} else {
 			writeNodes(&p, report.Nodes, as)
 		}
@@ -77,7 +77,7 @@ func writePools(p *table.Page, list []pools.Pool, as table.Look) {
 	t.Write(p)
 }
 
-// comingOf is how many NodeClaims of a pool are launched, and behind + how many may still fail.
+// comingOf returns the number of launched NodeClaims of a pool and, after +, those that may still fail.
 func comingOf(claims *pools.ClaimCount) string {
 	switch {
 	case claims == nil:
@@ -88,7 +88,7 @@ func comingOf(claims *pools.ClaimCount) string {
 	return strconv.Itoa(claims.Launched)
 }
 
-// productOf is a model's name. The vendor's is left out but for a wide table: the longest names would not fit
+// productOf returns a model's name, without the vendor's unless the table is wide: the longest names would not fit
 // otherwise.
 func productOf(l table.Look, product *string) string {
 	if product == nil || l.Wide {
@@ -97,8 +97,7 @@ func productOf(l table.Look, product *string) string {
 	return strings.TrimPrefix(*product, "NVIDIA-")
 }
 
-// freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the
-// first is not known.
+// freeOf writes for each resource how many units are free, out of how many: mig-1g.5gb 3/8, or -/8 if unknown.
 func freeOf(l table.Look, free, units map[string]int64) string {
 	names := slices.Sorted(maps.Keys(units))
 	shown := shortResources(l, names)
@@ -113,7 +112,7 @@ func freeOf(l table.Look, free, units map[string]int64) string {
 	return orNone(strings.Join(parts, ", "))
 }
 
-// shortResources are names without their domains, unless two would be the same, or the table is wide.
+// shortResources returns the names without their domains, unless two would be equal or the table is wide.
 func shortResources(l table.Look, names []string) []string {
 	short := make([]string, len(names))
 	for i, resource := range names {
@@ -125,7 +124,7 @@ func shortResources(l table.Look, names []string) []string {
 	return short
 }
 
-// perCard is what is free on each card, in MiB, or in units where memory is not known (1u).
+// perCard returns what is free on each card, in MiB, or in units (1u) if memory is unknown.
 func perCard(cards []nodegpu.Card) string {
 	parts := make([]string, 0, len(cards))
 	for _, card := range cards {
@@ -141,7 +140,7 @@ func perCard(cards []nodegpu.Card) string {
 	return orNone(strings.Join(parts, ","))
 }
 
-// boundsOf are a pool's least and most nodes; limits on resources stand beside the most.
+// boundsOf returns a pool's minimum and maximum of nodes; limits on resources follow the maximum.
 func boundsOf(l table.Look, ceiling *pools.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
@@ -164,7 +163,7 @@ func nodePrice(value *float64) string {
 	return strconv.FormatFloat(*value, 'f', -1, 64)
 }
 
-// writeProblems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
+// writeProblems lists the problems of nodes, and the flag that declares an unknown resource.
 func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
@@ -178,13 +177,8 @@ func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
 		}
 	}
 	if unknown {
-		p.Line(
-			"",
-			"--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(
-				cli.ConfigurableKinds(),
-				", ",
-			),
-		)
+		p.Line("", "--resource NAME=KIND declares an unknown resource; KIND is "+
+			strings.Join(cli.ConfigurableKinds(), ", "))
 	}
 }
 
@@ -219,10 +213,10 @@ func amounts(values map[string]int64) string {
 	return orNone(strings.Join(parts, ","))
 }
 
-// Nodepools is what `nodepools -o json` writes; null stands for what cannot be known.
+// Nodepools is the output of `nodepools -o json`; null stands for unknown.
 type Nodepools struct {
 	Nodes []nodegpu.GPUs `json:"nodes"`
 	Pools []pools.Pool   `json:"pools"`
-	// Notes say what could not be read and is therefore left open.
+	// Notes say what could not be read.
 	Notes []string `json:"notes"`
 }

@@ -16,10 +16,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// WritePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
+// WritePlanText writes the plan for people: demand, groups, decision, unmet demand and findings.
 func WritePlanText(out io.Writer, planned Planned) error {
 	var p table.Page
-	writeDemand(&p, planned.Plan.Summary)
+	writeDemand(&p, planned.Plan.Summary, true)
 	writeGroups(&p, planned.Plan.Groups)
 	writeDecision(&p, planned)
 	writeUnmet(&p, planned.Plan, true)
@@ -70,10 +70,10 @@ func writeDecision(p *table.Page, planned Planned) {
 	}
 }
 
-// mostStops is how many pods of one group that go for one reason are told one by one.
+// mostStops is how many pods of one group that stop for one reason are listed one by one.
 const mostStops = 5
 
-// writeStops lists the pods that go, and of many alike the first.
+// writeStops lists the pods to stop; of many with the same reason, it names the first.
 func writeStops(p *table.Page, all []planner.Termination) {
 	alike := func(t planner.Termination) planner.Termination {
 		return planner.Termination{Group: t.Group, Reason: t.Reason, Busy: t.Busy}
@@ -98,7 +98,7 @@ func writeStops(p *table.Page, all []planner.Termination) {
 	}
 }
 
-// price writes a sum of prices without what adding them up in binary leaves at its end.
+// price formats a sum of prices without the rounding error of binary addition.
 func price(sum float64) string {
 	const micro = 1e6
 	if rounded := math.Round(sum*micro) / micro; rounded > 0 && !math.IsInf(rounded, 0) {
@@ -107,7 +107,7 @@ func price(sum float64) string {
 	return strconv.FormatFloat(sum, 'f', -1, 64)
 }
 
-// brief is a plan in a line.
+// brief returns a plan in one line.
 func brief(plan planner.Plan) string {
 	var parts []string
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
@@ -116,9 +116,8 @@ func brief(plan planner.Plan) string {
 	if n := len(plan.Terminate); n > 0 {
 		parts = append(parts, fmt.Sprintf("stop %d", n))
 	}
-	if n := len(plan.InfeasibleRequests) + len(
-		plan.InfeasibleGangRequests,
-	) + len(plan.InfeasibleRequestResources); n > 0 {
+	n := len(plan.InfeasibleRequests) + len(plan.InfeasibleGangRequests) + len(plan.InfeasibleRequestResources)
+	if n > 0 {
 		kinds := "kinds"
 		if n == 1 {
 			kinds = "kind"
@@ -145,7 +144,7 @@ func writeMinimums(p *table.Page, groups []planner.GroupPlan) (short int) {
 	return short
 }
 
-// writeFindings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
+// writeFindings lists findings with their codes, as in docs/reference/reasons.md, in alerts and in `doctor`.
 func writeFindings(p *table.Page, findings []raydemand.Finding) {
 	if len(findings) == 0 {
 		return
@@ -162,19 +161,19 @@ func writeFindings(p *table.Page, findings []raydemand.Finding) {
 	}
 }
 
-// DescribeFinding writes object, field, value, what follows, and what to do, in this order.
+// DescribeFinding writes object, field, value, effect and fix, in this order.
 func DescribeFinding(f raydemand.Finding) string {
 	return strings.Join(NonEmpty(f.Object, f.Field, f.Seen, strings.Join(NonEmpty(f.Why, f.Fix), "; ")), ": ")
 }
 
-// Planned is a plan with what it was made of.
+// Planned is a plan with its inputs.
 type Planned struct {
 	Snapshot planner.Snapshot
 	Policy   planner.Policy
 	Plan     planner.Plan
 }
 
-// Write writes for people the plan with what it was made of, and for programs the plan.
+// Write writes the plan and its inputs for people, or only the plan for programs.
 func (p Planned) Write(out io.Writer, output string) error {
 	write, err := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return WritePlanText(out, p) })
 	if err != nil {

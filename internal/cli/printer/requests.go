@@ -17,7 +17,7 @@ import (
 func WriteRequested(out io.Writer, r apiv1.Requested) error {
 	var p table.Page
 	if len(r.Requested) == 0 {
-		p.Line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")
+		p.Line("", "There is no request without an id; `autoscaler requests` lists those with one.")
 	} else {
 		since := ""
 		if r.Since != nil {
@@ -35,7 +35,7 @@ func WriteRequested(out io.Writer, r apiv1.Requested) error {
 	return err
 }
 
-// WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is
+// WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all if it is
 // empty.
 func WriteRequests(
 	fleet bool,
@@ -44,11 +44,11 @@ func WriteRequests(
 	now func() time.Time,
 ) func(io.Writer, apiv1.RequestList) error {
 	if !fleet {
-		namespace = "" // the RayCluster was named
+		namespace = "" // the argument names the RayCluster
 	}
 	return func(out io.Writer, list apiv1.RequestList) error {
 		if len(list.Items) == 0 && !as.Begun() {
-			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
+			_, err := io.WriteString(out, "No requests found"+onlyIn(namespace))
 			return err
 		}
 		t := table.Table{
@@ -74,7 +74,7 @@ func WriteRequests(
 	}
 }
 
-// requestStyles say which states stand out.
+// requestStyles highlight states.
 var requestStyles = map[raydemand.RequestState]table.Style{
 	raydemand.RequestSatisfied:  table.Good,
 	raydemand.RequestCapped:     table.Warn,
@@ -114,7 +114,7 @@ func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell
 	}
 }
 
-// ownerOf is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.
+// ownerOf returns the owner, without the prefix of ServiceAccounts unless the table is wide.
 func ownerOf(l table.Look, owner string) string {
 	if l.Wide {
 		return owner
@@ -131,7 +131,7 @@ func servedBy(groups []apiv1.ServingGroup) string {
 	return orNone(strings.Join(texts, ", "))
 }
 
-// bundlesOf names bundles, and how many more there are.
+// bundlesOf describes bundles, and how many more there are.
 func bundlesOf(requests []raydemand.Request, more int) string {
 	texts := make([]string, len(requests))
 	for i, r := range requests {

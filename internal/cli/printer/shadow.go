@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// WriteShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
+// WriteShadow writes a comparison for people. If there is none, it fetches the RayCluster to say why.
 func WriteShadow(
 	as table.Look,
 	now func() time.Time,
@@ -36,22 +36,25 @@ func WriteShadow(
 	}
 }
 
-// whyNotCompared says of a RayCluster of which nothing is compared why that is.
+// enableShadow says how to get a comparison.
+const enableShadow = "To compare, annotate it with heliostat.dev/mode: shadow."
+
+// whyNotCompared returns why there is no comparison of a RayCluster.
 func whyNotCompared(c apiv1.Cluster) string {
 	switch {
 	case c.Mode == nodepool.Managed:
-		return "Heliostat scales this RayCluster itself (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
+		return "Heliostat scales this RayCluster itself (" + c.ModeReason + "). " + enableShadow
 	case c.Mode == nodepool.Off:
-		return "Heliostat leaves this RayCluster alone (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
+		return "Heliostat ignores this RayCluster (" + c.ModeReason + "). " + enableShadow
 	}
 	if note := NotRead(c); note != "" {
 		return note + "."
 	}
-	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
+	return "Heliostat has just begun to watch this RayCluster and has no plan to compare yet."
 }
 
 func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
-	writer := "somebody whom the object does not name"
+	writer := "an unknown writer"
 	if c.Writer != "" {
 		writer = c.Writer
 	}
@@ -59,12 +62,12 @@ func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
 	if c.Agreement != nil {
 		p.Line(
 			"",
-			fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement,
+			fmt.Sprintf("Both agreed during %.1f %% of the %s in which both were known.", 100**c.Agreement,
 				planner.Span(c.ComparedSeconds)),
 		)
 	}
 	if c.MedianLeadSeconds != nil {
-		p.Line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
+		p.Line("", fmt.Sprintf("Heliostat was first %s, the other writer %s; in the median, Heliostat was %s.",
 			times(c.OursFirst), times(c.TheirsFirst), leadText(*c.MedianLeadSeconds)))
 	}
 }
@@ -112,9 +115,9 @@ func outcomeCell(d apiv1.ShadowDifference) table.Cell {
 		}
 		return table.Cell{Text: leadText(*d.LeadSeconds), Style: style}
 	case apiv1.OursWithdrawn:
-		return table.Cell{Text: "ours taken back"}
+		return table.Cell{Text: "ours withdrawn"}
 	case apiv1.TheirsWithdrawn:
-		return table.Cell{Text: "theirs taken back"}
+		return table.Cell{Text: "theirs withdrawn"}
 	case apiv1.Differs:
 		return table.Cell{Text: "differs", Style: table.Warn}
 	}

@@ -7,13 +7,13 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
-// Versions are those of the two ends. Server is nil where none answered.
+// Versions are the versions of client and server. Server is nil if none answered.
 type Versions struct {
 	Client apiv1.Build  `json:"client"`
 	Server *apiv1.Build `json:"server,omitempty"`
 }
 
-// WriteVersions writes a line for each end.
+// WriteVersions writes a line for client and server each.
 func WriteVersions(out io.Writer, both Versions) error {
 	if _, err := fmt.Fprintln(out, "client: "+BuildLine(both.Client)); err != nil || both.Server == nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Style is how a cell stands out on a terminal.
+// Style is the highlighting of a cell on a terminal.
 type Style string
 
 // The styles, as codes of ECMA-48.
@@ -19,29 +19,28 @@ const (
 	strong Style = "1"
 )
 
-// Look says how a table is written. The zero Look has no colors and fits a page.
+// Look configures how a table is written. The zero Look has no colors and fits a page.
 type Look struct {
 	color bool
-	// Wide tables exceed a page, so that nothing is cut and no column left out.
+	// Wide tables may exceed a page, so that no cell is truncated and no column omitted.
 	Wide bool
-	// changes is nil unless several tables make one.
+	// changes is nil unless several tables form one.
 	changes *rowChanges
 }
 
-// Continued returns a Look by which tables that are written one after the other make one: each adds the rows that
-// changed.
+// Continued returns a Look that makes consecutive tables one: each adds the rows that changed.
 func (l Look) Continued() Look {
 	l.changes = &rowChanges{}
 	return l
 }
 
-// Continues reports whether several tables make one.
+// Continues reports whether several tables form one.
 func (l Look) Continues() bool { return l.changes != nil }
 
 // Begun reports whether an earlier table is continued.
 func (l Look) Begun() bool { return l.changes.begun() }
 
-// LookOf returns how a table is written to out by the value of -o.
+// LookOf returns the Look for out and the value of -o.
 func LookOf(out io.Writer, output string) Look {
 	return Look{color: colored(out), Wide: output == "wide"}
 }
@@ -52,8 +51,7 @@ func IsTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor fits
 }
 
-// colored reports whether colors are of use: on a terminal, unless NO_COLOR (https://no-color.org) or TERM says
-// otherwise.
+// colored reports whether to use colors: on a terminal, unless NO_COLOR (https://no-color.org) or TERM disables them.
 func colored(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

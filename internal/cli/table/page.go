@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// PageWidth is what fits a terminal beside a margin.
+// PageWidth fits a terminal with a margin.
 const PageWidth = 100
 
-// Page collects lines of at most pageWidth columns.
+// Page collects lines of at most PageWidth columns.
 type Page struct{ strings.Builder }
 
 // Printable replaces characters that would move a terminal's cursor: names come from outside.
@@ -22,7 +22,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Line writes text broken at spaces; what continues is indented by four more.
+// Line writes text that wraps at spaces; continued lines are indented by four more columns.
 func (p *Page) Line(indent, text string) {
 	text = Printable(text)
 	for continued := indent + "    "; ; indent = continued {
@@ -36,7 +36,7 @@ func (p *Page) Line(indent, text string) {
 	}
 }
 
-// breakLine cuts at the last space within width runes, or in the midst of a word that is longer.
+// breakLine breaks at the last space within width runes, or inside a longer word.
 func breakLine(text string, width int) (head, rest string) {
 	if utf8.RuneCountInString(text) <= width {
 		return text, ""

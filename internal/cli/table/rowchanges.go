@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// rowChanges remembers what a continued table has written: the rows, by their names and without what is volatile, and
-// the widths of its columns.
+// rowChanges holds what a continued table has written: the rows by name, without volatile text, and the widths of its
+// columns.
 type rowChanges struct {
 	rows   map[string]string
 	widths []int
@@ -47,19 +47,19 @@ func (r *rowChanges) keepChanged(t *Table) {
 // gone returns a row with the names and, in the first column of text, "gone".
 func (t *Table) gone(names []string) []Cell {
 	row := make([]Cell, len(t.Columns))
-	said := false
+	marked := false
 	for i, c := range t.Columns {
 		switch {
 		case c.is(kindName):
 			row[i].Text, names = names[0], names[1:]
-		case c.kind == kindText && !said:
-			row[i], said = Cell{"gone", Warn}, true
+		case c.kind == kindText && !marked:
+			row[i], marked = Cell{"gone", Warn}, true
 		}
 	}
 	return row
 }
 
-// widen makes columns at least as wide as they were before, so that rows line up.
+// widen makes columns at least as wide as before, so that rows line up.
 func (r *rowChanges) widen(widths []int) []int {
 	for i := range widths {
 		if i < len(r.widths) {
@@ -70,7 +70,7 @@ func (r *rowChanges) widen(widths []int) []int {
 	return widths
 }
 
-// Volatile matches what changes merely because time passes: durations as planner.Span writes them, times, and fields of
-// these.
+// Volatile matches text that changes merely because time passes: durations as planner.Span writes them, times, and
+// fields with these.
 var Volatile = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|` +
 	`"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)

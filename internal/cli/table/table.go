@@ -21,15 +21,15 @@ func Cells(texts ...string) []Cell {
 	return all
 }
 
-// Table is text in columns that together take at most pageWidth, unless it is wide.
+// Table is text in columns that together take at most PageWidth, unless it is wide.
 type Table struct {
 	Columns []Column
 	rows    [][]Cell
 	Look
 }
 
-// columnGap separates columns; leastColumn and leastProse are how narrow one is made at most. What is below a row is
-// indented by noteIndent.
+// columnGap separates columns; leastColumn and leastProse are the minimum widths. Text below a row is indented by
+// noteIndent.
 const (
 	columnGap   = 2
 	leastColumn = 8
@@ -76,8 +76,7 @@ func (t *Table) Write(p *Page) {
 	}
 }
 
-// notesBelow takes the last column out of the table where it is a note that has too little room beside the others, and
-// returns its cells.
+// notesBelow removes the last column from the table if it is a note with too little room, and returns its cells.
 func (t *Table) notesBelow() []Cell {
 	last := len(t.Columns) - 1
 	if t.Wide || !t.Columns[last].is(kindNote) {
@@ -95,7 +94,7 @@ func (t *Table) notesBelow() []Cell {
 	return notes
 }
 
-// note writes what stands below a row.
+// note writes text below a row.
 func (t *Table) note(p *Page, c Cell) {
 	for rest := c.Text; rest != ""; {
 		var head string
@@ -104,7 +103,7 @@ func (t *Table) note(p *Page, c Cell) {
 	}
 }
 
-// shown is the table without the columns that it is not wide enough for.
+// shown returns the table without the columns for -o wide, unless it is wide.
 func (t *Table) shown() *Table {
 	if t.Wide {
 		return t
@@ -122,7 +121,7 @@ func (t *Table) shown() *Table {
 	return narrow
 }
 
-// natural are the widths of the longest cells.
+// natural returns the widths of the longest cells.
 func (t *Table) natural() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -134,7 +133,8 @@ func (t *Table) natural() []int {
 	return widths
 }
 
-// widths are those of the longest cells, or less where they do not fit: prose gives way first, then the widest column.
+// widths returns the widths of the longest cells, or less if they do not fit: prose shrinks first, then the widest
+// column.
 func (t *Table) widths() []int {
 	widths := t.natural()
 	for !t.Wide && total(widths)+columnGap*(len(widths)-1) > PageWidth {
@@ -150,7 +150,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// widest is the widest column of those that may be made narrower than they are, or -1.
+// widest returns the widest column that may shrink, or -1.
 func (t *Table) widest(widths []int, least int, may func(Column) bool) int {
 	widest := -1
 	for i, w := range widths {
@@ -168,7 +168,7 @@ func total(widths []int) (sum int) {
 	return sum
 }
 
-// line writes a row, in as many lines as its longest prose takes.
+// line writes a row, in as many lines as its longest prose needs.
 func (t *Table) line(p *Page, widths []int, row []Cell) {
 	rest := make([]string, len(row))
 	for i, c := range row {
@@ -191,7 +191,7 @@ func (t *Table) line(p *Page, widths []int, row []Cell) {
 	}
 }
 
-// fit cuts or fills a text to a width; nothing is filled up behind the last column.
+// fit truncates or pads a text to a width; it does not pad the last column.
 func fit(text string, width int, kind columnKind, last bool) string {
 	runes := []rune(text)
 	switch missing := width - len(runes); {

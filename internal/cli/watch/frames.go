@@ -11,7 +11,7 @@ import (
 // Draw fetches the answer and writes it.
 type Draw func(ctx context.Context, out io.Writer) error
 
-// betweenFrames separates two frames in a file or pipe: documents as programs expect it, text by an empty line.
+// betweenFrames separates two frames in a file or pipe: documents as programs expect it, text with an empty line.
 var betweenFrames = map[string]string{
 	"json":  "",
 	"yaml":  "---\n",
@@ -22,17 +22,17 @@ var betweenFrames = map[string]string{
 
 const emptyLine = "\n"
 
-// frames overwrites one frame by the next on a terminal. Elsewhere it appends them, and leaves out those without a
+// frames overwrites each frame with the next on a terminal. Elsewhere it appends them, and omits those without a
 // change.
 type frames struct {
 	out          io.Writer
 	clear, begun bool
 	between      string
-	// last is the last frame without what is volatile.
+	// last is the last frame without volatile text.
 	last string
 }
 
-// clearScreen moves a terminal's cursor home and clears what is below.
+// clearScreen moves a terminal's cursor home and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
 func (f *frames) draw(ctx context.Context, draw Draw) error {

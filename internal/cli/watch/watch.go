@@ -29,12 +29,12 @@ type Flags struct {
 	Watch  bool
 }
 
-// AddTo adds the flags to a command, whose RunE is set by then.
+// AddTo adds the flags to a command, which must have its RunE.
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	f.Server.AddTo(cmd)
 	cmd.Flags().StringVarP(&f.Output, "output", "o", "table", cli.OutputUsage)
-	cmd.Flags().
-		BoolVarP(&f.Watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
+	cmd.Flags().BoolVarP(&f.Watch, "watch", "w", false,
+		"show the output again whenever something changes; in a file or pipe, only what changed")
 	f.Server.CompleteCluster(cmd)
 }
 
@@ -45,11 +45,11 @@ func (f *Flags) AddBesideFile(cmd *cobra.Command) {
 	watch.Usage = "with a RayCluster: " + watch.Usage
 }
 
-// ErrWatchedFile refuses -w beside a file.
-var ErrWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")
+// ErrWatchedFile is the error of -w with a file.
+var ErrWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot does not change")
 
-// Look returns how the output is written. A list that is watched into a file or pipe is one continued table, as
-// kubectl's is.
+// Look returns how to write the output. A list that is watched into a file or pipe is one continued table, as in
+// kubectl.
 func (f *Flags) Look(out io.Writer, list bool) table.Look {
 	as := table.LookOf(out, f.Output)
 	if f.Watch && list && betweenFrames[f.Output] == emptyLine && !table.IsTerminal(out) {
@@ -81,7 +81,7 @@ func (f *Flags) Show(cmd *cobra.Command, as table.Look, api *client.Client, key 
 		case <-changed:
 		case err := <-ended:
 			if cmd.Context().Err() != nil {
-				return nil // the caller has seen enough
+				return nil // the user stopped watching
 			}
 			return err
 		}
@@ -101,8 +101,8 @@ func (f *Flags) Show(cmd *cobra.Command, as table.Look, api *client.Client, key 
 	}
 }
 
-// follow puts a token into changed whenever something changes, until ctx ends. It fails only if the first stream does
-// not begin; later it reconnects.
+// follow sends to changed whenever something changes, until ctx ends. It fails only if the first stream does not begin;
+// later it reconnects.
 func follow(
 	ctx context.Context,
 	errOut io.Writer,

@@ -73,6 +73,8 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	}
 	fleet := r.Form != Sidecar
 	switch {
+	case cluster.Mode != "" && cluster.ModeInvalid != "":
+		return invalid(cluster, "the RayCluster")
 	case cluster.Mode != "":
 		return asked(cluster.Mode, "the annotation heliostat.dev/mode of the RayCluster")
 	case !fleet:
@@ -81,6 +83,8 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 		return nodepool.Shadow, planner.Reason{Code: NamespaceUnknown, Message: cluster.NamespaceUnknown +
 			", so the mode that it sets is unknown; annotate the RayCluster with heliostat.dev/mode, or grant get, " +
 			"list and watch on namespaces"}
+	case cluster.NamespaceMode != "" && cluster.ModeInvalid != "":
+		return invalid(cluster, "Namespace "+cluster.Key.Namespace)
 	case cluster.NamespaceMode != "":
 		return asked(cluster.NamespaceMode, "the annotation heliostat.dev/mode of Namespace "+cluster.Key.Namespace)
 	case r.Default == "" || r.Default == nodepool.Shadow:
@@ -95,6 +99,13 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 		}
 	}
 	return asked(r.Default, "--mode")
+}
+
+// invalid returns the mode of a cluster whose annotation is not a mode. of is the object that has the annotation.
+func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason) {
+	return nodepool.Shadow, planner.Reason{Code: AsAsked, Message: "shadow because the annotation heliostat.dev/mode "+
+		"of " +
+		of + " is " + cluster.ModeInvalid + "; set it to managed, shadow or off"}
 }
 
 // Obstacle returns what prevents writing to a cluster that is asked to be managed; its code is empty if nothing does.

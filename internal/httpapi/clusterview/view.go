@@ -139,7 +139,7 @@ func (v View) groups() []apiv1.Group {
 	for _, planned := range v.Plan.Groups {
 		group := apiv1.Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
-			Resources: planned.Resources, Reasons: apiv1.List(planned.Reasons), Closed: v.closed(planned.Name),
+			Resources: planned.Resources, Reasons: v.reasons(planned.Reasons), Closed: v.closed(planned.Name),
 			NumGpus: v.NumGPUs[planned.Name].shown(),
 		}
 		if group.Resources == nil {
@@ -149,6 +149,17 @@ func (v View) groups() []apiv1.Group {
 		groups = append(groups, group)
 	}
 	return groups
+}
+
+// reasons returns why a group has its planned size, in the conditional if Heliostat does not scale the RayCluster.
+func (v View) reasons(planned []planner.Reason) []planner.Reason {
+	shown := append([]planner.Reason{}, planned...)
+	if v.Unscaled() != "" {
+		for i := range shown {
+			shown[i] = shown[i].Conditional()
+		}
+	}
+	return shown
 }
 
 func (v View) closed(group string) string {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,6 +25,20 @@ type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
+
+// Conditional returns the reason as it reads for a RayCluster that Heliostat does not scale: the launches of the plan
+// are not carried out.
+func (r Reason) Conditional() Reason {
+	r.Message = conditional.Replace(r.Message)
+	return r
+}
+
+// conditional rewords what messages say about launches for a RayCluster that Heliostat does not scale.
+var conditional = strings.NewReplacer(
+	"launching ", "would launch ",
+	"is placed on pods launched now", "would be placed on pods that Heliostat would launch",
+	"are placed on pods launched now", "would be placed on pods that Heliostat would launch",
+)
 
 // Plan is a decision. Its JSON form is the output of `autoscaler plan`; other programs read it, so keys are stable.
 type Plan struct {

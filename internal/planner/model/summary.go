@@ -104,6 +104,11 @@ func (d *DemandSummary) Tally() string {
 	return d.TallyWaiting(since)
 }
 
+// TallyIfScaled is Tally for a RayCluster that Heliostat does not scale: the launches of the plan are not carried out.
+func (d *DemandSummary) TallyIfScaled() string {
+	return conditional.Replace(d.Tally())
+}
+
 func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 	var parts []string
 	add := func(n int64, one, many string) {

@@ -2,10 +2,11 @@
 
 const kinds = {request: 'tasks and actors', gang: 'placement group', requestResources: 'request_resources'};
 
-// outcomeText describes the outcome of a demand: all counts that are not zero.
-function outcomeText(d) {
+// outcomeText describes the outcome of a demand: all counts that are not zero. Nothing is launched if Heliostat does
+// not scale the RayCluster.
+function outcomeText(d, scaled) {
   const parts = [[d.served, 'on running nodes'], [d.waiting, 'waiting for starting pods' + (d.waitingSince ? ' since ' + hours(d.waitingSince) : '')],
-    [d.launching, 'on pods that are launched now'], [d.coolingDown, 'waiting for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
+    [d.launching, scaled ? 'on pods that are launched now' : 'on pods that Heliostat would launch'], [d.coolingDown, 'waiting for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
     [d.impossible, 'impossible']];
   return parts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(', ');
 }
@@ -24,7 +25,7 @@ function sliceText(slice) {
 // demandRows lists all demand with its outcome, which is empty before the first decision.
 function demandRows(cluster) {
   if (!cluster.summary.length) return requestedRows(cluster).map(row => [...row, '']);
-  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), outcomeText(d)]);
+  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), outcomeText(d, cluster.mode === 'managed')]);
 }
 
 function requestedRows(cluster) {

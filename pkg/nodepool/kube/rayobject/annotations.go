@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	if mode, set := annotations[ModeAnnotation]; set {
 		cluster.Mode = nodepool.Mode(mode)
 		if !cluster.Mode.Valid() {
-			cluster.Mode = nodepool.Shadow
+			cluster.Mode, cluster.ModeInvalid = nodepool.Shadow, strconv.Quote(mode)
 			unreadable(
 				ModeAnnotation,
 				"it is not a mode; Heliostat plans and reports the RayCluster, and writes nothing",

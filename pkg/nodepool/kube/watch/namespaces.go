@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -229,7 +230,10 @@ func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	}
 	cluster.NamespaceMode = nodepool.Mode(namespace.mode)
 	if !cluster.NamespaceMode.Valid() {
-		cluster.NamespaceMode = nodepool.Shadow
+		cluster.NamespaceMode, cluster.ModeInvalid = nodepool.Shadow, strconv.Quote(namespace.mode)
+		if namespace.mode == emptyMode {
+			cluster.ModeInvalid = emptyMode
+		}
 		cluster.Findings = append(cluster.Findings, unreadableSetting(
 			cluster,
 			rayobject.ModeAnnotation,

@@ -11,12 +11,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// tellUnread says on standard error where Ray is not being read: an answer about a request or a demand is as old as the
-// last reading.
-func tellUnread(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey) {
+// noteStaleness writes a note to standard error if Ray's state cannot be read: an answer about a request or about
+// demand is as old as the last reading.
+func noteStaleness(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey) {
 	cluster, err := api.Status(cmd.Context(), key)
 	if err != nil {
-		return // who may ask for the one need not see the other
+		return // a user with the right to request may lack the right to read the status
 	}
 	if note := printer.NotRead(cluster); note != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), table.Printable(note))
