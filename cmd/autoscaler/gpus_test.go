@@ -108,7 +108,7 @@ CARD  PROCESS  KIND     MIB  INSTANCE
 0     8        mps      -    -
 1     9        compute  300  0
 
-This is one reading of the driver, so it shows no XIDs; `autoscaler agent` receives them.
+This is one reading of the driver, so it shows no XIDs; autoscaler agent receives them.
 
 PROBLEMS
 rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
@@ -230,7 +230,7 @@ func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 		`--output "xml": want table, wide, json or yaml`:                          {"gpus", "-o", "xml"},
 		"--node is missing":                                                       {"agent"},
 		"--interval 1ms: want at least 1s":                                        {"agent", "--node", "a", "--interval", "1ms"},
-		`unexpected argument "now": want flags alone; see autoscaler gpus --help`: {"gpus", "now"},
+		`unexpected argument "now": want flags only; see autoscaler gpus --help`: {"gpus", "now"},
 		`log format "xml"`:                                                        {"agent", "--node", "a", "--log-format", "xml"},
 	} {
 		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != cli.ExitBadInput || !strings.Contains(errOut, want) {

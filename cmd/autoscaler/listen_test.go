@@ -29,11 +29,11 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 		"nobody asked and nothing served":   {listenOptions{noAuth: true}, ""},
 		"nobody asked beyond loopback":      {listenOptions{listen: ":8090", noAuth: true}, "let anybody who reaches :8090"},
 		"nobody asked on a name":            {listenOptions{listen: "host:8090", noAuth: true}, "let anybody"},
-		"nobody asked but for certificates": {listenOptions{listen: "[::1]:1", noAuth: true, certs: certs.Files{Cert: "a", Key: "b", ClientCA: "c"}}, "have no place beside it"},
-		"nobody asked but for an audience":  {listenOptions{listen: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "have no place beside it"},
+		"nobody asked but for certificates": {listenOptions{listen: "[::1]:1", noAuth: true, certs: certs.Files{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
+		"nobody asked but for an audience":  {listenOptions{listen: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
 		"a certificate without a key":       {listenOptions{certs: certs.Files{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
 		"profiles on loopback":              {listenOptions{pprof: "localhost:6060"}, ""},
-		"profiles beyond loopback":          {listenOptions{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles show memory`},
+		"profiles beyond loopback":          {listenOptions{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
 		"clients' certificates without TLS": {listenOptions{certs: certs.Files{ClientCA: "c"}}, "need TLS"},
 	} {
 		err := test.options.validate()

@@ -63,7 +63,7 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 			"autoscaler: standard input: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647\n"},
 		"no RayCluster": {`{"rayCluster": {"kind": "Pod"}}`, []string{"autoscaler", "plan", "--snapshot", "-"},
 			"autoscaler: standard input: rayCluster: reading RayCluster: kind is Pod: want the manifest of a RayCluster\n"},
-		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unexpected argument \"now\": want flags alone; see autoscaler version --help\n"},
+		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unexpected argument \"now\": want flags only; see autoscaler version --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, c.argv...)

@@ -118,7 +118,7 @@ func TestManageOfWhatIsManagedOrOffOrUnreadSaysSo(t *testing.T) {
 		t.Errorf("off:\n%s", out)
 	}
 	r.view.Mode, r.view.Error = nodepool.Shadow, "the head does not answer"
-	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "It is not known what Heliostat would do: the head does not answer.") {
+	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "It is unknown what Heliostat would do: the head does not answer.") {
 		t.Errorf("unread:\n%s", out)
 	}
 }
@@ -126,7 +126,7 @@ func TestManageOfWhatIsManagedOrOffOrUnreadSaysSo(t *testing.T) {
 func TestUnmanageWritesShadow(t *testing.T) {
 	r := newRemote(t)
 	code, out, errOut := command(t, "", "autoscaler", "unmanage", "llm", "-n", "ml")
-	if code != cli.ExitOK || r.set != nodepool.Shadow || !strings.HasPrefix(out, "ml/llm is annotated heliostat.dev/mode: shadow: Heliostat plans for it, and scales nothing\n") {
+	if code != cli.ExitOK || r.set != nodepool.Shadow || !strings.HasPrefix(out, "ml/llm is annotated heliostat.dev/mode: shadow: Heliostat plans for it and scales nothing\n") {
 		t.Errorf("exit %d %s, set %q:\n%s", code, errOut, r.set, out)
 	}
 }

@@ -86,7 +86,7 @@ func TestAPageOfManyShapesHasAnEnd(t *testing.T) {
 		requests = append(requests, fmt.Sprintf(`{"resources": {"TPU": %d}, "count": 2}`, i+1))
 	}
 	got := text(t, `{"groups": [{"name": "w", "resources": {"CPU": 4}}], "pendingRequests": [`+strings.Join(requests, ",")+`]}`)
-	for _, want := range []string{"\n  and 260 more kinds of demand, 520 asked\n    520 are impossible\n", "\n  and 260 more kinds of demand for other reasons; autoscaler explain --demand says why\n"} {
+	for _, want := range []string{"\n  and 260 more kinds of demand, 520 asked\n    520 are impossible\n", "\n  and 260 more kinds of demand for other reasons; see autoscaler explain --demand\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want in it %q, got %s", want, got)
 		}

@@ -38,7 +38,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"manage"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler manage --help"},
 		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
-		{[]string{"version", "now"}, `unexpected argument "now": want flags alone; see autoscaler version --help`},
+		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},
 		{[]string{"completion"}, `shell "": want one of bash, zsh, fish and powershell`},
 		{[]string{"request", "ml/llm", "--cpus", "two"}, `--cpus "two": want a whole number; see autoscaler request --help`},
 		{[]string{"request", "ml/llm", "--cpus", "-1"}, "--cpus -1: want a number of at least 0"},

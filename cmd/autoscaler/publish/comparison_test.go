@@ -74,8 +74,8 @@ func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
 		Differences: []apiv1.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: apiv1.Differs, Reason: reason},
 			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: apiv1.OursFirst, LeadSeconds: &lead, Reason: reason}}})
 	want := `The worker groups were last written by python-requests.
-Both agreed 97.5 % of the 60m in which both were known.
-Heliostat was first once, the other side 0 times; in the middle Heliostat was 8.1s earlier.
+Both agreed during 97.5 % of the 60m in which both were known.
+Heliostat was first once, the other writer 0 times; in the median, Heliostat was 8.1s earlier.
 
 GROUP  OURS  THEIRS  WHY OURS
 gpu       4       2  launching 2 pods for 2 × {GPU 1}

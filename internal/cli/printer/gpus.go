@@ -13,7 +13,7 @@ import (
 )
 
 // oneReading says what the tables cannot show.
-const oneReading = "This is one reading of the driver, so it shows no XIDs; `autoscaler agent` receives them."
+const oneReading = "This is one reading of the driver, so it shows no XIDs; autoscaler agent receives them."
 
 // WriteGPUs writes cards, memory errors, instances and processes, each as a table if there are any, and then findings.
 func WriteGPUs(out io.Writer, report GPUs) error {
