@@ -225,13 +225,13 @@ func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 
 func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 	for want, argv := range map[string][]string{
-		"want one of --node and --node-file":                                      {"gpus", "--node", "a", "--node-file", "b"},
-		"--kubeconfig and --context: want --node with them":                       {"gpus", "--kubeconfig", "a"},
-		`--output "xml": want table, wide, json or yaml`:                          {"gpus", "-o", "xml"},
-		"--node is missing":                                                       {"agent"},
-		"--interval 1ms: want at least 1s":                                        {"agent", "--node", "a", "--interval", "1ms"},
+		"want one of --node and --node-file":                                     {"gpus", "--node", "a", "--node-file", "b"},
+		"--kubeconfig and --context: want --node with them":                      {"gpus", "--kubeconfig", "a"},
+		`--output "xml": want table, wide, json or yaml`:                         {"gpus", "-o", "xml"},
+		"--node is missing":                                                      {"agent"},
+		"--interval 1ms: want at least 1s":                                       {"agent", "--node", "a", "--interval", "1ms"},
 		`unexpected argument "now": want flags only; see autoscaler gpus --help`: {"gpus", "now"},
-		`log format "xml"`:                                                        {"agent", "--node", "a", "--log-format", "xml"},
+		`log format "xml"`:                                                       {"agent", "--node", "a", "--log-format", "xml"},
 	} {
 		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != cli.ExitBadInput || !strings.Contains(errOut, want) {
 			t.Errorf("%v: exit %d, %s, want %s", argv, code, errOut, want)

@@ -40,7 +40,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 			"Difference to the present plan group gpu: 5 pods instead of 2 launch +3 × gpu"},
 		"explain":    {"demand {GPU 1}: capped: 4 asked", "where zone=in(a,b): capped: no task in the snapshot", "group gpu: launch: launching 1 pod", `"about": "pod gpu-7"`},
 		"status":     {"NAMESPACE NAME MODE", "ml/llm: managed", "name: llm"},
-		"request":    {"4 × {CPU 1} 2 × {GPU 1}", "3 × {CPU 2, GPU 1}", "Nothing is requested without an id; `autoscaler requests` lists what has one.", "train-7 anonymous 4 × {GPU 1} Waiting", "request train-7 of ml/llm deleted"},
+		"request":    {"4 × {CPU 1} 2 × {GPU 1}", "3 × {CPU 2, GPU 1}", "There is no request without an id; `autoscaler requests` lists those with one.", "train-7 anonymous 4 × {GPU 1} Waiting", "request train-7 of ml/llm deleted"},
 		"requests":   {"RAYCLUSTER ID OWNER", "ml/llm serve ann", `"id": "serve"`},
 		"freeze":     {"ml/llm is frozen", "ml/llm is not frozen"},
 		"unfreeze":   {"ml/llm is not frozen"},

@@ -111,7 +111,7 @@ func TestWhatAFileCannotSayIsNamed(t *testing.T) {
 		"no value":                   {"mode:", []string{"mode: null: want managed, shadow or off"}},
 		"another file":               {"config: /etc/other.yaml", []string{"config: no flag has this name"}},
 		"no mapping":                 {"- mode", []string{"config.yaml", "want names of flags"}},
-		"a word that is false":       {"mode: off", []string{`config.yaml: mode: false: want managed, shadow or off, in quotes where YAML would take it for something else, as "off"`}},
+		"a word that is false":       {"mode: off", []string{`config.yaml: mode: false: want managed, shadow or off, in quotes if YAML would parse it as another type, such as "off"`}},
 		"two documents":              {"mode: shadow\n---\nlog-level: debug", []string{"has 2 YAML documents: want one"}},
 		"two mistakes":               {"{moda: shadow, poll-fast: 5}", []string{"moda: no flag has this name: want mode", "want a duration"}},
 		"a key near to none":         {"colour: red", []string{"config.yaml: colour: no flag has this name: want one that --help lists"}},

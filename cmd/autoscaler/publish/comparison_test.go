@@ -92,9 +92,9 @@ DIFFERED  GROUP  OURS  THEIRS  OUTCOME       WHY OURS
 func TestWhyNothingIsComparedIsTold(t *testing.T) {
 	age := 0.1
 	for want, c := range map[string]apiv1.Cluster{
-		"Heliostat scales this RayCluster itself (managed by the default)":   {Mode: nodepool.Managed, ModeReason: "managed by the default", DataAgeSeconds: &age},
-		"Heliostat ignores this RayCluster (off by the annotation)":     {Mode: nodepool.Off, ModeReason: "off by the annotation", DataAgeSeconds: &age},
-		"the state of Ray in ml/llm has not been read yet":                   {Namespace: "ml", Name: "llm", Mode: nodepool.Shadow},
+		"Heliostat scales this RayCluster itself (managed by the default)":             {Mode: nodepool.Managed, ModeReason: "managed by the default", DataAgeSeconds: &age},
+		"Heliostat ignores this RayCluster (off by the annotation)":                    {Mode: nodepool.Off, ModeReason: "off by the annotation", DataAgeSeconds: &age},
+		"the state of Ray in ml/llm has not been read yet":                             {Namespace: "ml", Name: "llm", Mode: nodepool.Shadow},
 		"Heliostat has just begun to watch this RayCluster and has no plan to compare": {Mode: nodepool.Shadow, DataAgeSeconds: &age},
 	} {
 		var out strings.Builder
