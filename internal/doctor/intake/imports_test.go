@@ -1,0 +1,14 @@
+package intake
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/importtest"
+)
+
+func TestIntakeReadsAndExaminesNothing(t *testing.T) {
+	importtest.Only(t, "internal/doctor/inventory", "pkg/nodepool", "pkg/nodepool/kube/nodeobject", "pkg/nodepool/kube/rayobject", "pkg/nodepool/nodegpu", "pkg/nodepool/pools")
+	importtest.Imports(t, map[string]string{
+		"os/exec": "intake only gets and lists",
+	})
+}
