@@ -28,6 +28,7 @@ var onceOnly = []string{"Once", "OnceFunc", "OnceValue", "OnceValues"}
 
 // read looks for signs in all files of a package.
 func (p listed) read() (found signs, err error) {
+	var helpers []string
 	found.tested = len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
 	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil,
@@ -41,7 +42,14 @@ func (p listed) read() (found signs, err error) {
 		found.concurrent = found.concurrent || isConcurrent(file)
 		if strings.HasSuffix(name, "_test.go") {
 			found.long = append(found.long, longTests(file)...)
+			if helper := shortHelper(file); helper != "" {
+				helpers = append(helpers, helper)
+			}
 		}
+	}
+	if found.concurrent && len(helpers) > 0 {
+		return found, fmt.Errorf("package %s: %s calls testing.Short, so no test would run in full: "+
+			"call it in the test itself", p.ImportPath, helpers[0])
 	}
 	return found, nil
 }
@@ -71,20 +79,34 @@ func isConcurrent(file *ast.File) (concurrent bool) {
 // longTests returns the names of the tests of a file that call testing.Short.
 func longTests(file *ast.File) (names []string) {
 	for _, declaration := range file.Decls {
-		function, isFunction := declaration.(*ast.FuncDecl)
-		if !isFunction || function.Recv != nil || !strings.HasPrefix(function.Name.Name, "Test") {
-			continue
+		if function, is := declaration.(*ast.FuncDecl); is && isTest(function) && callsShort(function) {
+			names = append(names, function.Name.Name)
 		}
-		ast.Inspect(function, func(node ast.Node) bool {
-			call, is := node.(*ast.SelectorExpr)
-			if !is || call.Sel.Name != "Short" || slices.Contains(names, function.Name.Name) {
-				return true
-			}
-			if of, isName := call.X.(*ast.Ident); isName && of.Name == "testing" {
-				names = append(names, function.Name.Name)
-			}
-			return true
-		})
 	}
 	return names
+}
+
+// shortHelper returns the name of a function of a file that calls testing.Short and is not a test.
+func shortHelper(file *ast.File) string {
+	for _, declaration := range file.Decls {
+		if function, is := declaration.(*ast.FuncDecl); is && !isTest(function) && callsShort(function) {
+			return function.Name.Name
+		}
+	}
+	return ""
+}
+
+func isTest(function *ast.FuncDecl) bool {
+	return function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") && function.Name.Name != "TestMain"
+}
+
+func callsShort(function *ast.FuncDecl) (calls bool) {
+	ast.Inspect(function, func(node ast.Node) bool {
+		if call, is := node.(*ast.SelectorExpr); is && call.Sel.Name == "Short" {
+			of, isName := call.X.(*ast.Ident)
+			calls = calls || isName && of.Name == "testing"
+		}
+		return !calls
+	})
+	return calls
 }

@@ -40,3 +40,14 @@ func TestAPackageIsConcurrentByWhatItsSourceShows(t *testing.T) {
 		})
 	}
 }
+
+func TestAHelperMustNotShortenTestsUnderTheRaceDetector(t *testing.T) {
+	dir := t.TempDir()
+	source := "package p\nimport \"testing\"\nfunc f() { go f() }\nfunc long() bool { return !testing.Short() }\n"
+	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (listed{Dir: dir, TestGoFiles: []string{"a_test.go"}}).read(); err == nil {
+		t.Error("a test that a helper shortens would never run in full")
+	}
+}
