@@ -13,7 +13,7 @@ type Instance struct {
 	Start   int    `json:"start"`
 }
 
-// ErrNoRoom says that instances cannot lie together on one card.
+// ErrNoRoom means that the instances do not fit together on one card.
 var ErrNoRoom = errors.New("no room on one card")
 
 // occupancy is one card while instances are put on it. It is small and copied freely.
@@ -23,13 +23,13 @@ type occupancy struct {
 	taken uint32
 	// count is by the index of the profile; no product has more.
 	count [16]uint8
-	// media: the engines of which there is one owner are given away.
+	// media: an instance already has the engines that only one can have.
 	media bool
 }
 
-// fits reports whether an instance of the profile with this index can begin there: at a legal start, on free units,
-// within the profile's maximum, and with at most one owner of the media engines. Compute slices need no look: no
-// placement that is legal on the axis exceeds them, which a test proves for every board.
+// fits reports whether an instance of the profile with this index can begin at start: at a legal start, on free units,
+// within the profile's maximum, and with at most one owner of the media engines. Compute slices need no check: no legal
+// placement on the axis exceeds them, which a test proves for every board.
 func (o *occupancy) fits(profile, start int) bool {
 	p := &o.product.Profiles[profile]
 	return slices.Contains(p.Starts, start) && o.taken&run(start, p.Size) == 0 && int(o.count[profile]) < p.Max &&
@@ -46,8 +46,8 @@ func (o occupancy) with(profile, start int) occupancy {
 
 func run(start, size int) uint32 { return (1<<size - 1) << start }
 
-// more returns how many further instances of one profile fit. All of them have one size and fixed starts, so taking
-// each free start from the left is the most there is.
+// more returns how many further instances of one profile fit. They have one size and fixed starts, so taking each free
+// start from the left gives the maximum.
 func (o occupancy) more(profile int) int {
 	n := 0
 	for _, start := range o.product.Profiles[profile].Starts {
@@ -86,15 +86,14 @@ func (p *Product) index(name string) (int, bool) {
 	return slices.IndexFunc(p.Profiles, func(other Profile) bool { return other.Name == profile.Name }), true
 }
 
-// Check returns why these instances cannot lie on one card, or nil when the layout is legal. ErrNoRoom says that they
-// overlap or that there are more of a profile than a card can hold; any other error, that the product has no such
-// profile or no such start.
+// Check returns why these instances do not fit on one card, or nil if the layout is legal. ErrNoRoom means that they
+// overlap or exceed the maximum of a profile. Any other error means that the product has no such profile or start.
 func (p Product) Check(instances []Instance) error {
 	_, err := p.occupied(instances)
 	return err
 }
 
-// Additions returns every instance that could still be made beside these, the largest profiles first.
+// Additions returns every instance that can still be created beside these, the largest profiles first.
 func (p Product) Additions(beside []Instance) ([]Instance, error) {
 	card, err := p.occupied(beside)
 	if err != nil {
@@ -111,10 +110,10 @@ func (p Product) Additions(beside []Instance) ([]Instance, error) {
 	return all, nil
 }
 
-// Place finds where the wanted profiles go beside these instances, such that the largest profiles stay possible: of all
-// placements the one beside which the most instances of the largest profile still fit, then of the second largest, and
-// so on. The instances come back in the order of the axis. ErrNoRoom says that the card cannot hold them; two cards
-// might.
+// Place chooses where to create the wanted profiles beside these instances, so that the largest profiles stay possible:
+// it prefers the placement that leaves room for the most instances of the largest profile, then of the second largest,
+// and so on. It returns the instances in the order of the axis. ErrNoRoom means that the card cannot hold them; two
+// cards might.
 func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) {
 	card, err := p.occupied(beside)
 	if err != nil {
@@ -144,8 +143,7 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
 
-// search tries all placements of the profiles; those that differ only in which of two equal instances lies where count
-// once.
+// search tries all placements of the profiles. Placements that only swap two equal instances count once.
 type search struct {
 	profiles, starts []int
 	best             []int
@@ -180,81 +178,8 @@ func (o occupancy) left() []int {
 	return counts
 }
 
-// Layouts returns all maximal layouts: sets of instances with their places, to which nothing can be added. Each is in
-// the order of the axis.
-func (p Product) Layouts() [][]Instance {
-	var all [][]Instance
-	p.layouts(occupancy{product: &p}, 0, nil, func(layout []Instance, whole bool) {
-		if whole {
-			all = append(all, slices.Clone(layout))
-		}
-	})
-	return all
-}
-
-// Sets returns all maximal multisets of profiles that one card can hold: none is part of another. Each has the largest
-// first.
-func (p Product) Sets() [][]string {
-	var all [][]int
-	seen := map[[16]uint8]bool{}
-	p.layouts(occupancy{product: &p}, 0, nil, func(layout []Instance, _ bool) {
-		card, _ := p.occupied(layout) // made of instances that fitted
-		if !seen[card.count] {
-			seen[card.count] = true
-			all = append(all, counts(card.count))
-		}
-	})
-	var sets [][]string
-	for _, set := range all {
-		if !slices.ContainsFunc(all, func(other []int) bool { return within(set, other) }) {
-			sets = append(sets, p.names(set))
-		}
-	}
-	return sets
-}
-
-// layouts visits every legal layout once, the empty one included, its instances in the order of the axis: each is
-// extended only to the right of unit from. whole says that nothing could be added anywhere.
-func (p *Product) layouts(card occupancy, from int, layout []Instance, visit func(layout []Instance, whole bool)) {
-	visit(layout, !slices.ContainsFunc(card.left(), func(n int) bool { return n > 0 }))
-	for start := from; start < p.Units; start++ {
-		for profile := range p.Profiles {
-			if card.fits(profile, start) {
-				next := append(slices.Clip(layout), Instance{p.Profiles[profile].Name, start})
-				p.layouts(card.with(profile, start), start+1, next, visit)
-			}
-		}
-	}
-}
-
-func counts(count [16]uint8) []int {
-	list := make([]int, len(count))
-	for i, n := range count {
-		list[i] = int(n)
-	}
-	return list
-}
-
-// within reports whether a is part of b and not b.
-func within(a, b []int) bool {
-	for i := range a {
-		if a[i] > b[i] {
-			return false
-		}
-	}
-	return !slices.Equal(a, b)
-}
-
-func (p *Product) names(set []int) []string {
-	var names []string
-	for profile := range p.Profiles {
-		names = append(names, slices.Repeat([]string{p.Profiles[profile].Name}, set[profile])...)
-	}
-	return names
-}
-
-// LeastCards returns how many cards at least it takes to hold so many instances of each profile: no fewer can, more may
-// be needed. A profile that the product does not have is an error.
+// LeastCards returns a lower bound on the number of cards that hold these instances of each profile. A profile that the
+// product does not have is an error.
 func (p Product) LeastCards(instances map[string]int) (int, error) {
 	units, least := 0, 0
 	for name, n := range instances {

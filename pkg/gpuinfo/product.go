@@ -66,12 +66,6 @@ func (p Product) Profile(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// Only returns the product with those of its profiles that suit, for an operator that allows not all of them.
-func (p Product) Only(suits func(Profile) bool) Product {
-	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(profile Profile) bool { return !suits(profile) })
-	return p
-}
-
 // Products returns all products in the order of the table; the caller may change what it gets.
 func Products() []Product {
 	products := slices.Clone(assembled())

@@ -43,7 +43,8 @@ func ParseProfile(name string) (ProfileName, error) {
 		p.Attributes = attributes(match[4])
 	}
 	if p.Slices == 0 || p.GB == 0 || p.Compute == 0 || p.Compute > p.Slices {
-		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want at least one slice and one GB, and no more compute slices than the instance has", name)
+		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want at least one slice and one GB, "+
+			"and no more compute slices than the instance has", name)
 	}
 	return p, nil
 }

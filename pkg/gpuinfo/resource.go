@@ -17,14 +17,14 @@ const (
 	// with gpu-mem, alone.
 	Memory Role = "memory"
 	Cores  Role = "cores"
-	// Information tells of the node and is not to be asked for.
+	// Information describes the node and must not be requested.
 	Information Role = "information"
 )
 
 // Resource is what the name of an extended resource means.
 type Resource struct {
 	Name string
-	// Kind is UnknownKind where the name alone does not tell, as with nvidia.com/gpu: a card, an instance or a share of
+	// Kind is UnknownKind if the name alone does not show it, as with nvidia.com/gpu: a card, an instance or a share of
 	// either.
 	Kind Kind
 	Role Role
@@ -32,7 +32,7 @@ type Resource struct {
 	Profile string
 	// Shared: the plugin renames what it announces more than once.
 	Shared bool
-	// Unit is the memory behind one unit, 0 where the name does not tell.
+	// Unit is the memory behind one unit, 0 if the name does not show it.
 	Unit MiB
 	// Source of the row.
 	Source string
@@ -119,21 +119,20 @@ var resources = []Resource{
 
 // What the name of a resource can be beside a known one.
 var (
-	// ErrNotGPU says that nothing in the name speaks of a GPU.
+	// ErrNotGPU means that nothing in the name suggests a GPU.
 	ErrNotGPU = errors.New("not a GPU resource")
-	// ErrUnknownResource says that the name speaks of a GPU and stands in no table: it must be told to somebody and not
-	// be taken for none.
+	// ErrUnknownResource means that the name suggests a GPU and is in no table. Report it; do not treat it as no GPU.
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
-// Names tells what resource names mean. The zero value knows what is built in.
+// Names gives resource names a meaning. The zero value has the built-in ones.
 type Names struct {
-	// Configured are further names, and other meanings of built-in ones: plugins can be told to announce any name.
+	// Configured adds names, and replaces meanings of built-in ones: plugins can be configured to announce any name.
 	Configured []Resource
 }
 
-// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource, and of an unknown one it says
-// what would be right where that can be seen.
+// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource; for an unknown name it suggests
+// the correct one if possible.
 func (n Names) Resource(name string) (Resource, error) {
 	for _, table := range [][]Resource{n.Configured, resources} {
 		for _, resource := range table {
@@ -156,8 +155,8 @@ func (n Names) Resource(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }
 
-// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu or vcuda in its name, or of a vendor who
-// announces little else.
+// speaksOfGPU reports whether an extended resource has gpu or vcuda in its name, or is from a vendor that announces
+// little else.
 func speaksOfGPU(name string) bool {
 	domain, resource, isExtended := strings.Cut(name, "/")
 	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") ||
@@ -190,7 +189,7 @@ func migResource(name, suffix string) (Resource, error) {
 }
 
 // ResourceName is the name under which the mixed strategy announces instances of a profile. Before release 0.20 of the
-// plugin those with attributes went under the plain name.
+// plugin, profiles with attributes used the plain name.
 func ResourceName(profile ProfileName, isShared bool) string {
 	name := mig + profile.Label()
 	if isShared {

@@ -13,17 +13,18 @@ type XID struct {
 	Source string
 }
 
-// Who judges XIDs. Where the two differ NVIDIA's own word counts. What they mean is from the same lists where nothing
-// else is said; most say nothing.
+// Sources of verdicts. If they differ, NVIDIA's counts. Meanings are from the same lists unless noted; most lists give
+// none.
 const (
 	pluginIgnores = "NVIDIA device plugin, health checks: an error of the application, after which the card is healthy"
 	eksFatal      = "EKS node monitoring agent, list of fatal XIDs"
 	remappedRows  = "NVML, nvmlDeviceGetRemappedRows: a pending remapping does not affect future work on the GPU"
-	unlisted      = "neither in the EKS node monitoring agent's list of fatal XIDs nor ignored by the device plugin: told, and the card is left as it is"
+	unlisted      = "neither in the EKS node monitoring agent's list of fatal XIDs nor ignored by the device plugin: " +
+		"logged; the card stays as it is"
 )
 
-// xids are those that somebody judged. What stands in no row is not called fatal: the device plugin, which takes every
-// XID but a few for fatal, withdraws the card then, and allocatable below capacity tells.
+// xids are those with a documented verdict. An XID without a row is not called fatal: the device plugin, which treats
+// almost every XID as fatal, then withdraws the card, and allocatable is below capacity.
 var xids = []XID{
 	{13, "graphics engine exception", false, pluginIgnores}, // meaning: NVIDIA's Xid catalog
 	{31, "", false, pluginIgnores},
@@ -57,7 +58,7 @@ var xids = []XID{
 	{158, "", true, eksFatal},
 }
 
-// XIDOf looks a number up; false where nobody judged it.
+// XIDOf looks up a number; false if no source has a verdict.
 func XIDOf(number uint64) (XID, bool) {
 	for _, x := range xids {
 		if x.Number == number {
@@ -67,10 +68,10 @@ func XIDOf(number uint64) (XID, bool) {
 	return XID{Number: number}, false
 }
 
-// XIDEvent is an XID that the driver told of.
+// XIDEvent is an XID that the driver reported.
 type XIDEvent struct {
 	XID
-	// Card is the index of the card; nil where the driver does not say which.
+	// Card is the index of the card; nil if the driver does not report it.
 	Card *int
 	// Instance is the ID of the GPU instance that it happened in; nil on a whole card.
 	Instance *uint32

@@ -44,8 +44,8 @@ func (r *reading) unhealthy(problem string) {
 	}
 }
 
-// answered reports whether a query was answered. A card that is lost or waits for a reset says so to every query; that
-// a query is not supported or not permitted tells nothing of the card.
+// answered reports whether the driver answered a query. A card that is lost or waits for a reset reports it for every
+// query. That a query is unsupported or not permitted shows nothing about the card.
 func (r *reading) answered(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
@@ -71,7 +71,7 @@ func (r *reading) readMemory() {
 	case r.answered(ret):
 		r.card.Memory, r.card.Used, r.card.Free = mib(memory.Total), mib(memory.Used), mib(memory.Free)
 	case ret != nvml.ERROR_NOT_SUPPORTED && ret != nvml.ERROR_NO_PERMISSION:
-		r.unhealthy("the card does not tell its memory: " + failure(ret).Error())
+		r.unhealthy("the driver does not report the card's memory: " + failure(ret).Error())
 	}
 }
 
@@ -142,7 +142,7 @@ func (r *reading) readRows() {
 	r.card.Rows = &gpuinfo.RemappedRows{Corrected: corrected, Uncorrected: uncorrected, Pending: pending,
 		Failed: failed}
 	if failed {
-		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: the card is to be replaced",
+		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: replace the card",
 			corrected+uncorrected))
 	}
 }

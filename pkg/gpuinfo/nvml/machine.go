@@ -11,18 +11,18 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// ErrNoDriver says that this machine, or this container, has no NVIDIA driver.
+// ErrNoDriver means that this machine, or this container, has no NVIDIA driver.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
 // Machine is the driver of this machine. It may be used by one goroutine at a time.
 type Machine struct {
 	library nvml.Interface
-	// events tells of XIDs of the watched cards; nil before WatchXIDs.
+	// events reports XIDs of the watched cards; nil before WatchXIDs.
 	events  nvml.EventSet
 	watched []watchedCard
 }
 
-// Open loads the driver's library. The error wraps ErrNoDriver where there is none. Who opens a Machine closes it.
+// Open loads the driver's library. The error wraps ErrNoDriver if there is none. Close the Machine after use.
 func Open() (*Machine, error) { return open(nvml.New()) }
 
 func open(library nvml.Interface) (*Machine, error) {
@@ -32,13 +32,13 @@ func open(library nvml.Interface) (*Machine, error) {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is not found", ErrNoDriver)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is there and the kernel module is not loaded", ErrNoDriver)
+		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is present, but the kernel module is not loaded", ErrNoDriver)
 	default:
 		return nil, fmt.Errorf("starting NVML: %w", failure(ret))
 	}
 }
 
-// Close ends the use of the library.
+// Close unloads the library.
 func (m *Machine) Close() error {
 	err := m.unwatch()
 	if ret := m.library.Shutdown(); ret != nvml.SUCCESS {
@@ -47,12 +47,12 @@ func (m *Machine) Close() error {
 	return err
 }
 
-// Inventory reads all cards. A card that the driver cannot reach is in it and not healthy. An error means that the
-// driver does not answer, or keeps a card from this process: what is not known is not called broken.
+// Inventory reads all cards. It includes a card that the driver cannot reach, as unhealthy. An error means that the
+// driver does not respond, or denies this process access to a card: unknown is not reported as broken.
 func (m *Machine) Inventory() (gpuinfo.Inventory, error) {
 	driver, ret := m.library.SystemGetDriverVersion()
 	if ret != nvml.SUCCESS {
-		return gpuinfo.Inventory{}, fmt.Errorf("asking for the driver's version: %w", failure(ret))
+		return gpuinfo.Inventory{}, fmt.Errorf("reading the driver's version: %w", failure(ret))
 	}
 	n, ret := m.library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -69,10 +69,10 @@ func (m *Machine) Inventory() (gpuinfo.Inventory, error) {
 	return inventory, nil
 }
 
-// has reports whether this release of the driver has a function. Calling one that it has not ends the process.
+// has reports whether this release of the driver has a function. Calling a missing one ends the process.
 func (m *Machine) has(function string) bool {
 	return m.library.Extensions().LookupSymbol(function) == nil
 }
 
 // failure is a return code as an error, in our words where NVML's own are known only once the library is loaded.
-func failure(ret nvml.Return) error { return fmt.Errorf("NVML says %w", ret) }
+func failure(ret nvml.Return) error { return fmt.Errorf("NVML returned %w", ret) }

@@ -189,10 +189,10 @@ func TestCardsAreUnhealthyForAReason(t *testing.T) {
 		}, "cannot open the card"},
 		"a card with no spare rows": {func(s *dgxa100.Server, d *dgxa100.Device) {
 			d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 1, 7, true, true, nvml.SUCCESS }
-		}, "after 8 that were: the card is to be replaced"},
+		}, "after 8 that were: replace the card"},
 		"a card that answers nonsense": {func(s *dgxa100.Server, d *dgxa100.Device) {
 			d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_UNKNOWN }
-		}, "does not tell its memory"},
+		}, "does not report the card's memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, devices := server(t)
@@ -280,7 +280,7 @@ func TestFunctionsThatTheDriverHasNotAreNotCalled(t *testing.T) {
 func TestNothingIsCalledBeforeASuccessfulInit(t *testing.T) {
 	for ret, want := range map[nvml.Return]string{
 		nvml.ERROR_LIBRARY_NOT_FOUND: "no NVIDIA driver: libnvidia-ml.so.1 is not found",
-		nvml.ERROR_DRIVER_NOT_LOADED: "no NVIDIA driver: libnvidia-ml.so.1 is there and the kernel module is not loaded",
+		nvml.ERROR_DRIVER_NOT_LOADED: "no NVIDIA driver: libnvidia-ml.so.1 is present, but the kernel module is not loaded",
 	} {
 		library := &mock.Interface{InitFunc: func() nvml.Return { return ret }}
 		if _, err := open(library); !errors.Is(err, ErrNoDriver) || err.Error() != want {

@@ -108,7 +108,8 @@ var attributes = map[int][]string{
 // product is not known, that one. NVML's own function for names is newer than MIG.
 func (r *reading) profileName(number int, profile nvml.GpuInstanceProfileInfo) string {
 	name := gpuinfo.ProfileName{
-		Compute: int(profile.SliceCount), Slices: int(profile.SliceCount), GB: r.nominalGB(profile), Attributes: attributes[number],
+		Compute: int(profile.SliceCount), Slices: int(profile.SliceCount), GB: r.nominalGB(profile),
+		Attributes: attributes[number],
 	}
 	product, _ := gpuinfo.ProductOf(r.card.Product)
 	for _, known := range product.Profiles {

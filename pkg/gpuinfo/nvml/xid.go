@@ -11,8 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// WatchXIDs has the driver tell of XIDs from now on, and returns the cards of which it tells none: they, or the
-// hypervisor above, do not support it.
+// WatchXIDs starts reporting XIDs, and returns the cards without this support in the card or in the hypervisor.
 func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	n, ret := m.library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -20,7 +19,7 @@ func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	}
 	events, ret := m.library.EventSetCreate()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("preparing to hear of XIDs: %w", failure(ret))
+		return nil, fmt.Errorf("registering for XIDs: %w", failure(ret))
 	}
 	for index := range n {
 		device, ret := m.library.DeviceGetHandleByIndex(index)
@@ -37,7 +36,7 @@ func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	return unwatched, nil
 }
 
-// register asks only for what the card has: asking for an event that it has not fails.
+// register requests only supported events: requesting any other fails.
 func register(device nvml.Device, events nvml.EventSet) nvml.Return {
 	types, ret := device.GetSupportedEventTypes()
 	switch {
@@ -49,13 +48,13 @@ func register(device nvml.Device, events nvml.EventSet) nvml.Return {
 	return device.RegisterEvents(nvml.EventTypeXidCriticalError, events)
 }
 
-// watchedCard is a card that tells of XIDs. Its handle stays the same for as long as the library is loaded.
+// watchedCard is a card whose XIDs are reported. Its handle is stable while the library is loaded.
 type watchedCard struct {
 	index  int
 	device nvml.Device
 }
 
-// NextXID waits so long for the next XID after WatchXIDs; happened is false when there was none.
+// NextXID waits up to timeout for the next XID after WatchXIDs; happened is false if there was none.
 func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happened bool, err error) {
 	data, ret := m.events.Wait(uint32(timeout.Milliseconds()))
 	switch {
@@ -70,7 +69,7 @@ func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happen
 	if data.GpuInstanceId != none {
 		event.Instance = &data.GpuInstanceId
 	}
-	// By its handle: a card that has fallen off the bus does not tell its UUID any more.
+	// By its handle: a card that has fallen off the bus no longer reports its UUID.
 	for _, card := range m.watched {
 		if card.device == data.Device {
 			event.Card = &card.index
@@ -79,13 +78,13 @@ func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happen
 	return event, true, nil
 }
 
-// unwatch gives back what WatchXIDs took.
+// unwatch releases what WatchXIDs registered.
 func (m *Machine) unwatch() error {
 	if m.events == nil {
 		return nil
 	}
 	if ret := m.events.Free(); ret != nvml.SUCCESS {
-		return fmt.Errorf("ending to hear of XIDs: %w", failure(ret))
+		return fmt.Errorf("unregistering from XIDs: %w", failure(ret))
 	}
 	return nil
 }
