@@ -114,7 +114,7 @@ PROBLEMS
 rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
   keeps work off them
 errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
-process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no scheduler knows of it
+process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no scheduler knows about it
 `
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -144,10 +144,10 @@ func TestGPUsComparesTheDriverWithTheNode(t *testing.T) {
 rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
   keeps work off them
 errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
-cards-differ: node gpu-1 has 3 cards by its labels, the driver 2
-units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb 7, the driver has 0 that can be used
-units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb.me 0, the driver has 1 that can be used
-units-differ: node gpu-1 announces nvidia.com/mig-3g.20gb 0, the driver has 1 that can be used
+cards-differ: node gpu-1 has 3 cards by its labels, 2 by the driver
+units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb 7, but the driver reports 0 usable
+units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb.me 0, but the driver reports 1 usable
+units-differ: node gpu-1 announces nvidia.com/mig-3g.20gb 0, but the driver reports 1 usable
 `
 	_, problems, _ := strings.Cut(out, "\n\nPROBLEMS")
 	if diff := cmp.Diff(want, "PROBLEMS"+problems); err != nil || diff != "" {

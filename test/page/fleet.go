@@ -250,7 +250,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 		Name:     broken,
 		Kind:     "whole",
 		Units:    map[string]int64{"nvidia.com/gpu": 1},
-		Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
+		Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "the agent reports card 1 as unhealthy: XID 79"}},
 		PerCard: []nodegpu.Card{
 			{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"},
 		},

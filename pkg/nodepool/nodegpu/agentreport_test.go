@@ -56,7 +56,7 @@ func TestAnAgentReportThatCannotBeNamesTheCardAndTheField(t *testing.T) {
 		{"a negative index", `{"cards":[{"index":-1,"memoryMiB":1}]}`, "cards[0]: index -1"},
 		{"the same card twice", `{"cards":[{"index":0,"memoryMiB":1},{"index":0,"memoryMiB":1}]}`, "cards[1]: index 0 occurs twice"},
 		{"no memory", `{"cards":[{"index":0,"healthy":true}]}`, "cards[0]: memoryMiB 0"},
-		{"more free than there is", `{"cards":[{"index":0,"memoryMiB":10,"freeMiB":11}]}`, "cards[0]: freeMiB 11: want 0 to the card's 10"},
+		{"more free than there is", `{"cards":[{"index":0,"memoryMiB":10,"freeMiB":11}]}`, "cards[0]: freeMiB 11: want 0 to 10, the card's memory"},
 		{"instances without MIG", `{"cards":[{"index":0,"memoryMiB":10,"mig":{"instances":[{"profile":"1g.5gb"}]}}]}`, "cards[0]: mig.instances"},
 	}
 	for _, test := range tests {
@@ -78,12 +78,12 @@ func TestAReportOfAnotherTimeOrAnotherStartOfTheMachineIsNotCounted(t *testing.T
 	}{
 		{"just written", "b1", noon, noon, ""},
 		{"two writes were missed", "b1", noon, noon.Add(45 * time.Minute), ""},
-		{"nobody writes any more", "b1", noon, noon.Add(46 * time.Minute), "it is older than 45 minutes, so no agent runs there"},
-		{"the clock of the machine is ahead", "b1", noon.Add(time.Hour), noon, "it is from a time more than 45 minutes ahead: the machine's clock is wrong"},
-		{"of an agent that tells no time", "b1", time.Time{}, noon, "it does not say when it was written"},
-		{"before the machine started anew", "b0", noon, noon, "the machine was started anew since it was written"},
+		{"nobody writes any more", "b1", noon, noon.Add(46 * time.Minute), "it is older than 45 minutes, so no agent is running there"},
+		{"the clock of the machine is ahead", "b1", noon.Add(time.Hour), noon, "its time is more than 45 minutes ahead: the machine's clock is wrong"},
+		{"of an agent that tells no time", "b1", time.Time{}, noon, "it has no time"},
+		{"before the machine started anew", "b0", noon, noon, "the machine has rebooted since it was written"},
 		{"a node of a file, of any age", "b1", noon, time.Time{}, ""},
-		{"a node of a file, before its start", "b0", noon, time.Time{}, "the machine was started anew since it was written"},
+		{"a node of a file, before its start", "b0", noon, time.Time{}, "the machine has rebooted since it was written"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,12 +95,12 @@ func TestAReportOfAnotherTimeOrAnotherStartOfTheMachineIsNotCounted(t *testing.T
 			read := nodegpu.Reader{At: test.seen}.Read(nodegpu.NodeObject{
 				BootID: "b1", Annotations: map[string]string{nodegpu.AgentAnnotation: value}, Allocatable: map[string]int64{"nvidia.com/gpu": 1},
 			})
-			want, cards := []nodegpu.Problem{{Code: nodegpu.AgentOutdated, Message: "heliostat.dev/gpus is not counted: " + test.want}}, 0
+			want, cards := []nodegpu.Problem{{Code: nodegpu.AgentOutdated, Message: "heliostat.dev/gpus is ignored: " + test.want}}, 0
 			if test.want == "" {
-				want, cards = []nodegpu.Problem{{Code: nodegpu.DeviceUnhealthy, Message: "the agent says that card 0 is not well: XID 79"}}, 1
+				want, cards = []nodegpu.Problem{{Code: nodegpu.DeviceUnhealthy, Message: "the agent reports card 0 as unhealthy: XID 79"}}, 1
 			}
-			if diff := cmp.Diff(want, read.Problems); diff != "" || len(read.PerCard) != cards || len(read.WellUnits) != cards {
-				t.Errorf("cards %+v, well %v (-want +got):\n%s", read.PerCard, read.WellUnits, diff)
+			if diff := cmp.Diff(want, read.Problems); diff != "" || len(read.PerCard) != cards || len(read.HealthyUnits) != cards {
+				t.Errorf("cards %+v, well %v (-want +got):\n%s", read.PerCard, read.HealthyUnits, diff)
 			}
 		})
 	}

@@ -9,29 +9,29 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// Annotations in which those who hand out parts of cards write down which card a pod got.
+// Annotations in which schedulers and device plugins that share cards record which card a pod got.
 const (
 	hamiAllocated   = "hami.io/vgpu-devices-allocated"
 	hamiToAllocate  = "hami.io/vgpu-devices-to-allocate"
 	volcanoRegister = "volcano.sh/node-vgpu-register"
 	volcanoIDs      = "volcano.sh/vgpu-ids-new"
-	// ACK since 2021: JSON, container index to card index to units; the open-source extender: the card, and the pod's
-	// units.
+	// ACK since 2021: JSON that maps container index to card index to units. The open-source extender: the card, and
+	// the pod's units.
 	ackAllocation  = "scheduler.framework.gpushare.allocation"
 	ackCores       = "gpushare.alibabacloud.com/core-percentage"
 	gpushareCard   = "ALIYUN_COM_GPU_MEM_IDX"
 	gpushareAmount = "ALIYUN_COM_GPU_MEM_POD"
 )
 
-// grant is what a pod holds of one card: shares, memory in MiB or in units, percent of cores.
+// grant is what a pod holds of one card: shares, memory in MiB or in units, and percent of cores.
 type grant struct{ shares, memory, cores int64 }
 
 func (g grant) plus(other grant) grant {
 	return grant{g.shares + other.shares, g.memory + other.memory, g.cores + other.cores}
 }
 
-// holdings are grants by card. A pod that asks for something and has no record of where it lies is charged to every
-// card: it lies on one of them, and no card has more room than without it.
+// holdings are grants by card. A pod without a record of its card is charged to every card: it is on one of them, and
+// no card then appears to have more room than it has.
 type holdings[K comparable] struct {
 	byCard     map[K]grant
 	everywhere grant
@@ -46,17 +46,18 @@ func (h *holdings[K]) add(card K, g grant) {
 	h.byCard[card] = h.byCard[card].plus(g)
 }
 
-// hamiCards are the cards of HAMi's register, less what its scheduler gave to the node's pods.
+// hamiCards returns the cards in HAMi's register, less what its scheduler assigned to the node's pods.
 func (r *reading) hamiCards() []Card {
 	devices, err := hamiDevices(r.node.Annotations[hamiRegister])
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}
-	return r.vgpuCards("hami", devices, r.vgpuHoldings(devices, gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory,
-		gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
+	held := r.vgpuHoldings(devices, gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores,
+		hamiAllocated, hamiToAllocate)
+	return r.vgpuCards("hami", devices, held)
 }
 
-// volcanoCards are the cards of Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
+// volcanoCards returns the cards in Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
 // (volcano, pkg/scheduler/api/devices/nvidia/vgpu).
 func (r *reading) volcanoCards() []Card {
 	register := r.node.Annotations[volcanoRegister]
@@ -75,8 +76,8 @@ func (r *reading) volcanoCards() []Card {
 		}
 		devices = append(devices, device)
 	}
-	return r.vgpuCards("volcano", devices,
-		r.vgpuHoldings(devices, gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
+	held := r.vgpuHoldings(devices, gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs)
+	return r.vgpuCards("volcano", devices, held)
 }
 
 func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
@@ -96,7 +97,8 @@ func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
 	return device, device.check()
 }
 
-// vgpuCards subtracts what is held. On cards that are cut into MIG instances what is left is no amount of memory.
+// vgpuCards subtracts what is held. For a card with MIG instances, free memory as one number means nothing, so it is
+// left out.
 func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[string]) []Card {
 	cards := make([]Card, 0, len(devices))
 	for i := range devices {
@@ -114,7 +116,7 @@ func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[
 			}
 		}
 		if !d.Health {
-			card.Problem = "its agent says that it is not well"
+			card.Problem = "its agent reports it as unhealthy"
 			card.empty()
 		}
 		cards = append(cards, card)
@@ -122,11 +124,12 @@ func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[
 	return cards
 }
 
-// vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a
-// semicolon between containers. Without a record a pod holds what it asks for, and all of a card where it asks for no
-// memory. It is nil while pods are not known.
-func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string,
-	annotations ...string) *holdings[string] {
+// vgpuHoldings adds up what the node's pods were assigned: UUID,type,MiB,cores for each card, with a colon after each
+// and a semicolon between containers. A pod without a record holds what it requests, or all of a card if it requests no
+// memory. The result is nil while the pods are unknown.
+func (r *reading) vgpuHoldings(
+	devices []hamiDevice, count, memory, cores string, annotations ...string,
+) *holdings[string] {
 	if r.node.Pods == nil {
 		return nil
 	}
@@ -139,11 +142,11 @@ func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string
 		if pod.Requests[count] == 0 && pod.Requests[memory] == 0 {
 			continue
 		}
-		record, told := vgpuRecord(pod, annotations, known)
+		record, recorded := vgpuRecord(pod, annotations, known)
 		for card, g := range record {
 			held.add(card, g)
 		}
-		if !told {
+		if !recorded {
 			const allOfACard = 1 << 40
 			asked := grant{shares: 1, memory: pod.Requests[memory], cores: pod.Requests[cores]}
 			if asked.memory == 0 {
@@ -155,16 +158,14 @@ func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string
 	return held
 }
 
-// vgpuRecord is what a pod was given of each card. Whoever makes a pod can write its annotations, so a record that
-// cannot be true is none: an amount below 0 would make room for others, and a card that the node does not have would
-// hold the pod nowhere.
-func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (record map[string]grant, told bool) {
+// vgpuRecord returns what a pod was assigned on each card. Anyone who can create a pod can write its annotations, so an
+// implausible record is ignored: a negative amount would make room for others, and a card that the node does not have
+// would place the pod nowhere.
+func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (record map[string]grant, recorded bool) {
+	separates := func(c rune) bool { return c == ':' || c == ';' }
 	for _, key := range annotations {
 		record = map[string]grant{}
-		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], func(c rune) bool {
-			return c == ':' ||
-				c == ';'
-		}) {
+		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], separates) {
 			card, g, ok := vgpuGrant(entry)
 			if !ok || !known[card] {
 				return nil, false
@@ -178,8 +179,8 @@ func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (rec
 	return nil, false
 }
 
-// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in
-// brackets (docs/reference/facts.md#mig-instances-of-hami).
+// vgpuGrant reads UUID,type,MiB,cores. If HAMi partitions the card, the instance follows the UUID in brackets
+// (docs/reference/facts.md#mig-instances-of-hami).
 func vgpuGrant(entry string) (card string, g grant, ok bool) {
 	fields := strings.Split(entry, ",")
 	if len(fields) < 4 {
@@ -197,7 +198,7 @@ func vgpuGrant(entry string) (card string, g grant, ok bool) {
 	return card, grant{shares: 1, memory: memory, cores: cores}, true
 }
 
-// gpuMemoryCards are the cards of a node that hands out memory by ACK or gpushare. Cards of a node are alike.
+// gpuMemoryCards returns the cards of a node whose memory ACK or gpushare shares. The cards of a node are alike.
 func (r *reading) gpuMemoryCards() []Card {
 	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
 	if r.gpus.Kind != gpuinfo.GPUMemory || !known || r.gpus.Cards == nil || r.node.Pods == nil ||
@@ -256,8 +257,8 @@ func (r *reading) gpuMemoryHoldings() *holdings[int] {
 	return held
 }
 
-// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded, or what
-// cannot be true of a node with so many cards (see vgpuRecord).
+// ackCards reads {"container": {"card": amount}} and adds up over containers. It returns nil if nothing is recorded, or
+// if the record is impossible for a node with this many cards (see vgpuRecord).
 func ackCards(text string, count int) map[int]int64 {
 	var byContainer map[string]map[string]int64
 	if text == "" || json.Unmarshal([]byte(text), &byContainer) != nil {

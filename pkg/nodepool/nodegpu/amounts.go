@@ -8,14 +8,15 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// The most units of one resource that a node can announce. The kubelet takes the name of every device in one gRPC
-// message of at most 16 MiB, of which a name takes more than 16 bytes; amounts of memory may be counted in bytes.
+// The highest plausible number of units of one resource on a node. The kubelet receives the names of all devices in one
+// gRPC message of at most 16 MiB, and a name takes more than 16 bytes. Memory may be counted in bytes.
 const (
 	mostDevices = 1 << 20
 	mostAmount  = 1 << 50
 )
 
-// most is the most units of a resource that a node can announce; false where the name is none of a GPU.
+// most returns the highest plausible number of units of a resource on a node. isGPU is false if the name is not a GPU
+// resource.
 func (g Reader) most(name string) (units int64, isGPU bool) {
 	switch resource, err := g.Names.Resource(name); {
 	case err == nil:
@@ -33,16 +34,15 @@ func MostUnits(resource gpuinfo.Resource) int64 {
 	return mostAmount
 }
 
-// CanAnnounce reports whether the node shows a readable amount of an extended resource as allocatable, and one that a
-// node can have.
+// CanAnnounce reports whether the node shows a readable, plausible amount of an extended resource as allocatable.
 func (g Reader) CanAnnounce(node NodeObject, name string) bool {
 	n, shown := node.Allocatable[name]
 	most, isGPU := g.most(name)
 	return shown && n >= 0 && (!isGPU || n <= most)
 }
 
-// plausible leaves out the amounts of GPU resources that no node can have, and tells them: they would be taken for
-// cards, and added up.
+// plausible drops implausible amounts of GPU resources, which would otherwise be counted as cards and added up, and
+// reports each as a problem.
 func (r *reading) plausible(field string, shown map[string]int64) map[string]int64 {
 	var kept map[string]int64
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
@@ -52,7 +52,7 @@ func (r *reading) plausible(field string, shown map[string]int64) map[string]int
 			continue
 		}
 		r.problem(AmountUnreadable,
-			fmt.Sprintf("status.%s[%s] is %d: want 0 to %d; it counts as not announced", field, name, n, most))
+			fmt.Sprintf("status.%s[%s] is %d: want 0 to %d; it is ignored", field, name, n, most))
 		if kept == nil {
 			kept = maps.Clone(shown)
 		}

@@ -26,7 +26,7 @@ func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
 	}
 }
 
-// Plugins can rename what they announce, and other vendors cut cards too.
+// Plugins can rename the resources that they announce, and other vendors partition cards too.
 func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
 	marks := labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960 n/gpu.count=1")
 	for _, name := range []string{"nvidia.com/mig-small", "amd.com/cpx_nps4", "tencent.com/vcuda-core"} {

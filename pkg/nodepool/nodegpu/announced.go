@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readUnits takes what is announced. Where only capacity was posted it stands for allocatable.
+// readUnits reads the announced resources. If the node shows only capacity, that is used for allocatable.
 func (r *reading) readUnits() {
 	shown := r.node.Allocatable
 	if shown == nil {
@@ -29,7 +29,7 @@ func (r *reading) readUnits() {
 				r.devices[name] = max(shown[name], r.node.Capacity[name])
 			}
 		case isUnknownGPU(err):
-			// KubeRay takes every resource whose name ends in gpu for GPUs.
+			// KubeRay counts every resource whose name ends in gpu as GPUs.
 			if strings.HasSuffix(name, "gpu") {
 				r.gpus.Units[name] = shown[name]
 			}
@@ -41,7 +41,7 @@ func (r *reading) readUnits() {
 	}
 }
 
-// readProduct finds the model. Labels that a program read from the driver go before those that a cloud chose.
+// readProduct finds the model. Labels read from the driver take precedence over labels that a cloud chose.
 func (r *reading) readProduct() {
 	model := r.label(LabelProduct)
 	if cut := strings.Index(model, "-MIG-"); cut >= 0 {
@@ -61,7 +61,7 @@ func (r *reading) readProduct() {
 	}
 }
 
-// readCards takes the number of cards from labels that count cards, and the memory of one.
+// readCards reads the number of cards, and the memory of one, from labels.
 func (r *reading) readCards() {
 	for _, key := range cardCounts {
 		if key == labelCount && strings.Contains(r.label(LabelProduct), "-MIG-") {

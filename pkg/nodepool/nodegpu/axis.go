@@ -2,8 +2,8 @@ package nodegpu
 
 import "heliostat.dev/heliostat/pkg/gpuinfo"
 
-// measureInstances says how long each MIG instance and its card are on the memory axis, where the product is known:
-// what a picture of the card needs.
+// measureInstances sets the size of each MIG instance and of its card on the memory axis, if the product is known. A
+// picture of the card needs both.
 func (r *reading) measureInstances() {
 	if r.gpus.Product == nil {
 		return

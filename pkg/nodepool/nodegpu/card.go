@@ -6,36 +6,36 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// Card is what is known of one physical card of a node: a request must fit one card, and a sum over cards says nothing
-// about that. What is not known is nil.
+// Card is what is known about one physical card of a node. A request must fit on one card, which a sum over cards
+// cannot show. Unknown values are nil.
 type Card struct {
-	// Index is the card's number on the node, UUID its identity. Both are nil where only the number of free cards is
-	// known: then the free ones stand first.
+	// Index is the card's number on the node, UUID its identity. Both are nil if only the number of free cards is
+	// known; the free ones then come first.
 	Index *int    `json:"index"`
 	UUID  *string `json:"uuid"`
-	// MemoryMiB is the memory that is handed out of the card. FreeMiB is what of it no pod was promised, UnusedMiB what
-	// no process held when the agent last looked: only the former is room for a pod.
+	// MemoryMiB is the memory of the card that pods can get. FreeMiB is the part that no pod has requested, and
+	// UnusedMiB the part that no process held when the agent last looked. Only FreeMiB is room for a pod.
 	MemoryMiB *int64 `json:"memoryMiB"`
 	FreeMiB   *int64 `json:"freeMiB"`
 	UnusedMiB *int64 `json:"unusedMiB"`
-	// FreeUnits counts what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, 1 or 0
-	// for a whole card.
+	// FreeUnits is what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, 1 or 0 for a
+	// whole card.
 	FreeUnits *int64 `json:"freeUnits"`
-	// FreeCores is in percent of the card's multiprocessors, where they are handed out.
+	// FreeCores is in percent of the card's multiprocessors, if they can be requested.
 	FreeCores *int64 `json:"freeCores"`
-	// Instances are the card's MIG instances, empty on a card that has none.
+	// Instances are the card's MIG instances, empty if it has none.
 	Instances []CardInstance `json:"instances"`
-	// MemoryUnits is the length of the card's memory axis, nil where the product has no MIG or is not known.
+	// MemoryUnits is the length of the card's memory axis, nil if the product has no MIG or is unknown.
 	MemoryUnits *int `json:"memoryUnits"`
-	// Healthy is false when work must not go there; Problem says why.
+	// Healthy is false if no work should go to the card; Problem gives the reason.
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
-	// Source is what tells: hami, volcano, gpu-mem, dra, agent, or pods.
+	// Source is where the values come from: hami, volcano, gpu-mem, dra, agent, or pods.
 	Source string `json:"source"`
 }
 
-// CardInstance is a MIG instance on a card. Start is the unit of the card's memory axis where it begins, Size how many
-// units it takes.
+// CardInstance is a MIG instance on a card. Start is the first unit of the card's memory axis that it occupies, and
+// Size the number of units.
 type CardInstance struct {
 	Profile string `json:"profile"`
 	Start   *int   `json:"start"`
@@ -43,10 +43,10 @@ type CardInstance struct {
 	Free    *bool  `json:"free"`
 }
 
-// usable: a card that is not known to be ill.
+// usable reports whether the card is not known to be unhealthy.
 func (c Card) usable() bool { return c.Healthy == nil || *c.Healthy }
 
-// empty says that nothing more goes on a card.
+// empty marks a card as full.
 func (c *Card) empty() {
 	none := int64(0)
 	c.FreeMiB, c.FreeUnits = &none, &none
@@ -55,8 +55,8 @@ func (c *Card) empty() {
 	}
 }
 
-// PlacesLost is what one more instance of a profile takes away on one card; false where there is no room for it, or it
-// is not known what is in use.
+// PlacesLost returns how many places for larger instances one more instance of a profile removes on the card. It
+// returns false if the profile does not fit, or if it is unknown which instances are in use.
 func (c Card) PlacesLost(product gpuinfo.Product, profile string) (n int64, ok bool) {
 	wanted, has := product.Profile(profile)
 	if !has || !c.usable() || c.Instances == nil {
@@ -78,7 +78,7 @@ func (c Card) PlacesLost(product gpuinfo.Product, profile string) (n int64, ok b
 	return larger(product, used, wanted.Size) - larger(product, slices.Concat(used, after), wanted.Size), true
 }
 
-// larger counts the places that instances of more than this size have beside those in use.
+// larger counts the places for instances larger than size beside the ones in use.
 func larger(product gpuinfo.Product, beside []gpuinfo.Instance, size int) (n int64) {
 	additions, err := product.Additions(beside)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// CardFinding is what is wrong with a card, or what a node announces otherwise than the driver sees it.
+// CardFinding is a fault of a card, or a difference between what the node announces and what the driver reports.
 type CardFinding struct {
 	Code CardCode `json:"code"`
-	// Card is its index, nil where the finding is of the whole node.
+	// Card is the card's index, nil if the finding is about the whole node.
 	Card    *int   `json:"card"`
 	Message string `json:"message"`
 }
@@ -29,32 +29,33 @@ type CardCode string
 
 // The findings of cards.
 const (
-	// CardUnhealthy: no work should go there.
+	// CardUnhealthy: no work should go to the card.
 	CardUnhealthy CardCode = "card-unhealthy"
 	// RowsPending: memory rows are remapped at the next reset. PagesPending: memory pages are retired when the driver
-	// is loaded again. ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
+	// is loaded again. ErrorsUncorrected: since the last reset, ECC found errors that it could not correct.
 	RowsPending       CardCode = "rows-pending"
 	PagesPending      CardCode = "pages-pending"
 	ErrorsUncorrected CardCode = "errors-uncorrected"
-	// MIGPending: the mode changes at the next reset. MIGEmpty: MIG is on and there is no instance, so nothing can run.
+	// MIGPending: the mode changes at the next reset. MIGEmpty: MIG is on and there are no instances, so nothing can
+	// run.
 	MIGPending CardCode = "mig-pending"
 	MIGEmpty   CardCode = "mig-empty"
 	// InstanceUnusable: a GPU instance without a compute instance.
 	InstanceUnusable CardCode = "instance-unusable"
-	// LayoutUnknown: the driver does not tell instances to this process. LayoutImpossible: the instances lie as the
-	// placement tables say that they cannot.
+	// LayoutUnknown: the driver does not show instances to this process. LayoutImpossible: the placement tables do not
+	// allow the layout.
 	LayoutUnknown    CardCode = "layout-unknown"
 	LayoutImpossible CardCode = "layout-impossible"
-	// ProcessOutsidePods: a process that is in no pod uses a card; no scheduler knows of it.
+	// ProcessOutsidePods: a process outside any pod uses the card, and no scheduler knows about it.
 	ProcessOutsidePods CardCode = "process-outside-pods"
-	// CardsDiffer, ProductDiffers, UnitsDiffer: the node says so many cards, such a product, so many units, and the
-	// driver others.
+	// CardsDiffer, ProductDiffers, UnitsDiffer: the node and the driver report different numbers of cards, products, or
+	// units.
 	CardsDiffer    CardCode = "cards-differ"
 	ProductDiffers CardCode = "product-differs"
 	UnitsDiffer    CardCode = "units-differ"
 )
 
-// CheckCards looks at the cards alone.
+// CheckCards examines the cards alone.
 func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 	findings := []CardFinding{}
 	for _, card := range inventory.Cards {
@@ -70,7 +71,7 @@ func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 				"memory rows are remapped at the next reset of the card; until then the driver keeps work off them")
 		}
 		if card.Pages != nil && card.Pages.Pending {
-			add(PagesPending, "memory pages are retired when the driver is loaded again; until then work may meet them")
+			add(PagesPending, "memory pages are retired when the driver is loaded again; until then work may use them")
 		}
 		if card.Uncorrected != nil && *card.Uncorrected > 0 {
 			add(ErrorsUncorrected, "%d memory errors since the last reset that ECC could not correct",
@@ -93,7 +94,8 @@ func checkCut(cut gpuinfo.Cut, model string, add func(CardCode, string, ...any))
 		return
 	case cut.Instances == nil:
 		add(LayoutUnknown,
-			"the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too")
+			"the driver does not show MIG instances to this process: run it as root or with CAP_SYS_ADMIN, "+
+				"in a container also with NVIDIA_MIG_MONITOR_DEVICES=all")
 		return
 	case len(cut.Instances) == 0:
 		add(MIGEmpty, "MIG is on and there are no instances: nothing can run on the card")
@@ -106,7 +108,7 @@ func checkCut(cut gpuinfo.Cut, model string, add func(CardCode, string, ...any))
 	}
 	if product, known := gpuinfo.ProductOf(model); known {
 		if err := product.Check(cut.Layout()); err != nil {
-			add(LayoutImpossible, "the placement tables of %s do not have this layout: %v", product.Name, err)
+			add(LayoutImpossible, "the placement tables of %s do not allow this layout: %v", product.Name, err)
 		}
 	}
 }
@@ -118,8 +120,8 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// ProcessesOutsidePods finds processes that use a card and are in no pod. inPod is false, false for one that cannot be
-// told: processes of another PID namespace are not seen.
+// ProcessesOutsidePods finds processes that use a card and are in no pod. known is false for a process in another PID
+// namespace, which cannot be seen.
 func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (in, known bool)) []CardFinding {
 	findings := []CardFinding{}
 	for _, card := range inventory.Cards {
@@ -127,7 +129,7 @@ func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (i
 			if in, known := inPod(process.PID); known && !in {
 				index := card.Index
 				findings = append(findings, CardFinding{ProcessOutsidePods, &index,
-					fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows of it",
+					fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows about it",
 						process.PID, process.Kind, holding(process.Memory))})
 			}
 		}
@@ -142,15 +144,15 @@ func holding(memory *gpuinfo.MiB) string {
 	return fmt.Sprintf(", %d MiB", *memory)
 }
 
-// CompareCards says where a node announces what the driver sees otherwise. What the node does not prove is compared
-// with nothing.
+// CompareCards reports where a node's announcements differ from what the driver reports. Values that the node does not
+// show are not compared.
 func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 	findings := []CardFinding{}
 	add := func(code CardCode, format string, args ...any) {
 		findings = append(findings, CardFinding{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if node.Cards != nil && *node.Cards != int64(len(inventory.Cards)) {
-		add(CardsDiffer, "node %s has %d cards by its labels, the driver %d", node.Name, *node.Cards,
+		add(CardsDiffer, "node %s has %d cards by its labels, %d by the driver", node.Name, *node.Cards,
 			len(inventory.Cards))
 	}
 	compareProducts(node, inventory, add)
@@ -160,7 +162,7 @@ func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		if announced := node.Units[name]; announced != expected[name] {
-			add(UnitsDiffer, "node %s announces %s %d, the driver has %d that can be used", node.Name, name, announced,
+			add(UnitsDiffer, "node %s announces %s %d, but the driver reports %d usable", node.Name, name, announced,
 				expected[name])
 		}
 	}
@@ -177,17 +179,18 @@ func compareProducts(node GPUs, inventory gpuinfo.Inventory, add func(CardCode, 
 	}
 	for _, card := range inventory.Cards {
 		if seen, known := gpuinfo.ProductOf(card.Product); known && seen.Name != labelled.Name {
-			add(ProductDiffers, "node %s says %s, card %d is %s", node.Name, *node.Product, card.Index, card.Product)
+			add(ProductDiffers, "node %s has %s by its labels, but card %d is %s", node.Name, *node.Product, card.Index,
+				card.Product)
 			return
 		}
 	}
 }
 
-// expectedUnits is what NVIDIA's device plugin would announce of these cards: healthy cards without MIG, each as often
-// as it is shared, and instances with their compute instances. It knows nothing where another plugin shares memory,
-// where shares of instances are announced, and where the layout is not told.
+// expectedUnits returns what NVIDIA's device plugin would announce for these cards: healthy cards without MIG, each as
+// often as it is shared, and instances with their compute instances. The second result is false if another plugin
+// shares memory, if shares of instances are announced, or if the layout is unknown.
 func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bool) {
-	whole, instances, told := usable(inventory)
+	whole, instances, ok := usable(inventory)
 	expected := map[string]int64{}
 	switch {
 	case node.Units == nil:
@@ -197,10 +200,10 @@ func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bo
 	case (node.Kind == gpuinfo.TimeSliced || node.Kind == gpuinfo.MPS) && node.Profile == nil && node.Replicas != nil &&
 		len(instances) == 0:
 		expected[sharedName(node)] = whole * *node.Replicas
-	case node.Kind != gpuinfo.MIG || node.Isolation != gpuinfo.Hardware || !told:
+	case node.Kind != gpuinfo.MIG || node.Isolation != gpuinfo.Hardware || !ok:
 		return nil, false
 	case node.Profile != nil:
-		expected[gpuinfo.NvidiaGPU] = 0 // none left is a difference too
+		expected[gpuinfo.NvidiaGPU] = 0 // report it also if none is left
 		for _, n := range instances {
 			expected[gpuinfo.NvidiaGPU] += n
 		}
@@ -220,24 +223,24 @@ func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bo
 	return expected, true
 }
 
-// usable counts healthy cards without MIG, and the compute instances of healthy ones by the profile of their GPU
+// usable counts the healthy cards without MIG, and the compute instances on healthy cards by the profile of their GPU
 // instance.
-func usable(inventory gpuinfo.Inventory) (whole int64, instances map[string]int64, told bool) {
-	instances, told = map[string]int64{}, true
+func usable(inventory gpuinfo.Inventory) (whole int64, instances map[string]int64, ok bool) {
+	instances, ok = map[string]int64{}, true
 	for _, card := range inventory.Cards {
 		switch {
 		case !card.Healthy:
 		case card.Cut == nil || !card.Cut.Enabled:
 			whole++
 		case card.Cut.Instances == nil:
-			told = false
+			ok = false
 		default:
 			for _, instance := range card.Cut.Instances {
 				instances[instance.Profile] += int64(instance.Compute)
 			}
 		}
 	}
-	return whole, instances, told
+	return whole, instances, ok
 }
 
 func sharedName(node GPUs) string {

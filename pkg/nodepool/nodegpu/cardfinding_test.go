@@ -54,10 +54,10 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 		"errors-uncorrected: card 2: 3 memory errors since the last reset that ECC could not correct",
 		"mig-pending: card 3: MIG is off and will be on after the next reset of the card",
 		"mig-empty: card 4: MIG is on and there are no instances: nothing can run on the card",
-		"layout-unknown: card 5: the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too",
+		"layout-unknown: card 5: the driver does not show MIG instances to this process: run it as root or with CAP_SYS_ADMIN, in a container also with NVIDIA_MIG_MONITOR_DEVICES=all",
 		"instance-unusable: card 6: 3g.20gb at 4 has no compute instance: nothing can run there",
-		"layout-impossible: card 7: the placement tables of A100 40GB do not have this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]",
-		"pages-pending: card 8: memory pages are retired when the driver is loaded again; until then work may meet them",
+		"layout-impossible: card 7: the placement tables of A100 40GB do not allow this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]",
+		"pages-pending: card 8: memory pages are retired when the driver is loaded again; until then work may use them",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -72,7 +72,7 @@ func TestProcessesInNoPodAreFoundAndThoseThatCannotBeToldAreNot(t *testing.T) {
 	card := wholeCard(2)
 	card.Processes = []gpuinfo.Process{{PID: 10, Kind: "compute", Memory: &memory}, {PID: 11, Kind: "mps"}, {PID: 12, Kind: "compute"}}
 	got := nodegpu.ProcessesOutsidePods(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}, func(pid uint32) (in, known bool) { return pid == 11, pid != 12 })
-	want := []string{"process-outside-pods: card 2: process 10 (compute, 300 MiB) is in no pod: no scheduler knows of it"}
+	want := []string{"process-outside-pods: card 2: process 10 (compute, 300 MiB) is in no pod: no scheduler knows about it"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
@@ -103,24 +103,24 @@ func TestWhatANodeAnnouncesIsComparedWithWhatTheDriverSees(t *testing.T) {
 		want   []string
 	}{
 		"whole cards that agree":     {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, nil},
-		"a card that the node lacks": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0)}, []string{"cards-differ: node n has 2 cards by its labels, the driver 1", "units-differ: node n announces nvidia.com/gpu 2, the driver has 1 that can be used"}},
+		"a card that the node lacks": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0)}, []string{"cards-differ: node n has 2 cards by its labels, 1 by the driver", "units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
 		"a broken card still announced": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), broken},
-			[]string{"units-differ: node n announces nvidia.com/gpu 2, the driver has 1 that can be used"}},
+			[]string{"units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
 		"a card that was cut and is announced whole": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), cutCard(1, small)},
-			[]string{"units-differ: node n announces nvidia.com/gpu 2, the driver has 1 that can be used"}},
+			[]string{"units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
 		"another product": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}), map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), wholeCard(1)},
-			[]string{"product-differs: node n says NVIDIA-H100-80GB-HBM3, card 0 is NVIDIA A100-SXM4-40GB"}},
+			[]string{"product-differs: node n has NVIDIA-H100-80GB-HBM3 by its labels, but card 0 is NVIDIA A100-SXM4-40GB"}},
 		"instances that agree": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1},
 			[]gpuinfo.Card{wholeCard(0), cutCard(1, small, three)}, nil},
 		"instances that stayed announced": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7},
 			[]gpuinfo.Card{wholeCard(0), cutCard(1, three)}, []string{
-				"units-differ: node n announces nvidia.com/mig-1g.5gb 7, the driver has 0 that can be used",
-				"units-differ: node n announces nvidia.com/mig-3g.20gb 0, the driver has 1 that can be used"}},
+				"units-differ: node n announces nvidia.com/mig-1g.5gb 7, but the driver reports 0 usable",
+				"units-differ: node n announces nvidia.com/mig-3g.20gb 0, but the driver reports 1 usable"}},
 		"instances that the driver does not tell": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7}, []gpuinfo.Card{wholeCard(0), hidden}, nil},
 		"the single strategy": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/mig.strategy": "single"}), map[string]int64{"nvidia.com/gpu": 3},
-			[]gpuinfo.Card{cutCard(0, small), cutCard(1, small)}, []string{"units-differ: node n announces nvidia.com/gpu 3, the driver has 2 that can be used"}},
+			[]gpuinfo.Card{cutCard(0, small), cutCard(1, small)}, []string{"units-differ: node n announces nvidia.com/gpu 3, but the driver reports 2 usable"}},
 		"shares": {with(map[string]string{"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED"}),
-			map[string]int64{"nvidia.com/gpu": 4}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, []string{"units-differ: node n announces nvidia.com/gpu 4, the driver has 8 that can be used"}},
+			map[string]int64{"nvidia.com/gpu": 4}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, []string{"units-differ: node n announces nvidia.com/gpu 4, but the driver reports 8 usable"}},
 		"memory units of another plugin": {nil, map[string]int64{"aliyun.com/gpu-mem": 79}, []gpuinfo.Card{wholeCard(0)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

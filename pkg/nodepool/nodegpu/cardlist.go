@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readFree finds what is free: units of the node by what its pods ask for, and what is known of each card.
+// readFree finds what is free: the node's units less the requests of its pods, and what is known about each card.
 func (r *reading) readFree() {
 	if r.node.Pods != nil && r.gpus.Units != nil {
 		r.freeUnits()
@@ -29,9 +29,10 @@ func (r *reading) readFree() {
 	})
 }
 
-// cardSources tell of single cards, the most exact first: who hands parts of cards out writes down where they went.
+// cardSources describe single cards, the most exact first: a scheduler that shares cards records its assignments.
 var cardSources = []func(*reading) []Card{
-	(*reading).hamiCards, (*reading).volcanoCards, (*reading).gpuMemoryCards, (*reading).draCards, (*reading).wholeCards,
+	(*reading).hamiCards, (*reading).volcanoCards, (*reading).gpuMemoryCards, (*reading).draCards,
+	(*reading).wholeCards,
 }
 
 func (r *reading) freeUnits() {
@@ -47,7 +48,7 @@ func (r *reading) freeUnits() {
 	}
 }
 
-// wholeCards: which card a device plugin gave away stands nowhere in the API, but how many are left does.
+// wholeCards describes whole cards. The API does not show which cards a device plugin assigned, only how many are left.
 func (r *reading) wholeCards() []Card {
 	name, others := r.cardUnits()
 	units, free := r.gpus.Units[name], r.gpus.Free[name]
@@ -70,8 +71,8 @@ func (r *reading) wholeCards() []Card {
 	return cards
 }
 
-// joinAgent adds what Heliostat's agent saw: to the cards that another source tells of, by UUID or index, or as the
-// only source.
+// joinAgent adds what Heliostat's agent saw: to the cards of another source, matched by UUID or index, or as the only
+// source.
 func (r *reading) joinAgent() {
 	text := r.node.Annotations[AgentAnnotation]
 	if text == "" {
@@ -83,7 +84,7 @@ func (r *reading) joinAgent() {
 		return
 	}
 	if why := report.outdated(r.node, r.at); why != "" {
-		r.problem(AgentOutdated, AgentAnnotation+" is not counted: "+why)
+		r.problem(AgentOutdated, AgentAnnotation+" is ignored: "+why)
 		return
 	}
 	r.withoutImpossible(&report)
@@ -102,8 +103,8 @@ func (r *reading) joinAgent() {
 	}
 }
 
-// withoutImpossible takes the layout off cards whose instances lie as the product's placement tables say that they
-// cannot: the annotation is written by whoever may change the node.
+// withoutImpossible removes a layout that the product's placement tables do not allow: anyone who may change the node
+// can write the annotation.
 func (r *reading) withoutImpossible(report *AgentReport) {
 	for i := range report.Cards {
 		card := &report.Cards[i]
@@ -123,8 +124,8 @@ func (r *reading) withoutImpossible(report *AgentReport) {
 	}
 }
 
-// agentCards are the cards of a report alone. Cards that have no identity otherwise tell what is free where that is the
-// same for all of them.
+// agentCards returns the cards of a report alone. If the other source's cards have no identity, its free amounts are
+// used only if they are equal on all cards.
 func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 	cards := make([]Card, 0, len(report.Cards))
 	for _, seen := range report.Cards {
@@ -149,7 +150,7 @@ func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 
 func (r *reading) agentHealth(seen AgentCard) {
 	if !seen.Healthy {
-		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent says that card %d is not well: %s", seen.Index,
+		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent reports card %d as unhealthy: %s", seen.Index,
 			cmp.Or(seen.Problem, "no reason given")))
 	}
 }
@@ -161,10 +162,10 @@ func (c Card) is(seen AgentCard) bool {
 	return c.Index != nil && *c.Index == seen.Index
 }
 
-// join takes over what only NVML knows. An ill card has no room.
+// join adds what only NVML knows. An unhealthy card has no room.
 func (c *Card) join(seen AgentCard) {
 	c.UnusedMiB = seen.FreeMiB
-	if untold := seen.MIG.Enabled && seen.MIG.Instances == nil; c.Instances == nil && !untold {
+	if unknown := seen.MIG.Enabled && seen.MIG.Instances == nil; c.Instances == nil && !unknown {
 		c.Instances = []CardInstance{}
 		for _, instance := range seen.MIG.Instances {
 			c.Instances = append(c.Instances, CardInstance{Profile: instance.Profile, Start: &instance.Start})

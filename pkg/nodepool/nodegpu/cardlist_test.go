@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// cardText is what is free on each card: index free-units/free-MiB/free-cores, ? where unknown, ! where the card is
-// ill, instances behind it.
+// cardText writes what is free on each card: index free-units/free-MiB/free-cores, ? if unknown, ! if the card is
+// unhealthy, then its instances.
 func cardText(cards []nodegpu.Card) string {
 	number := func(n *int64) string {
 		if n == nil {
@@ -164,7 +164,7 @@ func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 	if diff := cmp.Diff("0 1/15360/?, 1 1/15360/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" || *got.PerCard[0].UnusedMiB != 15000 {
 		t.Errorf("where all are free the agent's cards are (-want +got):\n%s", diff)
 	}
-	if len(got.Problems) != 1 || got.Problems[0].Code != nodegpu.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 is not well: XID 79") {
+	if len(got.Problems) != 1 || got.Problems[0].Code != nodegpu.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 as unhealthy: XID 79") {
 		t.Errorf("problems %v", got.Problems)
 	}
 	got = read(nodegpu.NodeObject{Annotations: agent, Pods: used})

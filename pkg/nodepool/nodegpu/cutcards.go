@@ -6,26 +6,26 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// CutCards are physical cards of one product that are whole or cut with MIG, on one node or on nodes alike.
+// CutCards are physical cards of one product that are whole or partitioned with MIG, on one node or on identical nodes.
 type CutCards struct {
-	// Product is NVIDIA's name as gpuinfo has it.
+	// Product is NVIDIA's name, as in gpuinfo.
 	Product string `json:"product"`
 	// Count is how many cards there are.
 	Count int64 `json:"count"`
-	// Cut is what all of them together are cut into; none: they are whole.
+	// Cut lists the instances on all of them together. It is empty if they are whole.
 	Cut []Cut `json:"cut,omitempty"`
-	// Busy is how many of them pods hold something of; nil where that is not known.
+	// Busy is how many of them pods use, nil if unknown.
 	Busy *int64 `json:"busy"`
 }
 
-// Cut is so many MIG instances of a profile.
+// Cut is a number of MIG instances of a profile.
 type Cut struct {
 	Profile string `json:"profile"`
 	Count   int64  `json:"count"`
 }
 
-// CutCards are the cards of a node; false where their product, their number or their cut is not known, or they are
-// handed out otherwise than whole or by MIG instances.
+// CutCards returns the cards of a node. It returns false if their product, number or partitions are unknown, or if they
+// are neither whole nor partitioned with MIG.
 func (n *GPUs) CutCards() (CutCards, bool) {
 	if n.Product == nil {
 		return CutCards{}, false
@@ -41,11 +41,11 @@ func (n *GPUs) CutCards() (CutCards, bool) {
 		if n.Cards != nil {
 			cards.Count = *n.Cards
 		}
-		if free, told := n.Free[gpuinfo.NvidiaGPU]; told && cards.Count == n.Units[gpuinfo.NvidiaGPU] {
+		if free, ok := n.Free[gpuinfo.NvidiaGPU]; ok && cards.Count == n.Units[gpuinfo.NvidiaGPU] {
 			busy := cards.Count - free
 			cards.Busy = &busy
 		}
-		cards.leaveOut(n.ill())
+		cards.leaveOut(n.unhealthy())
 	case gpuinfo.MIG:
 		if !n.cut(product, &cards) {
 			return CutCards{}, false
@@ -54,9 +54,9 @@ func (n *GPUs) CutCards() (CutCards, bool) {
 	return cards, cards.Count > 0
 }
 
-// cut reads instances: under names of their own, or under the name of whole cards where all are alike.
+// cut reads instances: under their own resource names, or under the name of whole cards if all are alike.
 func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
-	counts, well, held, told := map[string]int64{}, map[string]int64{}, int64(0), n.Free != nil
+	counts, healthy, held, known := map[string]int64{}, map[string]int64{}, int64(0), n.Free != nil
 	for resource, units := range n.Units {
 		name := ""
 		if read, err := (gpuinfo.Names{}).Resource(resource); err == nil && read.Profile != "" {
@@ -72,7 +72,7 @@ func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 			return false
 		}
 		counts[profile.Name] += units
-		well[profile.Name] += n.well(resource)
+		healthy[profile.Name] += n.healthy(resource)
 		held += units - n.Free[resource]
 	}
 	if len(counts) == 0 || n.Replicas != nil && *n.Replicas > 1 {
@@ -81,7 +81,7 @@ func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 	full := len(counts) == 1
 	for _, profile := range product.Profiles {
 		if units := counts[profile.Name]; units > 0 {
-			cards.Cut = append(cards.Cut, Cut{profile.Name, well[profile.Name]})
+			cards.Cut = append(cards.Cut, Cut{profile.Name, healthy[profile.Name]})
 			full = full && units%int64(profile.Max) == 0
 			if n.Cards == nil && full {
 				cards.Count = units / int64(profile.Max)
@@ -91,30 +91,30 @@ func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 	if n.Cards != nil {
 		cards.Count = *n.Cards
 	}
-	if told {
+	if known {
 		cards.Busy = n.busyCards(cards.Count, held)
 	}
-	cards.leaveOut(n.ill())
+	cards.leaveOut(n.unhealthy())
 	return true
 }
 
-// well is what of a resource's units is on cards that are well.
-func (n *GPUs) well(resource string) int64 {
-	if units, told := n.WellUnits[resource]; told {
+// healthy returns how many of a resource's units are on healthy cards.
+func (n *GPUs) healthy(resource string) int64 {
+	if units, ok := n.HealthyUnits[resource]; ok {
 		return units
 	}
 	return n.Units[resource]
 }
 
-// leaveOut takes away cards that are not well: none of them is worth cutting anew. Whether they are among those that
-// pods hold is not known.
-func (p *CutCards) leaveOut(ill int64) {
-	if ill > 0 {
-		p.Count, p.Busy = max(p.Count-ill, 0), nil
+// leaveOut removes unhealthy cards, which are not worth repartitioning. Afterwards Busy is unknown, because the removed
+// cards may be in use.
+func (p *CutCards) leaveOut(unhealthy int64) {
+	if unhealthy > 0 {
+		p.Count, p.Busy = max(p.Count-unhealthy, 0), nil
 	}
 }
 
-// busyCards is how many cards hold something that a pod has; nil where the sum over cards does not tell which.
+// busyCards returns how many cards are in use by pods, nil if the units on all cards together do not show it.
 func (n *GPUs) busyCards(count, held int64) *int64 {
 	busy := int64(0)
 	switch {
@@ -138,7 +138,7 @@ func (n *GPUs) busyCards(count, held int64) *int64 {
 	return &busy
 }
 
-// Alike reports whether a card of one is cut as a card of the other is, on average.
+// Alike reports whether the cards of both are partitioned alike, on average.
 func (p *CutCards) Alike(other CutCards) bool {
 	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) &&
 		slices.EqualFunc(p.Cut, other.Cut, func(a, b Cut) bool {

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readDRA recognises a node whose GPUs go out by claims alone.
+// readDRA recognizes a node whose GPUs are allocated only by resource claims.
 func (r *reading) readDRA() bool {
 	if len(r.node.Devices) == 0 || len(r.announced()) > 0 {
 		return false
@@ -28,8 +28,8 @@ func (r *reading) readDRA() bool {
 	return r.is(kind, gpuinfo.Hardware)
 }
 
-// draCards joins the devices of each card. Where instances are made on demand the slice offers the card and every
-// instance that it could have: then only those that are taken exist, and a card is whole only while none is.
+// draCards joins the devices of each card. If instances are created on demand, the slice offers the card and every
+// instance that it could have: then only the allocated ones exist, and a card is whole only while none is allocated.
 func (r *reading) draCards() []Card {
 	var order []string
 	byCard := map[string][]DRADevice{}
@@ -85,7 +85,7 @@ func draCard(id string, devices []DRADevice) Card {
 	return card
 }
 
-// draInstances are the instances that exist; nil where they are made on demand and nobody tells which.
+// draInstances returns the existing instances, nil if they are created on demand and their allocation is unknown.
 func draInstances(devices []DRADevice, onDemand bool) []CardInstance {
 	instances := []CardInstance{}
 	for _, d := range devices {
@@ -114,7 +114,7 @@ func positive(n int64) *int64 {
 	return &n
 }
 
-// draIndex reads the card's number of gpu-0 and gpu-0-mig-1g5gb-19-0.
+// draIndex reads the card's number from gpu-0 and gpu-0-mig-1g5gb-19-0.
 func draIndex(name string) (int, bool) {
 	rest, ok := strings.CutPrefix(name, "gpu-")
 	if !ok {
@@ -125,7 +125,7 @@ func draIndex(name string) (int, bool) {
 	return index, err == nil
 }
 
-// draStart reads where an instance begins, the last number of its name.
+// draStart reads where an instance begins: the last number of its name.
 func draStart(name string) *int {
 	start, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	if err != nil || !strings.Contains(name, "-mig-") {

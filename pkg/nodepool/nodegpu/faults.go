@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readProblems looks for what is wrong whatever the kind.
+// readProblems finds the problems that do not depend on how the GPUs are shared.
 func (r *reading) readProblems() {
 	if r.node.Unschedulable {
 		r.problem(Cordoned, "spec.unschedulable is set")
@@ -28,8 +28,8 @@ func (r *reading) readProblems() {
 	}
 }
 
-// gpuConditions are node conditions about GPUs with the status that means trouble. Most name the trouble; EKS names the
-// health.
+// gpuConditions are node conditions about GPUs with the status that reports a problem. Most are named after the
+// problem; those of EKS after the healthy state.
 var gpuConditions = []struct{ name, bad, source string }{
 	{"GPUMissing", "True", "AKS node-problem-detector"},
 	{"NVLinkStatusInactive", "True", "AKS node-problem-detector"},
@@ -50,7 +50,7 @@ var gpuConditions = []struct{ name, bad, source string }{
 	{"SysLogsGPUFallenOff", "True", "NVSentinel"},
 }
 
-// IsGPUCondition reports whether a node condition of this type tells of GPUs.
+// IsGPUCondition reports whether a node condition of this type is about GPUs.
 func IsGPUCondition(name string) bool {
 	for _, c := range gpuConditions {
 		if c.name == name {
@@ -60,8 +60,8 @@ func IsGPUCondition(name string) bool {
 	return false
 }
 
-// missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced
-// keeps its old capacity and has allocatable 0 beside the new name's devices: a left-over and no failure.
+// missingDevices compares allocatable, which counts healthy devices, with capacity. A resource that is no longer
+// announced keeps its old capacity and has allocatable 0 beside the new resource. That is not a fault.
 func (r *reading) missingDevices() {
 	if r.node.Allocatable == nil || r.node.Capacity == nil {
 		return
@@ -72,10 +72,10 @@ func (r *reading) missingDevices() {
 		case allocatable >= capacity || allocatable == 0 && r.othersAnnounced(name):
 		case r.gpus.Kind == gpuinfo.MPS && allocatable == 0:
 			r.problem(DevicesMissing,
-				fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon does not serve yet", name,
+				fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon is not serving yet", name,
 					capacity))
 		default:
-			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are not healthy", name,
+			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are unhealthy", name,
 				allocatable, capacity))
 		}
 	}
@@ -90,15 +90,16 @@ func (r *reading) othersAnnounced(name string) bool {
 	return false
 }
 
-// nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is
-// judged only by labels that come without a driver: feature discovery's prove that the driver works.
+// nothingAnnounced reports GPUs that labels show and no resource offers. If the node's status is unknown, only labels
+// that need no driver count: feature discovery's labels prove that the driver works.
 func (r *reading) nothingAnnounced() {
 	if len(r.node.Devices) > 0 {
-		return // Dynamic Resource Allocation hands them out
+		return // Dynamic Resource Allocation allocates them
 	}
 	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
 		r.problem(NoDevicePlugin,
-			"the GPU operator deploys no device plugin here; if Dynamic Resource Allocation hands out the GPUs, that is as wanted")
+			"the GPU operator deploys no device plugin here; "+
+				"this is expected if Dynamic Resource Allocation allocates the GPUs")
 		return
 	}
 	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory ||
@@ -119,7 +120,7 @@ func (r *reading) nothingAnnounced() {
 	}
 }
 
-// deploys: the operator marks here which of its parts run.
+// deploys reports whether the GPU operator's labels say which of its components run here.
 func (r *reading) deploys() bool {
 	for key := range r.node.Labels {
 		if strings.HasPrefix(key, labelDeploy) {
@@ -129,12 +130,11 @@ func (r *reading) deploys() bool {
 	return false
 }
 
-// tooManyUnits compares what is announced with what so many cards can be: stale resources stay behind after
-// partitioning.
+// tooManyUnits compares the announced units with what the cards can have: stale resources remain after repartitioning.
 func (r *reading) tooManyUnits() {
 	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware ||
 		r.gpus.Profile != nil {
-		return // units that are shares may be any number
+		return // a card can have any number of shares
 	}
 	instances := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(r.gpus.Units)) {
@@ -144,7 +144,7 @@ func (r *reading) tooManyUnits() {
 	}
 	cut, err := r.product.LeastCards(instances)
 	if err != nil {
-		return // an unknown profile is told where it is read
+		return // an unknown profile is reported where it is read
 	}
 	whole := r.gpus.Units[gpuinfo.NvidiaGPU]
 	if whole+int64(cut) > *r.gpus.Cards {

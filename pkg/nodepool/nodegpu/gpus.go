@@ -18,27 +18,27 @@ func (n GPUs) HasNVIDIA() bool {
 	return false
 }
 
-// ill counts the cards that are known not to be well.
-func (n *GPUs) ill() int64 {
-	var ill int64
+// unhealthy counts the cards that are known to be unhealthy.
+func (n *GPUs) unhealthy() int64 {
+	var count int64
 	for _, card := range n.PerCard {
 		if !card.usable() {
-			ill++
+			count++
 		}
 	}
-	return ill
+	return count
 }
 
-// WellCards is how many of the node's cards take work; nil where their number is not known.
-func (n *GPUs) WellCards() *int64 {
+// HealthyCards returns how many of the node's cards accept work, nil if their number is unknown.
+func (n *GPUs) HealthyCards() *int64 {
 	if n.Cards == nil {
 		return nil
 	}
-	well := max(*n.Cards-n.ill(), 0)
-	return &well
+	healthy := max(*n.Cards-n.unhealthy(), 0)
+	return &healthy
 }
 
-// LargestCard is what the largest card of a node could give of a memory resource.
+// LargestCard returns what the largest card of a node can offer of a memory resource.
 func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 	if perCard, ok := n.UnitsPerCard[resource]; ok {
 		return perCard, true
@@ -55,10 +55,10 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 	return units, known
 }
 
-// Announces reports whether the node may have units of a resource. One whose units are not known may.
+// Announces reports whether the node may have units of a resource. It is true for a node whose units are unknown.
 func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
 
-// WithUse fills in which instances of a card are in use where the node's units tell: of a profile of which all are
+// WithUse sets which instances of a card are in use, if the node's units show it: if all instances of a profile are
 // free, or none is.
 func (n GPUs) WithUse(c Card) Card {
 	c.Instances = slices.Clone(c.Instances)
@@ -72,7 +72,7 @@ func (n GPUs) WithUse(c Card) Card {
 		if n.Profile != nil {
 			resource = gpuinfo.NvidiaGPU
 		}
-		if free, told := n.Free[resource]; told && (free == 0 || free == n.Units[resource]) {
+		if free, ok := n.Free[resource]; ok && (free == 0 || free == n.Units[resource]) {
 			all := free > 0
 			instance.Free = &all
 		}
@@ -80,34 +80,35 @@ func (n GPUs) WithUse(c Card) Card {
 	return c
 }
 
-// GPUs is what is understood of a node's GPUs. What the node cannot prove is left out (nil, or kind and isolation
-// unknown): nothing is better than a wrong number.
+// GPUs is what is known about a node's GPUs. What the node does not prove is left out (nil, or unknown kind and
+// isolation): no number is better than a wrong one.
 type GPUs struct {
 	Name string  `json:"name"`
 	Pool *string `json:"pool"`
-	// Product is the model as the node names it, without what feature discovery appends for slices and shares.
+	// Product is the model as the node names it, without the suffixes that feature discovery adds for slices and
+	// shares.
 	Product *string `json:"product"`
-	// Cards are physical cards.
+	// Cards is the number of physical cards.
 	Cards *int64       `json:"cards"`
 	Kind  gpuinfo.Kind `json:"kind"`
-	// Units are what pods can ask for, by resource, zeros too.
+	// Units is what pods can request, by resource, zeros included.
 	Units map[string]int64 `json:"units"`
-	// MemoryMiB is the memory behind one unit, only of resources where something stands for it.
+	// MemoryMiB is the memory behind one unit, for resources where it is known.
 	MemoryMiB map[string]int64 `json:"memoryMiB"`
-	// UnitsPerCard is set for memory that is handed out in units: a request must fit one card.
+	// UnitsPerCard is set for memory that is requested in units: a request must fit on one card.
 	UnitsPerCard map[string]int64  `json:"unitsPerCard"`
 	Isolation    gpuinfo.Isolation `json:"isolation"`
 	// CardMemoryMiB is the memory of one physical card.
 	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
-	// Profile is the MIG profile behind a plain resource name, Replicas how many share one device.
+	// Profile is the MIG profile behind a plain resource name. Replicas is how many clients share one device.
 	Profile  *string `json:"profile"`
 	Replicas *int64  `json:"replicas"`
-	// Free counts the units that no pod on the node asks for, by resource; nil while pods are not known.
+	// Free is the number of units that no pod on the node requests, by resource; nil while pods are unknown.
 	Free map[string]int64 `json:"free"`
-	// WellUnits is what the cards that are well give of a resource, where that is less than its Units; nil while no
-	// card is known to be ill.
-	WellUnits map[string]int64 `json:"wellUnits"`
-	// PerCard is what is known of single cards; nil where nothing is.
+	// HealthyUnits is what the healthy cards offer of a resource, if that is less than its Units; nil while no card is
+	// known to be unhealthy.
+	HealthyUnits map[string]int64 `json:"wellUnits"`
+	// PerCard is what is known about single cards; nil if nothing is.
 	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`
 }

@@ -6,25 +6,25 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readWell finds what the cards that are well give of each resource, where some are known not to be. A device plugin
-// goes on announcing cards whose fault it does not see: NVIDIA's passes over the XIDs that it takes for the
-// application's, and counts no ECC errors.
-func (r *reading) readWell() {
-	ill := r.gpus.ill()
-	if ill == 0 {
+// readHealthy finds what the healthy cards offer of each resource, if some cards are known to be unhealthy. A device
+// plugin keeps announcing cards whose fault it does not see: NVIDIA's ignores XIDs that it attributes to the
+// application, and ECC errors.
+func (r *reading) readHealthy() {
+	unhealthy := r.gpus.unhealthy()
+	if unhealthy == 0 {
 		return
 	}
 	for name, units := range r.gpus.Units {
-		if well, known := r.wellUnits(name, r.allCards()-ill); known && well < units {
-			if r.gpus.WellUnits == nil {
-				r.gpus.WellUnits = map[string]int64{}
+		if healthy, known := r.healthyUnits(name, r.allCards()-unhealthy); known && healthy < units {
+			if r.gpus.HealthyUnits == nil {
+				r.gpus.HealthyUnits = map[string]int64{}
 			}
-			r.gpus.WellUnits[name] = well
+			r.gpus.HealthyUnits[name] = healthy
 		}
 	}
 }
 
-// allCards counts the cards by the label or by the list of them: who lists cards lists all.
+// allCards counts the cards by the label or by the list of cards, which is always complete.
 func (r *reading) allCards() int64 {
 	listed := int64(len(r.gpus.PerCard))
 	if r.gpus.Cards != nil {
@@ -33,25 +33,25 @@ func (r *reading) allCards() int64 {
 	return listed
 }
 
-// wellUnits is what so many cards that are well give of a resource; false where the node does not tell.
-func (r *reading) wellUnits(name string, well int64) (units int64, known bool) {
+// healthyUnits returns what this many healthy cards offer of a resource; false if the node does not show it.
+func (r *reading) healthyUnits(name string, healthy int64) (units int64, known bool) {
 	resource, err := r.names.Resource(name)
 	if err != nil {
 		return 0, false
 	}
 	if name == gpuinfo.AliyunCount {
-		return well, true
+		return healthy, true
 	}
 	switch kind := r.gpus.Kind; {
 	case kind == gpuinfo.GPUMemory && resource.Role == gpuinfo.Memory:
-		perCard, told := r.gpus.UnitsPerCard[name]
-		return perCard * well, told
+		perCard, ok := r.gpus.UnitsPerCard[name]
+		return perCard * healthy, ok
 	case kind == gpuinfo.GPUMemory && resource.Role == gpuinfo.Cores:
-		return 100 * well, true
+		return 100 * healthy, true
 	case kind == gpuinfo.VGPU &&
 		(resource.Role == gpuinfo.Devices || resource.Role == gpuinfo.Memory || resource.Role == gpuinfo.Cores):
-		// Shares are as many on each card, and healthy and unhealthy ones make up capacity.
-		return max(r.node.Capacity[name], r.gpus.Units[name]) / r.allCards() * well, true
+		// All cards have equally many shares. Capacity includes healthy and unhealthy cards.
+		return max(r.node.Capacity[name], r.gpus.Units[name]) / r.allCards() * healthy, true
 	case resource.Role != gpuinfo.Devices:
 		return 0, false
 	}
@@ -65,16 +65,16 @@ func (r *reading) wellUnits(name string, well int64) (units int64, known bool) {
 	}
 	switch {
 	case profile != "":
-		units, known = r.wellInstances(profile)
+		units, known = r.healthyInstances(profile)
 	case r.gpus.Kind == gpuinfo.MIG:
-		units, known = r.wellUncut()
+		units, known = r.healthyUncut()
 	default:
-		units, known = well, r.gpus.Kind != gpuinfo.UnknownKind
+		units, known = healthy, r.gpus.Kind != gpuinfo.UnknownKind
 	}
 	return units * replicas, known
 }
 
-// replicasOf is how many share one device of a resource.
+// replicasOf returns how many clients share one device of a resource.
 func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known bool) {
 	switch {
 	case resource.Profile != "":
@@ -82,16 +82,16 @@ func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known b
 		if err != nil {
 			return 0, false
 		}
-		n, told := r.number(labelMIG + profile.Label() + ".replicas")
-		return max(n, 1), told || !resource.Shared
+		n, ok := r.number(labelMIG + profile.Label() + ".replicas")
+		return max(n, 1), ok || !resource.Shared
 	case r.gpus.Replicas != nil:
 		return max(*r.gpus.Replicas, 1), true
 	}
 	return 1, r.gpus.Kind == gpuinfo.Whole || r.gpus.Kind == gpuinfo.MIG && !resource.Shared
 }
 
-// wellInstances counts the instances of a profile on cards that are well, where all cards tell theirs.
-func (r *reading) wellInstances(profile string) (units int64, known bool) {
+// healthyInstances counts the instances of a profile on healthy cards, if the instances of all cards are known.
+func (r *reading) healthyInstances(profile string) (units int64, known bool) {
 	wanted, err := gpuinfo.ParseProfile(profile)
 	if err != nil {
 		return 0, false
@@ -112,8 +112,8 @@ func (r *reading) wellInstances(profile string) (units int64, known bool) {
 	return units, true
 }
 
-// wellUncut counts the cards without instances that are well.
-func (r *reading) wellUncut() (units int64, known bool) {
+// healthyUncut counts the healthy cards without instances.
+func (r *reading) healthyUncut() (units int64, known bool) {
 	if slices.ContainsFunc(r.gpus.PerCard, func(c Card) bool { return c.Instances == nil }) {
 		return 0, false
 	}

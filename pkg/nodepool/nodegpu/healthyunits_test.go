@@ -44,14 +44,15 @@ func TestUnitsOfCardsThatAreNotWellAreTold(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			read := nodegpu.Reader{}.Read(test.node)
-			if diff := cmp.Diff(test.want, read.WellUnits); diff != "" {
+			if diff := cmp.Diff(test.want, read.HealthyUnits); diff != "" {
 				t.Errorf("kind %s, problems %v (-want +got):\n%s", read.Kind, read.Problems, diff)
 			}
 		})
 	}
 }
 
-// agentSees is an agent's report of A100 cards, one for each word: "well" or "ill", with MIG instances behind colons.
+// agentSees returns an agent's report of A100 cards, one for each word: "well" or "ill", followed by MIG instances
+// after colons.
 func agentSees(words ...string) map[string]string {
 	var cards []string
 	for i, word := range words {

@@ -6,7 +6,7 @@ import (
 )
 
 // Labels of NVIDIA's GPU feature discovery and operator (k8s-device-plugin, internal/lm). They keep the original
-// resource name also where the resource is renamed.
+// resource name even if the resource is renamed.
 const (
 	LabelProduct  = "nvidia.com/gpu.product"
 	labelCount    = "nvidia.com/gpu.count"
@@ -20,7 +20,7 @@ const (
 	labelDeploy   = "nvidia.com/gpu.deploy."
 )
 
-// Labels of clouds.
+// Labels of cloud providers.
 const (
 	LabelGKEAccelerator = "cloud.google.com/gke-accelerator"
 	labelGKESharing     = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -34,10 +34,11 @@ const (
 
 // cardCounts are the labels that count physical cards.
 var cardCounts = []string{
-	labelCount, "aliyun.accelerator/nvidia_count", "karpenter.k8s.aws/instance-gpu-count", "cloud.google.com/gke-accelerator-count",
+	labelCount, "aliyun.accelerator/nvidia_count", "karpenter.k8s.aws/instance-gpu-count",
+	"cloud.google.com/gke-accelerator-count",
 }
 
-// memoryText reads what ACK writes: 23028MiB, in older releases with a space or without a unit.
+// memoryText reads ACK's label: 23028MiB, or in older releases with a space or without a unit.
 func memoryText(text string) (mib int64, ok bool) {
 	digits := strings.TrimRight(strings.TrimSpace(text), "GMKiB ")
 	n, err := strconv.ParseInt(digits, 10, 64)

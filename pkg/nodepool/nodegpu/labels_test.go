@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// Labels and amounts of other versions, of other programs and of typing errors: what no reader can mean is told, and
-// taken for nothing.
+// Labels and amounts from other versions, from other programs and with typing errors: what no reader can interpret is
+// reported and ignored.
 func TestWhatNoLabelOrAmountCanMeanIsToldAndNotTaken(t *testing.T) {
 	const a100 = "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB "
 	tests := []struct {

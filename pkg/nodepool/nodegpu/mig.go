@@ -9,13 +9,14 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readMIGChange: while mig-manager works, the plugin is paused and the node announces what was before, or nothing.
+// readMIGChange recognizes a node on which mig-manager is working: the plugin is paused, and the node announces its
+// former resources or none.
 func (r *reading) readMIGChange() bool {
 	switch state := r.label(labelState); state {
 	case "", "success":
 		return false
 	case "pending", "rebooting", "failed":
-		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: what the node announces is not to be trusted",
+		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: the announced resources may be wrong",
 			r.label(labelConfig), state))
 	default:
 		r.problem(LabelUnreadable, labelState+"="+state+": want pending, rebooting, success or failed")
@@ -34,7 +35,7 @@ func (r *reading) readMIGInvalid() bool {
 	return r.is(gpuinfo.MIG, gpuinfo.UnknownIsolation)
 }
 
-// readMIGMixed recognises instances under their own resource names. Labels alone do where the status was not shown.
+// readMIGMixed recognizes instances under their own resource names. Labels suffice if the node's status is unknown.
 func (r *reading) readMIGMixed() bool {
 	instances := map[string]int64{}
 	for _, name := range r.announced() {
@@ -66,8 +67,8 @@ func (r *reading) readMIGMixed() bool {
 	return r.is(gpuinfo.MIG, weakest)
 }
 
-// cardsBesideInstances reads the cards of the node that are not cut, and returns the least isolation there is: they can
-// be shared.
+// cardsBesideInstances reads the unpartitioned cards of the node and returns the weakest isolation on it, because those
+// cards can be shared.
 func (r *reading) cardsBesideInstances() gpuinfo.Isolation {
 	memory, known := r.gfdMemory()
 	if known {
@@ -89,7 +90,7 @@ func (r *reading) cardsBesideInstances() gpuinfo.Isolation {
 	return gpuinfo.Hardware
 }
 
-// labelledInstances are the resources for which feature discovery counts instances.
+// labelledInstances returns the instances that feature discovery counts, by resource.
 func (r *reading) labelledInstances() map[string]int64 {
 	found := map[string]int64{}
 	for key := range r.node.Labels {
@@ -104,8 +105,8 @@ func (r *reading) labelledInstances() map[string]int64 {
 	return found
 }
 
-// readInstances finds the memory of one instance, and whether its profile can be. It reports whether the units are
-// shares of instances.
+// readInstances finds the memory of one instance and checks whether its profile is possible. It reports whether the
+// units are shares of instances.
 func (r *reading) readInstances(name string) (shares bool) {
 	resource, err := r.names.Resource(name)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *reading) readInstances(name string) (shares bool) {
 	}
 	profile, err := gpuinfo.ParseProfile(resource.Profile)
 	if err != nil {
-		return false // a resource's profile was read from the same grammar
+		return false // already parsed with the same grammar
 	}
 	if r.productKnown && !slices.ContainsFunc(r.product.Profiles, func(p gpuinfo.Profile) bool {
 		known, err := gpuinfo.ParseProfile(p.Name)
@@ -131,15 +132,15 @@ func (r *reading) readInstances(name string) (shares bool) {
 	}
 	if !exact {
 		r.problem(ProfileMismatch,
-			fmt.Sprintf("%s stands beside the label %s; the resource is what counts", name, label))
+			fmt.Sprintf("%s stands beside the label %s; the resource counts", name, label))
 	}
 	memory, _ := r.number(label)
 	r.memory(name, memory)
 	return false
 }
 
-// memoryLabel finds the label with an instance's memory: that of the profile, or of the one name that an older feature
-// discovery gave it.
+// memoryLabel finds the label with an instance's memory: the label of the profile, or the one name that an older
+// feature discovery uses for it.
 func (r *reading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bool) {
 	own := labelMIG + profile.Label() + ".memory"
 	if _, set := r.node.Labels[own]; set {
@@ -157,7 +158,7 @@ func (r *reading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bo
 	return "", false
 }
 
-// cardsOfInstances counts cards where all of them are known to be cut alike and nothing counts them.
+// cardsOfInstances counts cards if all of them are known to be partitioned alike and no label counts them.
 func (r *reading) cardsOfInstances(instances map[string]int64) {
 	if r.gpus.Cards != nil || len(instances) != 1 || r.gpus.Units[gpuinfo.NvidiaGPU] > 0 {
 		return
@@ -169,8 +170,8 @@ func (r *reading) cardsOfInstances(instances map[string]int64) {
 	}
 }
 
-// cardsCutInto divides instances by what one card holds. That is the number of cards only where mig-manager cut all of
-// them into this profile: some instances of one profile can lie on any number of cards.
+// cardsCutInto divides instances by how many fit on one card. That is the number of cards only if mig-manager
+// partitioned all of them into this profile: some instances of one profile can be on any number of cards.
 func (r *reading) cardsCutInto(profile string, instances int64) {
 	name, err := gpuinfo.ParseProfile(profile)
 	if err != nil || r.label(labelConfig) != "all-"+name.Label() {
@@ -186,8 +187,8 @@ func (r *reading) cardsCutInto(profile string, instances int64) {
 	}
 }
 
-// readMIGSingle recognises instances that go under nvidia.com/gpu: feature discovery appends their profile to the
-// product, and gives their memory. The label mig.strategy is only a wish, it stands on cards without MIG too.
+// readMIGSingle recognizes instances under nvidia.com/gpu: feature discovery appends their profile to the product and
+// gives their memory. The label mig.strategy is only a request and is also set on cards without MIG.
 func (r *reading) readMIGSingle() bool {
 	profile := r.singleProfile()
 	if profile == "" {
@@ -209,8 +210,8 @@ func (r *reading) readMIGSingle() bool {
 	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
 }
 
-// singleProfile is the profile behind nvidia.com/gpu. Where the product label is missing, mig.config and a gpu.memory
-// that is an instance's say the same.
+// singleProfile returns the profile behind nvidia.com/gpu. Without a product label, mig.config together with an
+// instance's gpu.memory shows it.
 func (r *reading) singleProfile() string {
 	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(LabelProduct), "-SHARED"), "-MIG-"); cut {
 		return r.parsedProfile(profile)

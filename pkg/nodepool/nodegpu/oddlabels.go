@@ -8,12 +8,11 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// oddLabels are labels with few legal values. A version of tomorrow may have more, and then nobody knows what the node
-// hands out.
+// oddLabels are labels with few valid values. A later version may have more; then it is unknown what the node offers.
 var oddLabels = []struct {
 	key  string
 	want []string
-	// kinds: without knowing the value nobody knows what is handed out under a plain name.
+	// kinds: an unknown value means that it is unknown what a plain resource name offers.
 	kinds bool
 }{
 	{labelStrategy, []string{"none", "single", "mixed"}, true},
@@ -21,7 +20,8 @@ var oddLabels = []struct {
 	{labelACKPlacement, []string{string(gpuinfo.ACKBinpack), string(gpuinfo.ACKSpread)}, false},
 }
 
-// readOdd recognises nodes whose labels say in words that nobody knows how GPUs are handed out, or how many share one.
+// readOdd recognizes nodes with label values that are unknown, so that it is unknown how GPUs are shared, or among how
+// many.
 func (r *reading) readOdd() bool {
 	odd := r.label(labelReplicas) != "" && !r.readable(labelReplicas)
 	for _, label := range oddLabels {
@@ -37,7 +37,7 @@ func (r *reading) readable(key string) bool {
 	return ok
 }
 
-// oddValues tells labels that are not what their keys promise, and units that cards cannot have.
+// oddValues reports invalid labels, and numbers of units that the cards cannot have.
 func (r *reading) oddValues() {
 	for _, label := range oddLabels {
 		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) {
@@ -59,7 +59,7 @@ func (r *reading) oddValues() {
 		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want %d", gpuinfo.AliyunCores, cores, cards, 100*cards))
 	}
 	if memory := r.gpus.Units[gpuinfo.AliyunMemory]; memory%cards != 0 {
-		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d, for cards of a node are alike",
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d: a node's cards are alike",
 			gpuinfo.AliyunMemory, memory, cards, cards))
 	}
 }

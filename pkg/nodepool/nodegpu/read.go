@@ -1,9 +1,9 @@
-// Package nodegpu says what a node's GPUs are: the product and number of its cards, how they are handed out, what pods
-// can ask for, what is free, and what is wrong with them. Reader reads a NodeObject by one list of readers, one for
-// each way of handing out GPUs; the result is a GPUs. What the node does not prove is left out.
+// Package nodegpu describes a node's GPUs: the product and number of its cards, how they are shared, what pods can
+// request, what is free, and what is wrong with them. Reader reads a NodeObject with one list of readers, one for each
+// way of sharing GPUs; the result is a GPUs. What the node does not prove is left out.
 //
-// It must not look at pods that search for a node, at pools or at clusters, and it must not reach outside: it reads
-// what it is given. Heliostat's agent publishes what the driver sees in the node annotation heliostat.dev/gpus, as an
+// The package must not know pods that are looking for a node, pools or clusters, and it must not use files, clients or
+// the clock. Heliostat's agent publishes what the driver reports in the node annotation heliostat.dev/gpus, as an
 // AgentReport.
 package nodegpu
 
@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// Annotations are the annotations of nodes that are read; the labels are all kept.
+// Annotations returns the node annotations that a Reader needs; it may use any label.
 func Annotations() []string {
 	keys := []string{hamiRegister, hamiHandshake, volcanoRegister, AgentAnnotation}
 	for _, row := range PoolLabels {
@@ -20,7 +20,7 @@ func Annotations() []string {
 	return keys
 }
 
-// Read says what is understood of one node.
+// Read describes the GPUs of one node.
 func (g Reader) Read(node NodeObject) GPUs {
 	r := &reading{node: node, names: g.Names, at: g.At, gpus: GPUs{
 		Name: node.Name, Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation, Problems: []Problem{},
@@ -42,27 +42,27 @@ func (g Reader) Read(node NodeObject) GPUs {
 		}
 	}
 	r.readFree()
-	r.readWell()
+	r.readHealthy()
 	r.readProblems()
 	return r.gpus
 }
 
-// claims are the ways in which GPUs are handed out, each with the marks it leaves on a node. The first that recognises
-// the node decides: what makes everything else untrue stands first, then what leaves marks of its own, then what shares
-// the name nvidia.com/gpu, and whole cards last, for they leave none.
+// claims are the ways of sharing GPUs, each with the marks that it leaves on a node. The first that recognizes the node
+// decides. First come those that make everything else unreliable, then those with marks of their own, then those that
+// share the name nvidia.com/gpu, and last whole cards, which leave no mark.
 var claims = []struct {
 	name string
 	read func(*reading) bool
 }{
-	{"a change of MIG layout is under way: nothing is to be trusted", (*reading).readMIGChange},
+	{"a change of MIG layout is in progress: nothing else is reliable", (*reading).readMIGChange},
 	{"single strategy without one common profile: nothing is announced", (*reading).readMIGInvalid},
-	{"devices of ResourceSlices where no resource announces any", (*reading).readDRA},
+	{"devices of ResourceSlices, and no resource announces any", (*reading).readDRA},
 	{"HAMi's annotation, or its label with more units than cards", (*reading).readHAMi},
 	{"Volcano's vgpu resources", (*reading).readVolcano},
 	{"aliyun.com/gpu-mem", (*reading).readGPUMemory},
 	{"nvidia.com/mig-* in resources or labels", (*reading).readMIGMixed},
 	{"GKE's labels for sharing and partitions", (*reading).readGKE},
-	{"labels of feature discovery with values that nobody knows", (*reading).readOdd},
+	{"labels of feature discovery with unknown values", (*reading).readOdd},
 	{"feature discovery's labels for sharing", (*reading).readSharing},
 	{"feature discovery's labels for the single strategy", (*reading).readMIGSingle},
 	{"devices under a configured name of known kind", (*reading).readConfigured},

@@ -30,7 +30,7 @@ func labels(text string) map[string]string {
 	return found
 }
 
-// summary is what matters of a reading, in one line.
+// summary writes the main results of a reading in one line.
 func summary(g nodegpu.GPUs) string {
 	cards := "?"
 	if g.Cards != nil {
@@ -118,7 +118,7 @@ func TestNodesThatAreNotReadySayIt(t *testing.T) {
 	for ready, want := range map[string]string{"True": "[]", "False": "[not-ready: Ready is False]", "Unknown": "[not-ready: Ready is Unknown]", "": "[]"} {
 		conditions := map[string]string{"Ready": ready}
 		if ready == "" {
-			delete(conditions, "Ready") // an excerpt of a node, which shows no conditions
+			delete(conditions, "Ready") // an excerpt of a node has no conditions
 		}
 		if got := fmt.Sprint(nodegpu.Reader{}.Read(nodegpu.NodeObject{Conditions: conditions}).Problems); got != want {
 			t.Errorf("Ready %q: %s, want %s", ready, got, want)

@@ -6,13 +6,13 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// PoolOf returns the pool of a node by its labels and annotations, empty where none tells.
+// PoolOf returns the pool of a node from its labels and annotations, empty if none names it.
 func (g Reader) PoolOf(node NodeObject) string {
 	name, _, _ := g.PoolAndProvider(node)
 	return name
 }
 
-// PoolLabels are the labels and annotations that name the pool of a node. More than one can be set; the first row wins.
+// PoolLabels are the labels and annotations that name the pool of a node. If several are set, the first row wins.
 var PoolLabels = []PoolLabel{
 	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
 	{"agentpool", "aks", "AKS documentation, older"},
@@ -29,7 +29,7 @@ var PoolLabels = []PoolLabel{
 // PoolLabel is a label or annotation that names the pool of a node, and the provider that sets it.
 type PoolLabel struct{ Key, Provider, source string }
 
-// PoolAndProvider returns the pool of a node and whose pool it is.
+// PoolAndProvider returns the pool of a node and the pool's provider.
 func (g Reader) PoolAndProvider(node NodeObject) (name, provider string, ok bool) {
 	if name := node.Labels[g.PoolLabel]; g.PoolLabel != "" && name != "" {
 		return name, "configured", true
@@ -44,13 +44,12 @@ func (g Reader) PoolAndProvider(node NodeObject) (name, provider string, ok bool
 	return "", "", false
 }
 
-// Reader says how nodes are read. The zero value reads all that is built in.
+// Reader configures how nodes are read. The zero value uses the built-in tables.
 type Reader struct {
-	// Names has resource names beyond the built-in ones.
+	// Names adds resource names to the built-in ones.
 	Names gpuinfo.Names
-	// PoolLabel is a label that names the pool of a node and goes before those of the clouds.
+	// PoolLabel is a label that names the pool of a node. It takes precedence over those of cloud providers.
 	PoolLabel string
-	// At is when the nodes were seen, by which the age of annotations is judged; zero for nodes of a file, which may be
-	// of any age.
+	// At is when the nodes were read, for the age of annotations; zero for nodes from a file, which may have any age.
 	At time.Time
 }

@@ -18,17 +18,17 @@ type reading struct {
 	names gpuinfo.Names
 	at    time.Time
 	gpus  GPUs
-	// devices are the resources that are handed out as devices, most that the node ever announced of them: a broken one
-	// still tells its kind.
+	// devices are the resources that are announced as devices, with the highest number that the node ever announced: a
+	// broken device still shows its kind.
 	devices map[string]int64
-	// unknown: something that speaks of GPUs is announced, and nobody knows what it is.
+	// unknown: the node announces a resource that looks like GPUs and is in no table.
 	unknown bool
-	// product is what the model means where MIG is possible.
+	// product is the entry of the product table, for models that support MIG.
 	product      gpuinfo.Product
 	productKnown bool
 }
 
-// is sets kind and isolation together.
+// is sets kind and isolation.
 func (r *reading) is(kind gpuinfo.Kind, isolation gpuinfo.Isolation) bool {
 	r.gpus.Kind, r.gpus.Isolation = kind, isolation
 	return true
@@ -44,7 +44,7 @@ func (r *reading) label(keys ...string) string {
 	return ""
 }
 
-// number reads a label that counts; what is none is a problem.
+// number reads a label that counts, and reports an invalid value as a problem.
 func (r *reading) number(key string) (int64, bool) {
 	text, set := r.node.Labels[key]
 	if !set {
@@ -52,7 +52,7 @@ func (r *reading) number(key string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		r.problem(LabelUnreadable, key+"="+text+" is no count")
+		r.problem(LabelUnreadable, key+"="+text+" is not a count")
 		return 0, false
 	}
 	if most := mostOf(key); n > most && !slices.Contains(cardCounts, key) {
@@ -62,14 +62,14 @@ func (r *reading) number(key string) (int64, bool) {
 	return n, true
 }
 
-// cards takes a number of cards, and none that no machine has.
+// cards sets the number of cards, unless no machine has that many.
 func (r *reading) cards(n int64) {
 	if n >= 0 && n <= mostCards {
 		r.gpus.Cards = &n
 	}
 }
 
-// memory notes what is behind one unit of a resource.
+// memory sets what is behind one unit of a resource.
 func (r *reading) memory(resource string, mib int64) {
 	if mib <= 0 {
 		return
@@ -80,7 +80,7 @@ func (r *reading) memory(resource string, mib int64) {
 	r.gpus.MemoryMiB[resource] = mib
 }
 
-// gfdMemory is the label gpu.memory, in MiB. A feature discovery of 2022 wrote bytes; no device has ten million MiB.
+// gfdMemory reads the label gpu.memory, in MiB. Feature discovery of 2022 wrote bytes; no device has ten million MiB.
 func (r *reading) gfdMemory() (int64, bool) {
 	const mostMiB = 10_000_000
 	n, ok := r.number(labelMemory)
@@ -90,13 +90,13 @@ func (r *reading) gfdMemory() (int64, bool) {
 	return n, ok && n > 0
 }
 
-// announced are the device resources with units, healthy or not, sorted.
+// announced returns the device resources with units, healthy or not, sorted.
 func (r *reading) announced() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)),
 		func(name string) bool { return r.devices[name] == 0 })
 }
 
-// mostOf bounds what a label can count: shares of a device are devices themselves.
+// mostOf bounds what a label can count: shares of a device are devices too.
 func mostOf(key string) int64 {
 	if key == labelGKEClients || strings.HasSuffix(key, ".replicas") {
 		return mostDevices
@@ -112,5 +112,5 @@ func (r *reading) problem(code ProblemCode, message string) {
 
 func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }
 
-// mostCards is the most that one machine has. More units under a card's name are shares or instances.
+// mostCards is the highest number of cards in one machine. More units under a card's name are shares or instances.
 const mostCards = 16

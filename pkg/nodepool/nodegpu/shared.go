@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readSharing recognises devices that NVIDIA's plugin announces several times: gpu.replicas above 1. Under MPS each
-// client has its part of the memory, under time-slicing nobody has. The label sharing-strategy is as old as MPS in the
+// readSharing recognizes devices that NVIDIA's plugin announces several times: gpu.replicas above 1. MPS limits each
+// client to its part of the memory; time-slicing limits none. The label sharing-strategy is as old as MPS in the
 // plugin, so without it the strategy is time-slicing.
 func (r *reading) readSharing() bool {
 	replicas, counted := r.number(labelReplicas)
@@ -19,7 +19,7 @@ func (r *reading) readSharing() bool {
 		r.gpus.Replicas = &replicas
 		r.cardsOfShares(replicas)
 	}
-	// Under the single strategy gpu.memory is an instance's.
+	// With the single strategy, gpu.memory is an instance's memory.
 	memory, known := r.gfdMemory()
 	if known && !strings.Contains(r.label(LabelProduct), "-MIG-") {
 		r.gpus.CardMemoryMiB = &memory
@@ -35,7 +35,7 @@ func (r *reading) readSharing() bool {
 	return r.is(gpuinfo.MPS, gpuinfo.Limit)
 }
 
-// cardsOfShares divides what is announced where no label counts cards and the shares are of cards.
+// cardsOfShares divides the announced units if no label counts cards and the shares are of whole cards.
 func (r *reading) cardsOfShares(replicas int64) {
 	names := r.announced()
 	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(LabelProduct), "-MIG-") ||
@@ -47,8 +47,8 @@ func (r *reading) cardsOfShares(replicas int64) {
 	}
 }
 
-// readGKE recognises what GKE's own plugin does, which writes no labels of feature discovery: a pool can have
-// partitions, and share each card or partition among so many clients. All of it goes under nvidia.com/gpu.
+// readGKE recognizes GKE's own plugin, which writes no labels of feature discovery. A pool can have partitions, and
+// share each card or partition among a number of clients. All of it is announced as nvidia.com/gpu.
 func (r *reading) readGKE() bool {
 	partition, sharing := r.label(labelGKEPartition), r.label(labelGKESharing)
 	if partition == "" && sharing == "" {
@@ -84,14 +84,14 @@ func (r *reading) gkePartition(partition string) {
 	r.gpus.Profile = &partition
 }
 
-// readConfigured takes the kind of a resource that only the configuration knows.
+// readConfigured uses the kind of a resource that only the configuration knows.
 func (r *reading) readConfigured() bool {
 	for _, resource := range r.names.Configured {
 		if units := r.gpus.Units[resource.Name]; resource.Kind == gpuinfo.GPUMemory &&
 			max(units, r.node.Capacity[resource.Name]) > 0 {
 			r.perCard(resource.Name, units)
 			r.memory(resource.Name, int64(resource.Unit))
-			return r.is(gpuinfo.GPUMemory, gpuinfo.UnknownIsolation) // a name does not tell who keeps work apart
+			return r.is(gpuinfo.GPUMemory, gpuinfo.UnknownIsolation) // a name does not show what isolates workloads
 		}
 	}
 	for _, name := range r.announced() {
@@ -111,8 +111,8 @@ func (r *reading) readConfigured() bool {
 	return false
 }
 
-// readWhole recognises whole cards by what is not there: no mark of sharing or partitions. Names ending in .shared
-// speak of sharing and do not say which.
+// readWhole recognizes whole cards by what is missing: any mark of sharing or partitions. Names that end in .shared
+// show sharing, but not which kind.
 func (r *reading) readWhole() bool {
 	units, others := r.cardUnits()
 	replicas, counted := r.number(labelReplicas)
@@ -120,7 +120,7 @@ func (r *reading) readWhole() bool {
 	case others || units == "" && r.gpus.Units != nil && len(r.announced()) > 0:
 		return false
 	case units == "" && r.unknown:
-		return false // what is handed out goes under a name that nobody knows
+		return false // the resource has an unknown name
 	case units == "" && r.label(LabelProduct) == "" && r.label(LabelGKEAccelerator) == "":
 		return false
 	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
@@ -128,7 +128,7 @@ func (r *reading) readWhole() bool {
 	case strings.HasSuffix(r.label(LabelProduct), "-SHARED"):
 		return false // by time-slicing or by MPS
 	case units != "" && (r.devices[units] > mostCards || r.gpus.Cards != nil && r.devices[units] > *r.gpus.Cards):
-		return false // what makes more units of a card left no mark
+		return false // something makes more units of a card and leaves no mark
 	}
 	if units == "" {
 		units = gpuinfo.NvidiaGPU
@@ -139,7 +139,7 @@ func (r *reading) readWhole() bool {
 	}
 	r.wholeMemory(units)
 	if strings.HasPrefix(units, "microsoft.com/") {
-		return r.is(gpuinfo.Whole, gpuinfo.UnknownIsolation) // the DirectX plugin can give one card to many
+		return r.is(gpuinfo.Whole, gpuinfo.UnknownIsolation) // the DirectX plugin can give one card to many pods
 	}
 	return r.is(gpuinfo.Whole, gpuinfo.Hardware)
 }
@@ -159,7 +159,7 @@ func (r *reading) cardUnits() (name string, others bool) {
 	return name, others
 }
 
-// wholeMemory is what the driver or ACK measured; what a cloud says of a machine type is nominal.
+// wholeMemory uses what the driver or ACK measured; a cloud's figure for a machine type is nominal.
 func (r *reading) wholeMemory(units string) {
 	memory, ok := r.gfdMemory()
 	if !ok {

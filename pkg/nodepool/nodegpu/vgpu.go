@@ -9,14 +9,14 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// HAMi's annotations: what its agent registers, and whether it still answers.
+// HAMi's annotations: what its agent registers, and whether the agent still responds.
 const (
 	hamiRegister  = "hami.io/node-nvidia-register"
 	hamiHandshake = "hami.io/node-handshake"
 )
 
-// hamiDevice is one card as HAMi's agent registers it. Count is into how many shares it may be split, Memory in MiB and
-// Cores in percent, both scaled where HAMi is told to hand out more than there is.
+// hamiDevice is one card as HAMi's agent registers it. Count is how many shares it may be split into. Memory is in MiB
+// and Cores in percent; both are scaled if HAMi is configured to overcommit.
 type hamiDevice struct {
 	UUID   string `json:"id"`
 	Index  int    `json:"index"`
@@ -28,8 +28,8 @@ type hamiDevice struct {
 	Health bool   `json:"health"`
 }
 
-// hamiDevices reads either form of the register: JSON since release 2.9, before it a line of fields for each card that
-// ends in a colon, UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
+// hamiDevices reads both forms of the register: JSON since release 2.9; before, fields for each card that end in a
+// colon, UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
 func hamiDevices(register string) ([]hamiDevice, error) {
 	if strings.HasPrefix(strings.TrimSpace(register), "[") {
 		var devices []hamiDevice
@@ -94,7 +94,7 @@ func (d *hamiDevice) check() error {
 	return nil
 }
 
-// hamiModel is the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
+// hamiModel returns the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
 func hamiModel(node NodeObject) string {
 	devices, err := hamiDevices(node.Annotations[hamiRegister])
 	if err != nil || len(devices) == 0 {
@@ -107,8 +107,8 @@ func hamiModel(node NodeObject) string {
 	return model
 }
 
-// readHAMi recognises HAMi by what its agent registers, or by the label that lets the agent run together with more
-// nvidia.com/gpu than the node has cards: HAMi announces nothing else, so allocatable cannot tell how full a card is.
+// readHAMi recognizes HAMi by what its agent registers, or by the label that starts the agent together with more
+// nvidia.com/gpu than the node has cards: HAMi announces nothing else, so allocatable does not show how full a card is.
 func (r *reading) readHAMi() bool {
 	register := r.node.Annotations[hamiRegister]
 	if register == "" {
@@ -136,14 +136,14 @@ func (r *reading) readHAMi() bool {
 	return r.is(gpuinfo.VGPU, isolation)
 }
 
-// hamiMemory compares what is registered with what such a card can have at most, and notes a card's memory where it is
+// hamiMemory compares the registered memory with the most that such a card can have, and sets a card's memory if it is
 // the same for all.
 func (r *reading) hamiMemory(devices []hamiDevice) {
 	memory, same := devices[0].Memory, true
 	for i, device := range devices {
 		same = same && device.Memory == memory
 		if !device.Health {
-			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi says that card %d of %s is not well", i, hamiRegister))
+			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi reports card %d of %s as unhealthy", i, hamiRegister))
 		}
 		if most := int64(r.product.GB) * 1024; r.productKnown && device.Memory > most {
 			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB",
@@ -156,18 +156,18 @@ func (r *reading) hamiMemory(devices []hamiDevice) {
 	}
 }
 
-// hamiSilent: the scheduler asks with Requesting_<time>, the agent answers Reported, and who does not answer is
-// Deleted_<time>. Without a clock a request alone says nothing.
+// hamiSilent reports an agent that does not respond. The scheduler writes Requesting_<time>, the agent replies with
+// Reported, and Deleted_<time> means that it did not. Without a clock, a request alone shows nothing.
 func (r *reading) hamiSilent() {
 	for _, key := range []string{hamiHandshake, "NVIDIA"} {
 		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
 			r.problem(AgentSilent,
-				fmt.Sprintf("%s=%s: HAMi's agent does not answer, and HAMi schedules nothing here", key, value))
+				fmt.Sprintf("%s=%s: HAMi's agent does not respond, and HAMi schedules nothing here", key, value))
 		}
 	}
 }
 
-// readVolcano recognises Volcano's vGPU plugin. Memory is a sum over the cards, of which a request must fit one.
+// readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them.
 func (r *reading) readVolcano() bool {
 	most := func(name string) int64 { return max(r.gpus.Units[name], r.node.Capacity[name]) }
 	if most(gpuinfo.VolcanoNumber) == 0 {
@@ -179,7 +179,7 @@ func (r *reading) readVolcano() bool {
 	memory, announced := r.gpus.Units[gpuinfo.VolcanoMemory]
 	if announced && memory == 0 {
 		r.problem(MemoryMissing,
-			gpuinfo.VolcanoMemory+" is 0: no request for memory can ever fit; large cards need the plugin's memory factor")
+			gpuinfo.VolcanoMemory+" is 0, so no request for memory fits; large cards need the plugin's memory factor")
 	}
 	if memory > 0 {
 		r.memory(gpuinfo.VolcanoMemory, 1)
@@ -195,8 +195,8 @@ func (r *reading) perCard(resource string, sum int64) {
 	}
 }
 
-// readGPUMemory recognises cards that ACK, or the open-source gpushare that it came from, hands out by memory. ACK
-// labels its nodes with what keeps pods apart; gpushare has no such labels and keeps nothing apart.
+// readGPUMemory recognizes cards whose memory ACK, or the open-source gpushare that it came from, shares. ACK labels
+// its nodes with the kind of isolation; gpushare has no such labels and isolates nothing.
 func (r *reading) readGPUMemory() bool {
 	sum := r.gpus.Units[gpuinfo.AliyunMemory]
 	if max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) == 0 {
@@ -220,22 +220,22 @@ func (r *reading) readGPUMemory() bool {
 	return r.is(gpuinfo.GPUMemory, isolation)
 }
 
-// gpuMemoryUnit is the MiB of one unit: 1024, unless gpushare was told to count MiB or ACK's share mode to count 128
-// MiB. Where the memory of a card is known one of them must come out at it; otherwise size tells GiB from MiB where it
-// can, and 0 says that it cannot.
+// gpuMemoryUnit returns the MiB of one unit: 1024, unless gpushare is configured to count MiB, or ACK's share mode to
+// count 128 MiB. If the memory of a card is known, one of the three must match it. Otherwise the size distinguishes GiB
+// from MiB if it can; 0 means that it cannot.
 func (r *reading) gpuMemoryUnit(sum int64) int64 {
 	const (
 		gib, share, mib = 1024, 128, 1
-		// No card has more GiB, and none that is shared has fewer MiB.
+		// No card has more GiB, and no shared card has fewer MiB.
 		mostGiB, leastMiB = 512, 2048
 	)
-	if told, err := r.names.Resource(gpuinfo.AliyunMemory); err == nil && told.Unit > 0 {
-		return int64(told.Unit)
+	if ok, err := r.names.Resource(gpuinfo.AliyunMemory); err == nil && ok.Unit > 0 {
+		return int64(ok.Unit)
 	}
 	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
 	if card := r.gpus.CardMemoryMiB; known && card != nil {
 		for _, unit := range []int64{gib, share, mib} {
-			// A card's memory is rounded to units, either way, and a part of it can be reserved.
+			// A card's memory is rounded to units, up or down, and a part of it can be reserved.
 			if total := perCard * unit; total < *card+unit && 10*(total+unit) >= 9**card {
 				return unit
 			}

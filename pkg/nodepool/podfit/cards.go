@@ -69,7 +69,7 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
 			gpuinfo.AliyunCores + " only"})
 	}
-	switch well := gpus.WellCards(); {
+	switch well := gpus.HealthyCards(); {
 	case well == nil:
 	case *gpus.Cards < ask.cards:
 		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",

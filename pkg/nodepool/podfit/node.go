@@ -50,7 +50,7 @@ func (n *Node) Usable(name string) raydemand.Amount {
 	if n.GPUs == nil {
 		return have
 	}
-	if well, known := n.GPUs.WellUnits[name]; known {
+	if well, known := n.GPUs.HealthyUnits[name]; known {
 		return min(have, raydemand.Whole(well))
 	}
 	return have

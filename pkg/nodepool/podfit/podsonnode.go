@@ -46,7 +46,7 @@ func CappedProduct(a, b int64) int64 {
 // PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
 // on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
 func (p *PodShape) PodsOn(node *Node) int64 {
-	return p.podsOn(node, node.Usable, (*nodegpu.GPUs).WellCards)
+	return p.podsOn(node, node.Usable, (*nodegpu.GPUs).HealthyCards)
 }
 
 // PodsOnNew is PodsOn for a new node like this one, whose cards are healthy.

@@ -8,22 +8,22 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Ceiling is how far the autoscaler of a pool of nodes may change it. What is not known is nil, and means that it may:
-// a pending pod can still wake the pool.
+// Ceiling is how far the autoscaler of a node pool may change its size. An unknown bound is nil and means no bound: a
+// pending pod may still make the pool grow.
 type Ceiling struct {
-	// Group is the pool as its autoscaler calls it: the name of a scale set, an instance group or a NodePool.
+	// Group is the autoscaler's name for the pool: a scale set, an instance group or a NodePool.
 	Group string `json:"group"`
 	// MinNodes and MaxNodes count nodes.
 	MinNodes *int64 `json:"minNodes"`
 	MaxNodes *int64 `json:"maxNodes"`
-	// Replicas is how many nodes a static NodePool keeps (Karpenter, spec.replicas): they are there whether pods wait
-	// or not, and none is added for a pod. nil for all other pools.
+	// Replicas is how many nodes a static NodePool keeps (Karpenter, spec.replicas): they exist whether pods are
+	// waiting or not, and no node is added for a pod. It is nil for all other pools.
 	Replicas *int64 `json:"replicas,omitempty"`
-	// Limits bound what all nodes of the pool have together, by resource (Karpenter); none where there are none.
+	// Limits bound the total of all nodes of the pool, by resource (Karpenter); empty if there are none.
 	Limits podfit.Quantities `json:"limits,omitempty"`
-	// Source is who says so: cluster-autoscaler, karpenter or configuration.
+	// Source is where the ceiling comes from: cluster-autoscaler, karpenter or configuration.
 	Source string `json:"source"`
-	// Template is what every node that is added will be; nil where its autoscaler does not tell.
+	// Template describes every node that the autoscaler adds; nil if it does not publish one.
 	Template *NodeTemplate `json:"-"`
 }
 
@@ -33,7 +33,7 @@ const (
 	FromClusterAutoscaler = "cluster-autoscaler"
 )
 
-// groupForms are how clouds call the node group of a pool. A pool is named in the first subexpression.
+// groupForms are the clouds' forms of node group names. The first subexpression is the pool.
 var groupForms = []struct {
 	form   *regexp.Regexp
 	source string
@@ -47,10 +47,10 @@ var groupForms = []struct {
 		"GKE: instance group gke-<cluster>-<pool>-<hash>-grp, one for each zone"},
 }
 
-// poolNames are what a node group says of its pool's name: the pool's itself, or a text that ends with it behind a
-// hyphen, as where the name of the cluster stands before it.
+// poolNames returns the pool names that a node group's name allows: the pool's own name, or a text that ends with a
+// hyphen and the pool's name, such as one that begins with the cluster's name.
 func poolNames(group string) (exact []string, suffixed string) {
-	// GCE calls an instance group by its URL, Cluster API a MachineDeployment by kind, namespace and name.
+	// GCE uses the URL of an instance group; Cluster API uses the kind, namespace and name of a MachineDeployment.
 	base := group[strings.LastIndex(group, "/")+1:]
 	exact = []string{group, base}
 	for _, row := range groupForms {
@@ -66,9 +66,9 @@ func poolNames(group string) (exact []string, suffixed string) {
 	return exact, suffixed
 }
 
-// CeilingsOf assigns ceilings to pools by the names of their node groups, and adds up those of one pool, which has a
-// group in each zone. A pool of which no group is known is absent. Where the name of a group ends like several pools
-// the longest is meant.
+// CeilingsOf assigns ceilings to pools by the names of their node groups. It adds up the groups of one pool, which has
+// one in each zone. A pool without a known group is absent. If several pools match the end of a group's name, the
+// longest one counts.
 func CeilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
 	found := map[string]Ceiling{}
 	for _, ceiling := range ceilings {
@@ -84,7 +84,7 @@ func CeilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
 	return found
 }
 
-// namesPool reports whether a cloud's form of naming node groups tells the pool that a group is of.
+// namesPool reports whether a cloud's form of node group names shows which pool the group belongs to.
 func namesPool(group string) bool {
 	exact, suffixed := poolNames(group)
 	return len(exact) > 2 || suffixed != ""
@@ -103,7 +103,7 @@ func poolNamed(group string, pools []string) (longest string, known bool) {
 	return longest, known
 }
 
-// plus joins two groups of one pool. Where one is not bounded the pool is not.
+// plus joins two groups of one pool. If one of them has no bound, the pool has none.
 func (c Ceiling) plus(other Ceiling) Ceiling {
 	sum := func(a, b *int64) *int64 {
 		if a == nil || b == nil {

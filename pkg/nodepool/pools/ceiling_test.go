@@ -32,7 +32,7 @@ func TestNodeGroupsAreFoundByTheNamesThatCloudsGiveThem(t *testing.T) {
 			if len(got) > 1 || test.want == "" && len(got) != 0 || test.want != "" && got[test.want].Group != test.group {
 				t.Errorf("%s: %v, want pool %q", test.group, got, test.want)
 			}
-			slices.Reverse(names) // their order is of no account
+			slices.Reverse(names) // the order does not matter
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 
 // ClaimCount counts NodeClaims whose nodes are on their way.
 type ClaimCount struct {
-	// Launched ones have a machine; Requested ones may still fail.
+	// Launched claims have a machine; Requested ones may still fail.
 	Launched  int `json:"launched"`
 	Requested int `json:"requested"`
 }
 
-// CountClaims adds to Karpenter's pools how many of their nodes are on their way at a moment; the zero
-// moment, of claims read from files, leaves their age out of account. claims is nil where they were not read.
+// CountClaims sets on Karpenter's pools how many of their nodes are on their way at a moment. At the zero moment, for
+// claims read from files, the age of claims is ignored. claims is nil if they were not read.
 func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
 	if claims == nil {
 		return

@@ -9,33 +9,36 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Incoming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
-// not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
+// Incoming is how many pods of a worker group without a node fit on the NodeClaims that are on their way. It counts
+// places, not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
 // (docs/reference/facts.md#karpenter-nodeclaims).
 type Incoming struct {
-	// Launched are held by machines that the provider has, Requested by those that Karpenter asked for and may not get.
+	// Launched places are on machines that the provider has started, Requested ones on machines that Karpenter has
+	// requested and may not get.
 	Launched, Requested int
 }
 
-// Pods is how many pods nothing is proven of while the claims are on their way.
+// Pods returns the number of places. Pods that wait for these places are not proven unschedulable while the claims are
+// on their way.
 func (c Incoming) Pods() int { return c.Launched + c.Requested }
 
 // WaitingPods are pods of one shape that have no node.
 type WaitingPods struct {
 	Shape *podfit.PodShape
 	Pods  int
-	// Since is when the oldest of them was created: the scheduler tries it first.
+	// Since is when the oldest of them was created: the scheduler tries that pod first.
 	Since time.Time
 }
 
-// PlaceOnClaims says of each entry of waiting how many of its pods the claims hold, at a moment. No claim's room counts
-// twice, so all that wait for nodes of one Kubernetes cluster are placed together. bound is what pods take already, by
-// node: the node of a registered claim may hold pods before it is complete.
+// PlaceOnClaims returns, for each entry of waiting, how many of its pods fit on the claims at a moment. No claim's room
+// counts twice, so place all pods that wait for nodes of one Kubernetes cluster together. bound is what pods already
+// use, by node: the node of a registered claim may hold pods before it is complete.
 //
-// Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
-// only nodes that others can use.
-func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities,
-	waiting []WaitingPods) []Incoming {
+// Pods that fit few claims come first, then those that have waited longest. Otherwise pods that fit anywhere would fill
+// the only nodes that other pods can use.
+func PlaceOnClaims(
+	now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods,
+) []Incoming {
 	classes := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
@@ -59,17 +62,17 @@ func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Qu
 	return list
 }
 
-// claimClass is claims of one class that have come equally far, by name.
+// claimClass is the claims of one class that have made the same progress, by name.
 type claimClass struct {
 	progress Progress
 	template *NodeTemplate
 	rooms    []podfit.Quantities
-	// full is how many of the first rooms hold no further pod, by what a pod requests. Rooms only shrink, so that stays
-	// true, and a fleet whose groups ask for the same looks at each room once.
+	// full is how many of the first rooms have no room for another pod, by what a pod requests. Rooms only shrink, so
+	// this stays true, and in a fleet whose groups request the same resources each room is examined once.
 	full map[string]int
 }
 
-// claimClassesOf leaves out the claims of which nothing is to be expected.
+// claimClassesOf leaves out the claims that will not bring a node.
 func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimClass {
 	type key struct {
 		class    ClaimClass
@@ -94,7 +97,7 @@ func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Q
 	return classes
 }
 
-// placing is one entry of what waits, with the classes that take its pods and how many claims these have.
+// placing is one entry of the waiting pods, with the classes that accept its pods and the number of claims in them.
 type placing struct {
 	index   int
 	wait    *WaitingPods
@@ -112,7 +115,7 @@ func (p *placing) choose(classes []*claimClass) {
 	}
 }
 
-// place fills the claims that have come so far, and returns how many pods they hold.
+// place fills the claims with this progress, and returns how many pods fit.
 func (p *placing) place(progress Progress) (placed int) {
 	for _, class := range p.classes {
 		if class.progress == progress {

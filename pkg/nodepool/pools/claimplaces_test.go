@@ -18,7 +18,7 @@ func gpusOf(n int64) podfit.Quantities {
 	return podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n), "cpu": raydemand.Whole(4 * n)}
 }
 
-// launchedClaim is of NodePool g1, with so many GPUs.
+// launchedClaim returns a claim of NodePool g1 with this many GPUs.
 func launchedClaim(name string, gpus int64) NodeClaim {
 	claim := NodeClaim{Name: name, Pool: "g1", Launched: true, CreatedAt: claimNoon, LaunchedAt: claimNoon,
 		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(podfit.Quantities{"pods": raydemand.Whole(110)}),

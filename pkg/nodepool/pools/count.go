@@ -7,18 +7,18 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// poolCount is what the nodes and the declared shape of one pool tell about a shape of pods.
+// poolCount is what the nodes and the declared shape of one pool show about a shape of pods.
 type poolCount struct {
 	room *Room
-	// unlike: a node of Karpenter's shows that none which is added takes the pods; like: one does not.
+	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. like: one does not show that.
 	unlike, like bool
-	// known: there is a node or a shape. fixed: it is of a cloud that fixes the MIG profile of a pool.
+	// known: there is a node or a shape. fixed: the pool is on a cloud that fixes the MIG profile of a pool.
 	known, fixed   bool
 	perNode, holds int64
-	// has adds up what the nodes have of what a pod takes, and perHas is the most that one has.
+	// has adds up what the nodes have of the resources that a pod requests; perHas is the most that one node has.
 	has, perHas podfit.Quantities
 	cards       []nodegpu.CutCards
-	// byType is what a node of an instance type holds. coming are nodes that have not come up.
+	// byType is how many pods a node of an instance type holds. coming are nodes that have not come up.
 	byType map[string]int64
 	coming []*podfit.Node
 }
@@ -33,7 +33,7 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 	}
 	switch {
 	case podfit.OnlyOf(misses, podfit.NotReady, podfit.Cordoned, podfit.Unhealthy):
-		// A node that is added has cards that are well.
+		// An added node has healthy cards.
 		n := p.PodsOnNew(place)
 		if !place.Declared && n > 0 {
 			c.addCards(place)
@@ -53,9 +53,9 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 	}
 }
 
-// allHold counts nodes that have not come up as if they had: it takes minutes until a new one is ready, its device
-// plugin announces devices, and the taints of its start are gone, and meanwhile it is one of those that its autoscaler
-// counts. Such a one is of the same instance type as one that could hold a pod.
+// allHold counts nodes that have not come up as if they had. It takes minutes until a new node is ready, its device
+// plugin announces devices, and its startup taints are gone; meanwhile its autoscaler already counts it. Such a node
+// counts if a node of the same instance type could hold a pod.
 func (c *poolCount) allHold() int64 {
 	holds := c.holds
 	for _, node := range c.coming {
@@ -68,7 +68,7 @@ func (c *poolCount) allHold() int64 {
 
 func instanceType(node *podfit.Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
 
-// addCards counts the cards of a node, and of those that it stands for, with others that are cut alike.
+// addCards counts the cards of a node, and of the nodes that it stands for, together with others partitioned alike.
 func (c *poolCount) addCards(place *podfit.Node) {
 	gpus := podfit.ReadNode(nodegpu.Reader{}, place)
 	more, known := gpus.CutCards()
@@ -94,7 +94,7 @@ func (c *poolCount) addCards(place *podfit.Node) {
 	c.cards = append(c.cards, more)
 }
 
-// count adds what a node has of what a pod takes.
+// count adds what a node has of the resources that a pod requests.
 func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 	if c.perHas == nil {
 		c.has, c.perHas = podfit.Quantities{}, podfit.Quantities{}
@@ -114,8 +114,8 @@ func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 	each("pods")
 }
 
-// allHave is what the nodes that are there and those that may be added have together, of the resources that something
-// bounds. A node that comes up has as much as any.
+// allHave returns what the existing nodes and those that may be added have together, for resources that have a bound. A
+// node that comes up has as much as the largest one.
 func (c *poolCount) allHave(room *Room) podfit.Quantities {
 	var slow int64
 	for _, node := range c.coming {
@@ -128,7 +128,7 @@ func (c *poolCount) allHave(room *Room) podfit.Quantities {
 		sum := c.has[name].Plus(most.Times(slow))
 		limit, limited := room.Limits[name]
 		switch {
-		case most <= 0: // no node tells
+		case most <= 0: // no node shows it
 			continue
 		case room.MayAddNodes != nil && (*room.MayAddNodes == 0 || !room.Mixed):
 			sum = sum.Plus(most.Times(*room.MayAddNodes))

@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// CloseDeleted bounds pools of which Karpenter's nodes are left and the NodePool is gone: no node is added to them.
-// rooms are those of all NodePools there are.
+// CloseDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the
+// rooms of all existing NodePools.
 func CloseDeleted(rooms []Room) {
 	for i := range rooms {
 		room := &rooms[i]
@@ -18,8 +18,7 @@ func CloseDeleted(rooms []Room) {
 	}
 }
 
-// WithDeletedPool adds the NodePool that the pod selects by its name, where there is none of that name: it can have no
-// pods.
+// WithDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.
 func WithDeletedPool(p *podfit.PodShape, pools []Pods, rooms []Room) []Pods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {

@@ -10,7 +10,7 @@ import (
 
 const gib = 1 << 30
 
-// node is a ready one with 8 CPUs and 32 GiB.
+// node returns a ready node with 8 CPUs and 32 GiB.
 func node(name string, change ...func(*podfit.Node)) podfit.Node {
 	n := podfit.Node{
 		Name: name, Ready: true, Labels: map[string]string{},
@@ -55,7 +55,7 @@ func tolerating(shape podfit.PodShape, tolerations ...podfit.Toleration) podfit.
 	return shape
 }
 
-// gpuNode announces units under the marks that labels reads.
+// gpuNode returns a node that announces units, with labels as the function labels reads them.
 func gpuNode(name string, units map[string]int64, marks string) podfit.Node {
 	n := node(name, func(n *podfit.Node) { n.Labels = labels(marks) })
 	for resource, amount := range units {

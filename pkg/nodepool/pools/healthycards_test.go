@@ -65,7 +65,8 @@ func TestACardThatIsNotWellIsNoneToCut(t *testing.T) {
 	}
 }
 
-// agentSees is an agent's report of A100 cards, one for each word: "well" or "ill", with MIG instances behind colons.
+// agentSees returns an agent's report of A100 cards, one for each word: "well" or "ill", followed by MIG instances
+// after colons.
 func agentSees(words ...string) map[string]string {
 	var cards []string
 	for i, word := range words {

@@ -8,36 +8,39 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may
-// select by them though no NodePool names them (docs/reference/facts.md#what-karpenter-adds-nodes-for).
+// karpenterKnows are prefixes of labels that Karpenter and its providers set on nodes: a pod may select by them even if
+// no NodePool names them (docs/reference/facts.md#what-karpenter-adds-nodes-for).
 var karpenterKnows = []string{
-	"kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.k8s.aws/", "topology.ebs.csi.aws.com/",
-	"karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/", "karpenter.k8s.gcp/", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "kubernetes.azure.com/",
+	"kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/",
+	"failure-domain.beta.kubernetes.io/", "topology.k8s.aws/", "topology.ebs.csi.aws.com/",
+	"karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/", "karpenter.k8s.gcp/",
+	"eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "kubernetes.azure.com/",
 }
 
-// karpenterProvides are the extended resources, by their beginning, that Karpenter's providers know instance types by.
-// It adds no node for a pod that asks for another one.
-var karpenterProvides = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi",
-	"vpc.amazonaws.com/"}
+// karpenterProvides are prefixes of the extended resources that Karpenter's providers know from instance types.
+// Karpenter adds no node for a pod that requests any other.
+var karpenterProvides = []string{
+	"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "vpc.amazonaws.com/",
+}
 
 func beginsWithOne(name string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(name, b) })
 }
 
-// ofAnotherPool: the label names a pool of node groups, which no node that Karpenter adds is in.
+// ofAnotherPool reports whether the label names a pool of node groups. Nodes that Karpenter adds are in none.
 func ofAnotherPool(label string) bool {
 	return label != karpenterPool && slices.ContainsFunc(nodegpu.PoolLabels,
 		func(row nodegpu.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
 }
 
-// provided: the label may be on a node though neither its NodePool nor any of its nodes shows it.
+// provided reports whether the label may be on a node although neither the NodePool nor any of its nodes shows it.
 func provided(label string) bool {
 	return beginsWithOne(label, karpenterKnows) && !ofAnotherPool(label)
 }
 
-// unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a
-// label that only the NodePool could give, has a taint, or lacks a device that Karpenter knows no instance type by.
-// Another value of a label shows nothing, for a NodePool may allow several.
+// unlike reports whether a node that Karpenter made shows that no other node of its NodePool accepts the pods: it lacks
+// a label that only the NodePool could set, has a taint, or lacks a device that no instance type known to Karpenter
+// has. A different value of a label shows nothing, because a NodePool may allow several.
 func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool {
 	for name, want := range p.Requests {
 		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
@@ -47,7 +50,7 @@ func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool 
 		}
 	}
 	if template != nil {
-		return false // it says more of labels and taints than a node does
+		return false // the template is more complete about labels and taints than a node
 	}
 	lacks := func(r podfit.Requirement) bool {
 		_, set := node.Labels[r.Key]

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// All are the pools of the nodes and those of the configuration, with what the configuration and the pools' own
+// All returns the pools of the nodes and those of the configuration, with what the configuration and the pools'
 // autoscalers say about them.
 func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings []Ceiling) []Pool {
 	pools := Observed(g, nodes)
@@ -48,12 +48,14 @@ func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings [
 	return pools
 }
 
-// emptyPool is a pool without nodes, known by its declared shape if by anything.
+// emptyPool returns a pool without nodes, described by its declared shape if it has one.
 func emptyPool(g nodegpu.Reader, spec Spec) Pool {
 	none := int64(0)
 	pool := Pool{
-		Name: spec.Name, Provider: "configured", Cards: &none, Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation,
-		Units: map[string]int64{}, Free: map[string]int64{}, Zones: []string{}, InstanceTypes: []string{}, Taints: []string{},
+		Name: spec.Name, Provider: "configured", Cards: &none,
+		Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation,
+		Units: map[string]int64{}, Free: map[string]int64{},
+		Zones: []string{}, InstanceTypes: []string{}, Taints: []string{},
 	}
 	if spec.Shape != nil {
 		one := poolOfNodes(g, spec.Name, "configured", []nodegpu.NodeObject{*spec.Shape})
@@ -82,7 +84,7 @@ func (p *Pool) configure(g nodegpu.Reader, spec Spec) {
 	}
 }
 
-// emptyNodePool is a NodePool of Karpenter's that has no node, known by what its template says.
+// emptyNodePool returns a Karpenter NodePool without nodes, described by its template.
 func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) Pool {
 	pool := emptyPool(g, Spec{Name: ceiling.Group})
 	pool.Provider = FromKarpenter
@@ -100,8 +102,8 @@ func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) Pool {
 	return pool
 }
 
-// Observed groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two
-// pools.
+// Observed groups nodes by pool, sorted by name. Nodes without a pool are left out. If two providers use the same name,
+// the result has two pools.
 func Observed(g nodegpu.Reader, nodes []nodegpu.NodeObject) []Pool {
 	type key struct{ name, provider string }
 	members := map[key][]nodegpu.NodeObject{}

@@ -8,33 +8,32 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// NodeClaim is one machine that Karpenter asked its provider for (karpenter.sh/v1), as far as it tells which pods its
-// node will hold. It is never changed once it is made.
+// NodeClaim is one machine that Karpenter requested from its provider (karpenter.sh/v1), with what shows which pods its
+// node will hold. It is immutable.
 type NodeClaim struct {
 	Name string
-	// Pool is the NodePool that it belongs to, empty for a claim that somebody made by hand.
+	// Pool is the NodePool of the claim, empty for a claim that was created by hand.
 	Pool string
-	// Template is what the node will be: the claim's labels, its requirements, and the taints that stay.
+	// Template describes the future node: the claim's labels, its requirements, and its permanent taints.
 	Template NodeTemplate
-	// Requests is what the pods take together that Karpenter made it for.
+	// Requests is the total that the pods request for which Karpenter created the claim.
 	Requests podfit.Quantities
-	// Allocatable is what the node will announce for pods; nil until the provider says so, at the launch.
+	// Allocatable is what the node will have for pods; nil until the provider reports it, at the launch.
 	Allocatable podfit.Quantities
-	// Launched: the provider has the machine. Until then it may have none. Initialized: the node is ready, with all its
-	// devices.
+	// Launched: the provider has started the machine; before that, it may fail to. Initialized: the node is ready, with
+	// all its devices.
 	Launched, Initialized bool
 	Deleting              bool
-	// Node is the name of the Node object once it has registered.
+	// Node is the name of the Node object after the node has registered.
 	Node string
-	// CreatedAt is when Karpenter made the claim, LaunchedAt when the provider had the machine; zero where that is not
-	// known.
+	// CreatedAt is when Karpenter created the claim, LaunchedAt when the provider had the machine; zero if unknown.
 	CreatedAt, LaunchedAt time.Time
-	// Class is equal for claims that every pod takes for the same (ClaimClassOf).
+	// Class is equal for claims that every pod treats alike (ClaimClassOf).
 	Class ClaimClass
 }
 
-// Karpenter deletes a NodeClaim that is not launched, or has not registered, for so long
-// (docs/reference/facts.md#karpenter-nodeclaims). One that is older tells nothing: Karpenter does not run.
+// Karpenter deletes a NodeClaim that is not launched, or not registered, after this time
+// (docs/reference/facts.md#karpenter-nodeclaims). An older one proves nothing: Karpenter is not running.
 const (
 	launchTimeout       = 5 * time.Minute
 	registrationTimeout = 15 * time.Minute
@@ -43,15 +42,15 @@ const (
 // Progress is how far a NodeClaim has come.
 type Progress int
 
-// NotComing claims bring no further capacity: their node is complete, or never comes. Requested ones may still fail.
-// The provider has the machine of those OnItsWay, and its node is not complete yet.
+// NotComing claims bring no further capacity: their node is complete, or will never come. Requested ones may still
+// fail. Those that are OnItsWay have a machine whose node is not complete yet.
 const (
 	NotComing Progress = iota
 	Requested
 	OnItsWay
 )
 
-// Progress is what can be expected of the claim at a moment.
+// Progress returns what to expect of the claim at a moment.
 func (c *NodeClaim) Progress(now time.Time) Progress {
 	switch {
 	case c.Deleting || c.Initialized:
@@ -64,13 +63,13 @@ func (c *NodeClaim) Progress(now time.Time) Progress {
 	return NotComing
 }
 
-// ClaimClass is equal for claims that differ in nothing that a pod asks about.
+// ClaimClass is equal for claims that do not differ in anything a pod depends on.
 type ClaimClass struct {
 	node         podfit.NodeClass
 	requirements unique.Handle[string]
 }
 
-// ClaimClassOf returns the class of a claim. Thousands of claims have some dozens of classes, by NodePool and instance
+// ClaimClassOf returns the class of a claim. Thousands of claims have a few dozen classes, by NodePool and instance
 // type.
 func ClaimClassOf(c *NodeClaim) ClaimClass {
 	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels,
@@ -78,8 +77,8 @@ func ClaimClassOf(c *NodeClaim) ClaimClass {
 	return ClaimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
 }
 
-// room is what pods can take of the claim's node, less what is bound to it already. Before the launch it is what the
-// claim was made for.
+// room returns what pods can use of the claim's node, less what pods already bound to it use. Before the launch, it is
+// what the claim was created for.
 func (c *NodeClaim) room(bound podfit.Quantities) podfit.Quantities {
 	whole := c.Allocatable
 	if whole == nil {

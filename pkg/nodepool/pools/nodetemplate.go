@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open
-// allows it.
+// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open is
+// allowed.
 func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 	if own, set := t.Labels[r.Key]; set {
 		return r.Matches(own, true)
@@ -34,15 +34,15 @@ func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 	return named || provided(r.Key) || r.Matches("", false)
 }
 
-// NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and
-// taints.
+// NodeTemplate is what a Karpenter NodePool specifies for every node that it adds: labels, possible values of other
+// labels, and taints.
 type NodeTemplate struct {
 	Labels       map[string]string
 	Requirements []podfit.Requirement
 	Taints       []nodegpu.Taint
 }
 
-// refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses
+// refuses reports whether no node of the template accepts a pod of this shape. What the template leaves open refuses
 // nothing.
 func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
 	refused := func(r podfit.Requirement) bool { return !t.allows(r) }

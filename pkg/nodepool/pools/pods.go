@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// PodsOf says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms;
-// Bound is left open. A pool without nodes and without a declared shape may take any pod, unless its template or its
-// name tells otherwise.
+// PodsOf returns, for each pool that could accept a pod of this shape, how many such pods it holds and could hold, in
+// the order of rooms. It leaves Bound unset. A pool without nodes and without a declared shape may accept any pod,
+// unless its template or its name shows otherwise.
 func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
 	byName := make(map[string]*poolCount, len(rooms))
 	for i := range rooms {
@@ -33,7 +33,7 @@ func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
 	return list
 }
 
-// of is false where the pool can take no pod and never will.
+// of returns false if the pool cannot accept a pod and never will.
 func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(),
 		MayAddNodes: room.MayAddNodes,
@@ -46,7 +46,7 @@ func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 		return pods, false
 	default:
 		c.cards = nil
-		// A NodePool that fits and is full bounds the group; where nothing tells that the pool fits it is left out.
+		// A full NodePool that fits the pod bounds the group. If nothing shows that the pool fits, it is left out.
 		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 &&
 			room.Template == nil {
 			return pods, false
@@ -56,9 +56,9 @@ func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 	return pods, true
 }
 
-// mayAddPods is how many pods the nodes hold that may still be added; nil where nothing bounds them. Where nodes may be
-// of any size only the limits on resources tell: no node is added once they would be passed
-// (docs/reference/facts.md#limits-of-a-nodepool), and a pod takes no more of a node than the node has.
+// mayAddPods returns how many pods fit on the nodes that may still be added; nil if there is no bound. If nodes may be
+// of any size, only the limits on resources apply: no node is added that would exceed them
+// (docs/reference/facts.md#limits-of-a-nodepool), and a pod uses no more of a node than the node has.
 func (r *Room) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
 	most, bounded := int64(math.MaxInt64), false
 	lower := func(n int64) { most, bounded = min(most, n), true }
@@ -85,5 +85,5 @@ func (r *Room) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
 	return &most
 }
 
-// everyNodeHas are resources of which any node has some, so that none is added when a limit on them is reached.
+// everyNodeHas are resources that every node has, so no node is added when a limit on one of them is reached.
 var everyNodeHas = map[string]bool{"cpu": true, "memory": true, "pods": true}

@@ -28,7 +28,7 @@ func limitedTo(pool, resource string, n int64) pools.Ceiling {
 	return pools.Ceiling{Group: pool, Source: pools.FromKarpenter, Limits: podfit.Quantities{resource: raydemand.Whole(n)}}
 }
 
-// roomText is a pool's pods in one line: pool perNode/holds +nodes +pods, ? where that is not known.
+// roomText writes a pool's pods in one line: pool perNode/holds +nodes +pods, ? if unknown.
 func roomText(list []pools.Pods) string {
 	known := func(n *int64) string {
 		if n == nil {

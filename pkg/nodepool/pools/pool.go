@@ -1,10 +1,8 @@
-// Package pools says what pools of nodes are, how far each may grow, and how many pods of a shape it could hold. A Pool
-// is what its nodes show, a Ceiling is what its node autoscaler or the configuration allows, a Room is what it may
-// still add, and Pods is that room in pods of one shape. A NodeClaim on its way counts with the pods that it has room
-// for.
+// Package pools describes node pools: how far each may grow, and how many pods of a shape it could hold. A Pool
+// summarizes its nodes, a Ceiling is what its autoscaler or the configuration allows, a Room is what may still be
+// added, and Pods is that in pods of one shape. NodeClaims on their way count with the places that they offer.
 //
-// The package must not know clusters or worker groups, decide what to launch, or read anything: package kube/watch
-// reads Karpenter's and the Cluster Autoscaler's objects.
+// The package must not know clusters or worker groups, decide what to launch, or use files, clients or the clock.
 package pools
 
 import (
@@ -17,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// spotLabels mark nodes that the cloud can take back; the values are compared without regard to case.
+// spotLabels mark nodes that the cloud can reclaim. Values are compared without regard to case.
 var spotLabels = []struct{ key, value, source string }{
 	{"kubernetes.azure.com/scalesetpriority", "spot", "AKS documentation"},
 	{"eks.amazonaws.com/capacityType", "spot", "EKS documentation"},
@@ -34,39 +32,38 @@ func isSpot(node nodegpu.NodeObject) bool {
 	return false
 }
 
-// Pool is what is understood of the nodes with one pool name. What not all of them agree on is unknown.
+// Pool summarizes the nodes with one pool name. A value that differs between nodes is unknown.
 type Pool struct {
 	Name string `json:"name"`
 	// Provider is aks, ack, eks, gke, karpenter, oke, or configured.
 	Provider string `json:"provider"`
 	Nodes    int    `json:"nodes"`
-	// Schedulable are those that are not cordoned.
+	// Schedulable is the number of nodes that are not cordoned.
 	Schedulable int     `json:"schedulable"`
 	Product     *string `json:"product"`
-	// Cards and Units are sums; nil when one node's are not known.
+	// Cards and Units are sums; nil if the value of one node is unknown.
 	Cards     *int64            `json:"cards"`
 	Kind      gpuinfo.Kind      `json:"kind"`
 	Units     map[string]int64  `json:"units"`
 	Isolation gpuinfo.Isolation `json:"isolation"`
-	// Spot: at least one node can be taken back by the cloud.
+	// Spot: the cloud can reclaim at least one node.
 	Spot bool `json:"spot"`
-	// Zones and InstanceTypes are all that occur, Taints those that every node has: what a pod must tolerate to land on
-	// one that is added.
+	// Zones and InstanceTypes are all values that occur. Taints are those on every node: a pod must tolerate them to
+	// run on an added node.
 	Zones         []string `json:"zones"`
 	InstanceTypes []string `json:"instanceTypes"`
 	Taints        []string `json:"taints"`
-	// Free is the sum of what no pod asks for, by resource; nil when that is not known of one node.
+	// Free is the total that no pod requests, by resource; nil if it is unknown for one node.
 	Free map[string]int64 `json:"free"`
-	// Price is what one node costs an hour, where that is configured. Ceiling is how far the pool may grow; nil where
-	// nothing is known.
+	// Price is the configured price of one node per hour. Ceiling is how far the pool may grow; nil if unknown.
 	Price   *float64 `json:"price"`
 	Ceiling *Ceiling `json:"ceiling"`
-	// NodeClaims are those of Karpenter's whose nodes are on their way; nil where that is not known, or the pool is not
+	// NodeClaims counts Karpenter's NodeClaims whose nodes are on their way; nil if unknown or if the pool is not
 	// Karpenter's.
 	NodeClaims *ClaimCount `json:"nodeClaims"`
-	// Shape is what a new node would be, where that is declared.
+	// Shape describes a new node, if one is declared.
 	Shape *nodegpu.GPUs `json:"shape"`
-	// Problems is the number of problems of all nodes.
+	// Problems is the number of problems on all nodes.
 	Problems int `json:"problems"`
 }
 
@@ -99,7 +96,7 @@ func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeOb
 	return pool
 }
 
-// add joins another node: sums where both are known, and what is the same.
+// add joins another node: it adds up values that are known for both, and keeps values that are equal.
 func (p *Pool) add(node nodegpu.GPUs) {
 	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
 		p.Product = nil
@@ -120,7 +117,7 @@ func (p *Pool) add(node nodegpu.GPUs) {
 	p.Units, p.Free = added(p.Units, node.Units), added(p.Free, node.Free)
 }
 
-// added adds up by name; nil where one side is not known.
+// added adds up by name; nil if one side is unknown.
 func added(sums, more map[string]int64) map[string]int64 {
 	if sums == nil || more == nil {
 		return nil

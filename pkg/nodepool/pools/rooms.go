@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Rooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that
-// can have or get a node. A ceiling that is configured goes before what a pool's autoscaler says.
+// Rooms returns all pools that have or can get a node, by name: the pools of the nodes, of the configuration, and of
+// other ceilings. A configured ceiling takes precedence over that of the pool's autoscaler.
 func Rooms(nodes []podfit.Node, config Config, ceilings []Ceiling) []Room {
 	rooms := map[string]*Room{}
 	for i := range nodes {
@@ -56,11 +56,12 @@ func roomNamed(rooms map[string]*Room, name string) *Room {
 }
 
 func (r *Room) bound(ceiling Ceiling) {
-	r.Source, r.MinNodes, r.MaxNodes, r.Limits, r.Template = ceiling.Source, ceiling.MinNodes, ceiling.MaxNodes, ceiling.Limits, ceiling.Template
+	r.Source, r.Limits, r.Template = ceiling.Source, ceiling.Limits, ceiling.Template
+	r.MinNodes, r.MaxNodes = ceiling.MinNodes, ceiling.MaxNodes
 	r.Mixed = r.Mixed || ceiling.Source == FromKarpenter
 }
 
-// finished leaves of what is used only what is limited.
+// finished keeps Used only for limited resources.
 func (r *Room) finished() *Room {
 	if r.MaxNodes != nil {
 		more := max(*r.MaxNodes-r.Nodes, 0)
@@ -76,8 +77,7 @@ func (r *Room) finished() *Room {
 	return r
 }
 
-// elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to
-// tell.
+// elsewhere reports whether the template's nodeSelector names a pool other than this one, which has no node to compare.
 func (r *Room) elsewhere(p *podfit.PodShape) bool {
 	if r.Source == FromKarpenter {
 		value, set := p.Selector[karpenterPool]

@@ -61,7 +61,7 @@ func isQuantity(value any) bool {
 func amountText(field, name, seen, want string) string {
 	return finding.Short(
 		fmt.Sprintf("status.%s[%s] is %s", field, name, seen),
-	) + ": want " + want + "; it counts as not announced"
+	) + ": want " + want + "; it is ignored"
 }
 
 // extendedResources returns the resources with a domain, which come in whole units; nil stays nil. It returns amounts

@@ -25,7 +25,7 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		ill := func() bool {
 			node, found := n.view.Load().find("a")
-			return found && node.GPUs != nil && len(node.GPUs.WellUnits) == 1
+			return found && node.GPUs != nil && len(node.GPUs.HealthyUnits) == 1
 		}
 		client.stream.Add(reported(0, "b1"))
 		time.Sleep(44 * time.Minute)
@@ -47,7 +47,7 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 func TestAnAgentsReportFromBeforeARebootIsVoid(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*reported(0, "b0")}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.WellUnits) > 0 || node.GPUs.Problems[0].Code != nodegpu.AgentOutdated {
+		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != nodegpu.AgentOutdated {
 			t.Errorf("read %+v", node.GPUs)
 		}
 	})
