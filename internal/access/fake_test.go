@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// cluster is a Kubernetes that knows tokens and rights, counts what it is asked, and fails on request.
+// cluster is a fake Kubernetes that knows tokens and rights, counts requests, and fails on request.
 type cluster struct {
 	mu              sync.Mutex
 	callers         map[string]Caller
@@ -27,7 +27,7 @@ type cluster struct {
 	tokens, reviews int
 	err             error
 	hold            chan struct{}        // reviews wait for it
-	asked           chan context.Context // gets the context of each review, where somebody listens
+	asked           chan context.Context // receives the context of each review if a test reads it
 }
 
 func (c *cluster) ReviewToken(ctx context.Context, token string) (Caller, bool, error) {
@@ -54,7 +54,7 @@ func (c *cluster) ReviewRight(_ context.Context, caller Caller, right Right) (bo
 	return slices.Contains(c.allowed[caller.Name], right.String()), c.err
 }
 
-// change lets a test change what the cluster knows.
+// change changes what the cluster knows.
 func (c *cluster) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// call is a request with a token; none when it is empty.
+// call returns a request with a token, or without one if it is empty.
 func call(token string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	if token != "" {
@@ -108,7 +108,7 @@ func call(token string) *http.Request {
 	return r
 }
 
-// showing is a request over TLS with a client certificate.
+// showing returns a request over TLS with a client certificate.
 func showing(r *http.Request, chain ...*x509.Certificate) *http.Request {
 	r.TLS = &tls.ConnectionState{PeerCertificates: chain}
 	return r
@@ -136,7 +136,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// client is a client certificate, valid for an hour.
+// client returns a client certificate that is valid for an hour.
 func (a *authority) client(name string, groups ...string) *x509.Certificate {
 	a.t.Helper()
 	certificate, _ := sign(a.t, a, &x509.Certificate{

@@ -149,7 +149,7 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 			}
 		})
 	}
-	// One whose call ends does not wait, and takes the answer from nobody.
+	// A caller whose request ends does not wait, and gets no answer.
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.Authenticate(call("alices").WithContext(gone)); !errors.Is(err, context.Canceled) {

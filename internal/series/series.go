@@ -14,17 +14,18 @@ import (
 // Span is how far back a series reaches.
 const Span = 2 * time.Hour
 
-// maxPoints bounds one cluster's series: at 72 bytes each a thousand clusters keep at most 17 MB. A series that would
-// be longer is made coarser: see Line.thin.
+// maxPoints bounds one cluster's series: at 72 bytes each, a thousand clusters keep at most 17 MB. A longer series
+// becomes coarser: see Line.thin.
 const maxPoints = 240
 
-// Resources are what is remembered. Others, custom resources say, would make the bound on memory depend on users.
+// Resources are the recorded resources. With others, such as custom resources, users would determine how much memory is
+// used.
 var Resources = [...]string{raydemand.GPU, raydemand.CPU}
 
 // Amounts are parallel to Resources.
 type Amounts [len(Resources)]raydemand.Amount
 
-// Bundle returns the amounts under their names, zeros too.
+// Bundle returns the amounts under their names, zeros included.
 func (a Amounts) Bundle() raydemand.Bundle {
 	bundle := make(raydemand.Bundle, len(Resources))
 	for i, name := range Resources {
@@ -42,15 +43,15 @@ func (a *Amounts) add(bundle raydemand.Bundle, times int64) {
 // Point is a cluster at one moment. It holds until the next point.
 type Point struct {
 	At time.Time
-	// Capacity is what the joined nodes have, the head's included; Used is the part of it that is taken.
+	// Capacity is what the joined nodes have, the head included. Used is the part of it that is in use.
 	Capacity, Used Amounts
-	// Waiting is what pending tasks, actors and placement groups ask for.
+	// Waiting is what pending tasks, actors and placement groups request.
 	Waiting Amounts
-	// Desired is the capacity once every group has its desired workers.
+	// Desired is the capacity when every group has its desired workers.
 	Desired Amounts
 }
 
-// same reports whether nothing but the time differs.
+// same reports whether only the times differ.
 func (p Point) same(q Point) bool {
 	q.At = p.At
 	return p == q
@@ -99,11 +100,11 @@ func (p *Point) addNode(node planner.Node) {
 // Line is one cluster's series, oldest first.
 type Line struct {
 	points []Point
-	// step is the least time between two points; it grows when the line gets too long.
+	// step is the shortest time between two points. It grows when the line gets too long.
 	step time.Duration
 }
 
-// Add puts a point at the end unless it tells nothing new. Points closer to each other than the step become one.
+// Add appends a point unless it equals the last one. Points closer to each other than the step become one.
 func (l *Line) Add(p Point) {
 	for len(l.points) > 1 && p.At.Sub(l.points[1].At) >= Span {
 		l.points = l.points[1:]
@@ -123,8 +124,8 @@ func (l *Line) Add(p Point) {
 	}
 }
 
-// thin halves the line: neighbours become one point. What is lost is when within two steps something was so, not that
-// it was: a peak of demand stays in the picture.
+// thin joins neighboring points, which halves the line. It loses the exact time within two steps, but no value: a peak
+// of demand stays visible.
 func (l *Line) thin() {
 	thinned := make([]Point, 0, maxPoints+1)
 	for i := 0; i+1 < len(l.points); i += 2 {
@@ -151,13 +152,13 @@ func join(earlier, later Point) Point {
 // Points returns a copy of the line.
 func (l *Line) Points() []Point { return append([]Point(nil), l.points...) }
 
-// Fleet keeps a line for each cluster. The zero value is ready; all methods may be called at any time.
+// Fleet keeps a line for each cluster. The zero value is ready to use. It is safe for concurrent use.
 type Fleet struct {
 	mu    sync.Mutex
 	lines map[nodepool.ClusterKey]*Line
 }
 
-// Add puts a point at the end of the cluster's line.
+// Add appends a point to the cluster's line.
 func (f *Fleet) Add(key nodepool.ClusterKey, p Point) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,14 +173,14 @@ func (f *Fleet) Add(key nodepool.ClusterKey, p Point) {
 	line.Add(p)
 }
 
-// Forget drops the line of a cluster that is gone.
+// Forget removes the line of a deleted cluster.
 func (f *Fleet) Forget(key nodepool.ClusterKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.lines, key)
 }
 
-// Points returns the cluster's line, oldest first; none where nothing was seen yet.
+// Points returns the cluster's line, oldest first; empty if nothing was recorded yet.
 func (f *Fleet) Points(key nodepool.ClusterKey) []Point {
 	f.mu.Lock()
 	defer f.mu.Unlock()

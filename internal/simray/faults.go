@@ -63,8 +63,9 @@ func (h *Head) fault(method string) Fault {
 }
 
 // intercept checks the token first and the cluster id second, as Ray does, and then injects the method's fault.
-func (h *Head) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any,
-	error) {
+func (h *Head) intercept(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
 	method := path.Base(info.FullMethod)
 	if err := h.authorize(ctx, method); err != nil {
 		return nil, err

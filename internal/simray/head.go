@@ -63,7 +63,8 @@ func (h *Head) serve(kept *cluster) error {
 		transport = credentials.NewTLS(h.options.TLS)
 	}
 	h.server = grpc.NewServer(
-		grpc.Creds(transport), grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}), grpc.MaxSendMsgSize(1<<30),
+		grpc.Creds(transport), grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}),
+		grpc.MaxSendMsgSize(1<<30),
 		// Small buffers: tests run a thousand heads in one process.
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
 	)

@@ -24,8 +24,9 @@ type autoscalerService struct {
 }
 
 // GetClusterResourceState dies of a version ahead of its counter, as a live GCS does.
-func (s autoscalerService) GetClusterResourceState(ctx context.Context,
-	r *autoscalerpb.GetClusterResourceStateRequest) (*autoscalerpb.GetClusterResourceStateReply, error) {
+func (s autoscalerService) GetClusterResourceState(
+	ctx context.Context, r *autoscalerpb.GetClusterResourceStateRequest,
+) (*autoscalerpb.GetClusterResourceStateReply, error) {
 	var state *autoscalerpb.ClusterResourceState
 	s.head.look(func(c *cluster, now time.Time) {
 		if r.GetLastSeenClusterResourceStateVersion() <= c.version {
@@ -39,8 +40,9 @@ func (s autoscalerService) GetClusterResourceState(ctx context.Context,
 }
 
 // GetClusterStatus returns the state and the last report.
-func (s autoscalerService) GetClusterStatus(context.Context,
-	*autoscalerpb.GetClusterStatusRequest) (*autoscalerpb.GetClusterStatusReply, error) {
+func (s autoscalerService) GetClusterStatus(
+	context.Context, *autoscalerpb.GetClusterStatusRequest,
+) (*autoscalerpb.GetClusterStatusReply, error) {
 	reply := &autoscalerpb.GetClusterStatusReply{}
 	s.head.look(func(c *cluster, now time.Time) {
 		reply.ClusterResourceState, reply.AutoscalingState = c.state(now), c.report
@@ -49,8 +51,9 @@ func (s autoscalerService) GetClusterStatus(context.Context,
 }
 
 // ReportAutoscalingState ignores a version lower than the stored one; an equal one replaces.
-func (s autoscalerService) ReportAutoscalingState(_ context.Context,
-	r *autoscalerpb.ReportAutoscalingStateRequest) (*autoscalerpb.ReportAutoscalingStateReply, error) {
+func (s autoscalerService) ReportAutoscalingState(
+	_ context.Context, r *autoscalerpb.ReportAutoscalingStateRequest,
+) (*autoscalerpb.ReportAutoscalingStateReply, error) {
 	s.head.look(func(c *cluster, _ time.Time) {
 		c.reports++
 		if c.report == nil ||
@@ -62,8 +65,9 @@ func (s autoscalerService) ReportAutoscalingState(_ context.Context,
 }
 
 // RequestClusterResourceConstraint replaces the constraint, on a v1 head too.
-func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context,
-	r *autoscalerpb.RequestClusterResourceConstraintRequest) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
+func (s autoscalerService) RequestClusterResourceConstraint(
+	_ context.Context, r *autoscalerpb.RequestClusterResourceConstraintRequest,
+) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
 	s.head.look(func(c *cluster, _ time.Time) {
 		c.constraint = r.GetClusterResourceConstraint()
 		if c.constraint == nil {
@@ -74,8 +78,9 @@ func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context,
 }
 
 // ReportClusterConfig keeps the config in the key-value store, where Ray's libraries read it. It is unknown to 2.40.
-func (s autoscalerService) ReportClusterConfig(_ context.Context,
-	r *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
+func (s autoscalerService) ReportClusterConfig(
+	_ context.Context, r *autoscalerpb.ReportClusterConfigRequest,
+) (*autoscalerpb.ReportClusterConfigReply, error) {
 	if s.head.options.Version == Ray240 {
 		return nil, status.Error(codes.Unimplemented, "")
 	}
@@ -119,13 +124,15 @@ func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (
 }
 
 // GetAllNodeInfo lists the node table, labels included in every version.
-func (s nodeInfoService) GetAllNodeInfo(context.Context, *raypb.GetAllNodeInfoRequest) (*raypb.GetAllNodeInfoReply,
-	error) {
+func (s nodeInfoService) GetAllNodeInfo(
+	context.Context, *raypb.GetAllNodeInfoRequest,
+) (*raypb.GetAllNodeInfoReply, error) {
 	reply := &raypb.GetAllNodeInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, n := range c.nodes {
 			info := &raypb.GcsNodeInfo{
-				NodeId: n.id[:], NodeManagerAddress: n.IP, NodeName: n.IP, InstanceId: n.Instance, NodeTypeName: n.Group,
+				NodeId: n.id[:], NodeManagerAddress: n.IP, NodeName: n.IP,
+				InstanceId: n.Instance, NodeTypeName: n.Group,
 				IsHeadNode: n == c.head, Labels: n.Labels, ResourcesTotal: wireBundle(n.Resources),
 			}
 			if n.dead {
@@ -145,8 +152,9 @@ type nodeResourceService struct {
 }
 
 // GetDrainingNodes lists drained nodes that still live.
-func (s nodeResourceService) GetDrainingNodes(context.Context,
-	*raypb.GetDrainingNodesRequest) (*raypb.GetDrainingNodesReply, error) {
+func (s nodeResourceService) GetDrainingNodes(
+	context.Context, *raypb.GetDrainingNodesRequest,
+) (*raypb.GetDrainingNodesReply, error) {
 	reply := &raypb.GetDrainingNodesReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, n := range c.nodes {
@@ -165,8 +173,9 @@ type actorInfoService struct {
 }
 
 // GetAllActorInfo lists the living actors.
-func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInfoRequest) (*raypb.GetAllActorInfoReply,
-	error) {
+func (s actorInfoService) GetAllActorInfo(
+	context.Context, *raypb.GetAllActorInfoRequest,
+) (*raypb.GetAllActorInfoReply, error) {
 	reply := &raypb.GetAllActorInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
 		for _, w := range c.work {
@@ -185,8 +194,9 @@ func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInf
 }
 
 // DrainNode in the order of a live GCS: check the request, mark the actors, then ask the raylet.
-func (s autoscalerService) DrainNode(ctx context.Context,
-	r *autoscalerpb.DrainNodeRequest) (*autoscalerpb.DrainNodeReply, error) {
+func (s autoscalerService) DrainNode(
+	ctx context.Context, r *autoscalerpb.DrainNodeRequest,
+) (*autoscalerpb.DrainNodeReply, error) {
 	if r.GetDeadlineTimestampMs() < 0 {
 		return nil, rayError(ctx, codes.Aborted, "Invalid",
 			fmt.Sprintf("Draining deadline must be non-negative, received %d", r.GetDeadlineTimestampMs()))

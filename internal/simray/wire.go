@@ -39,7 +39,8 @@ func (c *cluster) state(now time.Time) *autoscalerpb.ClusterResourceState {
 
 func (c *cluster) nodeState(n *node, now time.Time) *autoscalerpb.NodeState {
 	state := &autoscalerpb.NodeState{
-		NodeId: n.id[:], InstanceId: n.Instance, RayNodeTypeName: n.Group, NodeIpAddress: n.IP, NodeStateVersion: c.version,
+		NodeId: n.id[:], InstanceId: n.Instance, RayNodeTypeName: n.Group, NodeIpAddress: n.IP,
+		NodeStateVersion: c.version,
 	}
 	if n.dead {
 		state.Status = autoscalerpb.NodeStatus_DEAD
@@ -140,9 +141,11 @@ func (c *cluster) wireGang(w *work) *autoscalerpb.GangResourceRequest {
 		plain := wireRequest(p.bundle)
 		switch strategy {
 		case raydemand.StrictPack:
-			plain.PlacementConstraints = []*autoscalerpb.PlacementConstraint{{Affinity: &autoscalerpb.AffinityConstraint{LabelName: "_PG_" + w.gangID}}}
+			affinity := &autoscalerpb.AffinityConstraint{LabelName: "_PG_" + w.gangID}
+			plain.PlacementConstraints = []*autoscalerpb.PlacementConstraint{{Affinity: affinity}}
 		case raydemand.StrictSpread:
-			plain.PlacementConstraints = []*autoscalerpb.PlacementConstraint{{AntiAffinity: &autoscalerpb.AntiAffinityConstraint{LabelName: "_PG_" + w.gangID}}}
+			antiAffinity := &autoscalerpb.AntiAffinityConstraint{LabelName: "_PG_" + w.gangID}
+			plain.PlacementConstraints = []*autoscalerpb.PlacementConstraint{{AntiAffinity: antiAffinity}}
 		}
 		gang.Requests = append(gang.Requests, plain)
 		constrained := proto.CloneOf(plain)
@@ -151,9 +154,10 @@ func (c *cluster) wireGang(w *work) *autoscalerpb.GangResourceRequest {
 	}
 	gang.Details = fmt.Sprintf("%s:%s|%s", w.gangID, strategy, life)
 	if label := w.gang.TopologyLabel; label != "" {
-		selected.LocalityRequirement = &autoscalerpb.LocalityRequirement{LocalityConstraint: &autoscalerpb.LocalityConstraint{
+		locality := &autoscalerpb.LocalityConstraint{
 			LabelName: label, PlacementStrategy: raypb.PlacementStrategy_STRICT_PACK,
-		}}
+		}
+		selected.LocalityRequirement = &autoscalerpb.LocalityRequirement{LocalityConstraint: locality}
 	}
 	if c.options.Version.hasLabels() {
 		gang.BundleSelectors = []*autoscalerpb.BundleSelector{selected}

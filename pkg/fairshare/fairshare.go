@@ -1,7 +1,6 @@
-// Package fairshare divides a budget among those who want parts of it, by max-min fairness: whoever wants less than an
-// equal share gets all of it, and what it leaves is divided equally among the others. It divides on two levels, first
-// among groups and then among the owners of each group. It keeps no state: equal input gives equal output, so an answer
-// changes only when what is wanted changes.
+// Package fairshare divides a budget by max-min fairness: a demand below an equal share is met in full, and what it
+// leaves is divided equally among the others. It divides on two levels, first among groups and then among the owners in
+// each group. It keeps no state: equal input gives equal output, so a result changes only when demand changes.
 package fairshare
 
 import (
@@ -11,17 +10,17 @@ import (
 	"strings"
 )
 
-// Item is one thing that takes a part of the budget as a whole or not at all.
+// Item is one thing that takes a part of the budget, as a whole or not at all.
 type Item struct {
-	// Group and Owner say whose it is. Owners of the same name in two groups are two owners.
+	// Group and Owner identify the owner. Owners of the same name in two groups are two owners.
 	Group, Owner string
 	// Size is its part of the budget, at least 0.
 	Size int64
 }
 
-// Admit reports for each item whether the budget has room for it. Together, admitted items never exceed the budget. An
-// owner whose items together are within its share has all of them admitted. Of another owner's items, those that come
-// first in the list go first; an item that does not fit into what is left of its owner's share is passed over.
+// Admit reports for each item whether the budget has room for it. Together, admitted items never exceed the budget. If
+// all items of an owner are within its share, all of them are admitted. Otherwise the owner's items are admitted in the
+// order of the list; an item that does not fit into the rest of the share is skipped.
 func Admit(items []Item, budget int64) []bool {
 	left := shares(items, budget)
 	admitted := make([]bool, len(items))
@@ -56,8 +55,8 @@ func shares(items []Item, budget int64) map[owner]int64 {
 	return all
 }
 
-// MaxMin divides a budget among those who want parts of it. Nobody gets more than it wants, or less than min(what it
-// wants, an equal share). Less than one unit for each may stay undivided.
+// MaxMin divides a budget among demands. No demand gets more than it wants, or less than min(what it wants, an equal
+// share). Less than one unit for each demand may stay undivided.
 func MaxMin(wanted map[string]int64, budget int64) map[string]int64 {
 	names := slices.SortedFunc(maps.Keys(wanted), func(a, b string) int {
 		return cmp.Or(cmp.Compare(wanted[a], wanted[b]), strings.Compare(a, b))
@@ -65,7 +64,7 @@ func MaxMin(wanted map[string]int64, budget int64) map[string]int64 {
 	shares := make(map[string]int64, len(wanted))
 	left := max(budget, 0)
 	for i, name := range names {
-		// The smallest come first, so an equal share of what is left only grows.
+		// The smallest come first, so an equal share of the rest only grows.
 		shares[name] = min(wanted[name], left/int64(len(names)-i))
 		left -= shares[name]
 	}

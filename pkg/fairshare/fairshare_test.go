@@ -38,7 +38,7 @@ func TestAnOwnersExcessIsItsOwn(t *testing.T) {
 		{"big", "mallory", 30}, {"big", "mallory", 30}, {"big", "mallory", 30}, {"big", "bob", 20},
 		{"small", "ann", 10}, {"small", "ann", 10},
 	}
-	// small wants 20 of 100 and has it; big has 80, of which bob wants 20 and has it; mallory has 60.
+	// small wants 20 of 100 and gets it. big gets 80: bob wants 20 and gets it, and mallory gets 60.
 	want := []bool{true, true, false, true, true, true}
 	if diff := cmp.Diff(want, Admit(items, 100)); diff != "" {
 		t.Errorf("(-want +got): %s", diff)
@@ -52,7 +52,7 @@ func TestWhatDoesNotFitIsPassedOverForWhatDoes(t *testing.T) {
 	}
 }
 
-// world is random items, and who they belong to.
+// world returns random items and their owners.
 func world(random *rand.Rand) (items []Item, budget int64) {
 	groups, owners := 1+random.IntN(5), 1+random.IntN(5)
 	for range random.IntN(60) {
@@ -94,7 +94,7 @@ func TestRulesOnRandomInput(t *testing.T) {
 			t.Fatalf("seed %d: %d admitted, the budget is %d", seed, sum, budget)
 		}
 		for of := range refused {
-			// An equal part of an equal part is the least that anybody may use, whatever the others want.
+			// An equal part of an equal part is the least that an owner may use, whatever the others want.
 			if least := budget / int64(len(groups)) / int64(len(owners[of.group])); wanted[of] <= least {
 				t.Fatalf("seed %d: %v wants %d, may use at least %d, and is refused", seed, of, wanted[of], least)
 			}
@@ -103,7 +103,8 @@ func TestRulesOnRandomInput(t *testing.T) {
 	}
 }
 
-// checkOthersExcess lets the largest owner want more, and expects that nobody within its share loses anything for it.
+// checkOthersExcess increases the demand of the largest owner and expects that no owner within its share loses
+// anything.
 func checkOthersExcess(t *testing.T, seed uint64, items []Item, budget int64, before []bool) {
 	t.Helper()
 	shares := shares(items, budget)

@@ -26,14 +26,17 @@ type plainFile struct {
 var plain = []plainFile{
 	{
 		name: "rbac.yaml",
-		header: `The rights of Heliostat: one ServiceAccount for all namespaces, and roles for users to see RayClusters and request
-capacity. Helm renders this file from deploy/chart. To serve only a few namespaces, render the chart with
-singleNamespaceInstall.`,
+		header: "The rights of Heliostat: one ServiceAccount for all namespaces, " +
+			"and roles for users to see RayClusters and request\n" +
+			"capacity. Helm renders this file from deploy/chart. " +
+			"To serve only a few namespaces, render the chart with\n" +
+			"singleNamespaceInstall.",
 		templates: []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml"},
 	},
 	{
 		name: "heliostat.yaml",
-		header: "`autoscaler serve` for all RayClusters, with the rights of deploy/rbac.yaml. The API only listens inside the pod;\n" +
+		header: "`autoscaler serve` for all RayClusters, with the rights of deploy/rbac.yaml. " +
+			"The API only listens inside the pod;\n" +
 			"the chart can serve it over TLS. Helm renders this file from deploy/chart.\n\n" +
 			"  kubectl create namespace heliostat\n" +
 			"  kubectl apply --server-side -f deploy/chart/crds -f deploy/rbac.yaml -f deploy/heliostat.yaml",
@@ -59,8 +62,10 @@ To remove it, delete it, then run ` + "`kubectl annotate nodes --all heliostat.d
 	},
 	{
 		name: "kustomize/namespaced/heliostat.yaml",
-		header: `autoscaler serve for the RayClusters of its own namespace, with Roles there and no other rights. Helm renders this
-file from deploy/chart. For another namespace, write a kustomization with this folder as a resource and that namespace.`,
+		header: "autoscaler serve for the RayClusters of its own namespace, with Roles there and no other rights. " +
+			"Helm renders this\n" +
+			"file from deploy/chart. For another namespace, write a kustomization with this folder as a resource " +
+			"and that namespace.",
 		values: Values{
 			"singleNamespaceInstall":  true,
 			"clusterScopedRbacEnable": false,

@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// Interval is the pause between readings of the files. They are polled and not watched: a mounted Secret is replaced by
-// turning a symbolic link, and inotify's instances are few on a busy node.
+// Interval is the pause between readings of the files. They are polled, not watched: the kubelet replaces a mounted
+// Secret by changing a symbolic link, and inotify instances are scarce on a busy node.
 const Interval = 5 * time.Second
 
-// Files are paths of PEM files. Cert holds the server's certificate and the authorities between, Key its private key;
-// ClientCA the authorities of client certificates, empty for none. CA holds the authorities of Cert; it may be empty,
-// and the file need not be there: not every issuer tells them.
+// Files are paths of PEM files. Cert has the server's certificate and the intermediate authorities, Key its private
+// key, and ClientCA the authorities of client certificates, empty for none. CA has the authorities of Cert. It may be
+// empty, and the file may be missing: not every issuer provides them.
 type Files struct{ Cert, Key, ClientCA, CA string }
 
-// Given reports whether TLS is served.
+// Given reports whether TLS is configured.
 func (f Files) Given() bool { return f.Cert != "" }
 
-// Validate says which path is missing.
+// Validate returns an error if a path is missing.
 func (f Files) Validate() error {
 	switch {
 	case (f.Cert == "") != (f.Key == ""):
@@ -40,22 +40,22 @@ func (f Files) Validate() error {
 	return nil
 }
 
-// Store holds what the files had when they were last right.
+// Store holds the last valid content of the files.
 type Store struct {
 	files Files
 	log   *slog.Logger
 	held  atomic.Pointer[held]
 }
 
-// held is one reading of all files. Nobody changes it.
+// held is one reading of all files. It is immutable.
 type held struct {
 	texts     [4][]byte
 	shown     *tls.Certificate
 	clientCAs *x509.CertPool
-	roots     *x509.CertPool // nil: those of the system
+	roots     *x509.CertPool // nil: the system's
 }
 
-// Load reads the files, which must be right at the start.
+// Load reads the files, which must be valid at startup.
 func Load(files Files, log *slog.Logger) (*Store, error) {
 	if err := files.Validate(); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func Load(files Files, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Reload reads the files again. Where one is not right, all stay as they were: during a renewal a certificate and a key
-// may not fit each other for a moment.
+// Reload reads the files again. If one of them is invalid, all keep their previous content: during a renewal,
+// certificate and key may not match for a moment.
 func (s *Store) Reload() error {
 	var next held
 	for i, path := range []string{s.files.Cert, s.files.Key, s.files.ClientCA, s.files.CA} {
@@ -105,7 +105,7 @@ func (h *held) parse(files Files) error {
 	if h.texts[3] != nil {
 		h.roots = x509.NewCertPool()
 		if !h.roots.AppendCertsFromPEM(h.texts[3]) {
-			return fmt.Errorf("reading the authorities of the certificate %s: there is no certificate in it", files.CA)
+			return fmt.Errorf("reading the authorities of the certificate %s: the file has no certificate", files.CA)
 		}
 	}
 	if files.ClientCA == "" {
@@ -113,7 +113,7 @@ func (h *held) parse(files Files) error {
 	}
 	h.clientCAs = x509.NewCertPool()
 	if !h.clientCAs.AppendCertsFromPEM(h.texts[2]) {
-		return fmt.Errorf("reading the authorities of client certificates %s: there is no certificate in it",
+		return fmt.Errorf("reading the authorities of client certificates %s: the file has no certificate",
 			files.ClientCA)
 	}
 	return nil
@@ -128,7 +128,7 @@ func equal(a, b [4][]byte) bool {
 	return true
 }
 
-// Run reads the files again and again until ctx ends. What is wrong with them is logged once for each new fault.
+// Run reads the files repeatedly until ctx ends. It logs each new error once.
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (s *Store) Run(ctx context.Context) {
 			fault = err.Error()
 		}
 		if fault != "" && fault != told {
-			s.log.Warn("the certificates stay as they were", "error", fault)
+			s.log.Warn("keeping the previous certificates", "error", fault)
 		}
 		told = fault
 	}
@@ -153,9 +153,10 @@ func (s *Store) Run(ctx context.Context) {
 // ClientCAs returns the authorities of client certificates; nil for none.
 func (s *Store) ClientCAs() *x509.CertPool { return s.held.Load().clientCAs }
 
-// TLS is how a server serves: TLS 1.2 at least, HTTP/2 where the client can, always with the newest certificate. It
-// asks for a client certificate where there are authorities for one, and takes any: a call with a wrong one is
-// answered, with a problem document. Sessions are not resumed, so no old session outlives the authority that let it in.
+// TLS returns the configuration of a server: TLS 1.2 or later, HTTP/2 if the client supports it, always with the latest
+// certificate. It requests a client certificate if there are authorities for one, and accepts any: the server answers a
+// call with an invalid one with a problem document. Sessions are not resumed, so no session outlives the authority that
+// admitted it.
 func (s *Store) TLS() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
@@ -168,7 +169,7 @@ func (s *Store) TLS() *tls.Config {
 	outer := base.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		config := base.Clone()
-		config.ClientCAs = s.ClientCAs() // names them, so that clients know which certificate to show
+		config.ClientCAs = s.ClientCAs() // names them, so that clients know which certificate to send
 		return config, nil
 	}
 	return outer

@@ -33,14 +33,14 @@ func newPair(t *testing.T, name string) pair {
 	}, nil).pair
 }
 
-// issuer is who has a certificate, and may sign others.
+// issuer has a certificate, and may sign others.
 type issuer struct {
 	pair
 	certificate *x509.Certificate
 	signer      *ecdsa.PrivateKey
 }
 
-// sign makes a certificate that is good since an hour ago, by an issuer or by itself where that is nil.
+// sign returns a certificate that has been valid for an hour, signed by an issuer, or self-signed if that is nil.
 func sign(t *testing.T, template *x509.Certificate, by *issuer) *issuer {
 	t.Helper()
 	template.NotBefore = time.Now().Add(-time.Hour)

@@ -7,15 +7,17 @@ import (
 	"fmt"
 )
 
-// Peers is how this server calls another replica of its own at an IP address, which is in no certificate. The other one
-// must have the key of the very certificate that this one shows, or, as while a certificate is renewed, one of the same
-// authorities for the same name.
+// Peers returns the configuration for calling another replica at its IP address, which is in no certificate. The other
+// replica must have the key of this replica's certificate or, during a renewal, a certificate from the same authorities
+// for the same name.
 func (s *Store) Peers() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		// The files are read again while the server runs, and RootCAs are not: VerifyConnection does it all.
+		// The files change while the server runs, and RootCAs cannot: VerifyConnection does the whole verification.
 		InsecureSkipVerify: true,
-		VerifyConnection:   func(state tls.ConnectionState) error { return s.held.Load().verifyPeer(state.PeerCertificates) },
+		VerifyConnection: func(state tls.ConnectionState) error {
+			return s.held.Load().verifyPeer(state.PeerCertificates)
+		},
 	}
 }
 
@@ -34,14 +36,15 @@ func (h *held) verifyPeer(chain []*x509.Certificate) error {
 	case len(own.IPAddresses) > 0:
 		name = own.IPAddresses[0].String()
 	default:
-		return errors.New("the other replica shows another certificate, and the own one has no name by which to check it")
+		return errors.New(
+			"the other replica shows a different certificate, and this replica's has no name to check it by")
 	}
 	between := x509.NewCertPool()
 	for _, certificate := range chain[1:] {
 		between.AddCert(certificate)
 	}
 	if _, err := other.Verify(x509.VerifyOptions{Roots: h.roots, Intermediates: between, DNSName: name}); err != nil {
-		return fmt.Errorf("the other replica shows another certificate: %w", err)
+		return fmt.Errorf("the other replica shows a different certificate: %w", err)
 	}
 	return nil
 }

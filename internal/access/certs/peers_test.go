@@ -22,7 +22,7 @@ func newIssuer(t *testing.T, name string) *issuer {
 	}, nil)
 }
 
-// signed is a certificate for a Service's name, over until.
+// signed returns a certificate for a Service's name, valid until until.
 func (i *issuer) signed(t *testing.T, service string, until time.Duration) pair {
 	t.Helper()
 	return sign(t, &x509.Certificate{
@@ -31,7 +31,7 @@ func (i *issuer) signed(t *testing.T, service string, until time.Duration) pair 
 	}, i).pair
 }
 
-// replica is one whose files hold these texts; without authorities the file is not there.
+// replica returns a replica whose files have these texts. Without authorities, the file does not exist.
 func replica(t *testing.T, shown pair, authorities []byte) *Store {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,11 +60,11 @@ func TestAReplicaCallsOnlyWhoHasItsOwnCertificateOrARenewalOfIt(t *testing.T) {
 		"the same certificate":                       {own, home.cert, ""},
 		"the same, of an authority that is not told": {own, nil, ""},
 		"a renewed one":                              {home.signed(t, service, time.Hour), home.cert, ""},
-		"a renewed one, without the authority":       {home.signed(t, service, time.Hour), nil, "shows another certificate"},
+		"a renewed one, without the authority":       {home.signed(t, service, time.Hour), nil, "shows a different certificate"},
 		"one for another Service":                    {home.signed(t, "metrics.other.svc", time.Hour), home.cert, "not " + service},
 		"one of another authority for the same name": {strange.signed(t, service, time.Hour), home.cert, "unknown authority"},
 		"one that expired":                           {home.signed(t, service, -time.Minute), home.cert, "expired"},
-		"a certificate that names itself its issuer": {newPair(t, service), home.cert, "shows another certificate"},
+		"a certificate that names itself its issuer": {newPair(t, service), home.cert, "shows a different certificate"},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -101,7 +101,7 @@ func TestAuthoritiesThatComeLaterCount(t *testing.T) {
 		t.Error(err)
 	}
 	put(t, store.files.CA, []byte("nothing"))
-	if err := store.Reload(); err == nil || !strings.Contains(err.Error(), "there is no certificate in it") {
+	if err := store.Reload(); err == nil || !strings.Contains(err.Error(), "the file has no certificate") {
 		t.Errorf("a file without a certificate: %v", err)
 	}
 	if err := os.Remove(store.files.CA); err != nil {

@@ -1,6 +1,6 @@
 // Package kube asks a Kubernetes API server whose a token is (TokenReview) and what a caller may do
-// (SubjectAccessReview). It keeps nothing: package access remembers. It needs the right to create both kinds of
-// reviews, which the ClusterRole system:auth-delegator gives.
+// (SubjectAccessReview). It keeps no results: package access does. It needs the right to create both kinds of reviews,
+// which the ClusterRole system:auth-delegator grants.
 package kube
 
 import (
@@ -21,8 +21,8 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// Reviews a second, and at once, of one process. They bound what callers can make the API server do; beyond them
-// reviews wait, and fail at their deadline.
+// Reviews per second of one process, and the burst. They bound the load that callers can cause on the API server.
+// Further reviews wait, and fail at their deadline.
 const (
 	reviewsPerSecond = 200
 	reviewsAtOnce    = 400
@@ -35,8 +35,8 @@ type Reviews struct {
 	audiences []string
 }
 
-// New returns the reviews of the API server of config. A token must be made for one of the audiences; for the API
-// server or for access.Audience when there are none.
+// New returns the reviewer that uses the API server of config. A token must be for one of the audiences; without
+// audiences, for the API server or for access.Audience.
 func New(config *rest.Config, audiences []string) (*Reviews, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = reviewsPerSecond, reviewsAtOnce, nil
@@ -51,7 +51,7 @@ func New(config *rest.Config, audiences []string) (*Reviews, error) {
 	return &Reviews{tokens.TokenReviews(), rights.SubjectAccessReviews(), audiences}, nil
 }
 
-// ReviewToken asks whose a token is; false when the API server does not take it, or it was not made for the audiences.
+// ReviewToken returns the owner of a token; false if the API server rejects it, or if it is not for the audiences.
 func (r *Reviews) ReviewToken(ctx context.Context, token string) (access.Caller, bool, error) {
 	audiences := r.audiences
 	if len(audiences) == 0 && claims(token, access.Audience) {
@@ -76,14 +76,14 @@ func (r *Reviews) ReviewToken(ctx context.Context, token string) (access.Caller,
 	return caller, true, nil
 }
 
-// oneOf reports whether a token of these audiences counts where it must be for one of wanted. An authenticator that
-// knows nothing of audiences names none; what it takes is for the API server alone.
+// oneOf reports whether a token with these audiences is valid for one of wanted. An authenticator that does not support
+// audiences returns none; the tokens that it accepts are for the API server only.
 func oneOf(audiences, wanted []string) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(wanted, a) })
 }
 
-// claims reports whether a token says that it is for an audience. Nothing is verified here: it says only for whom the
-// API server shall verify it.
+// claims reports whether a token claims to be for an audience. Nothing is verified here: the claim only selects the
+// audience that the API server verifies.
 func claims(token, audience string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -105,7 +105,7 @@ func claims(token, audience string) bool {
 	return json.Unmarshal(text, &single) == nil && single.Audience == audience
 }
 
-// ReviewRight asks whether a caller may do something.
+// ReviewRight reports whether a caller may do something.
 func (r *Reviews) ReviewRight(ctx context.Context, caller access.Caller, right access.Right) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: caller.Name, UID: caller.UID, Groups: caller.Groups}
 	if len(caller.Extra) > 0 {
@@ -118,7 +118,8 @@ func (r *Reviews) ReviewRight(ctx context.Context, caller access.Caller, right a
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Path, Verb: right.Verb}
 	} else {
 		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace, Name: right.Name,
+			Namespace: right.Namespace, Verb: right.Verb, Group: right.Group, Resource: right.Resource,
+			Name: right.Name,
 		}
 	}
 	review, err := r.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})

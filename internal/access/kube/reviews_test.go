@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 )
 
-// apiServer answers every call with status and remembers what it was sent.
+// apiServer answers every call with status and records the requests.
 type apiServer struct {
 	code   int
 	status map[string]any
@@ -25,7 +25,7 @@ type apiServer struct {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	var review map[string]any
-	_ = json.Unmarshal(text, &review) // what is not JSON has no spec, which the test sees
+	_ = json.Unmarshal(text, &review) // invalid JSON has no spec, which the test notices
 	s.path = r.URL.Path
 	s.spec, _ = review["spec"].(map[string]any)
 	review["status"] = s.status
@@ -77,7 +77,7 @@ func TestATokenIsReviewedForTheAudiencesThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// tokenFor looks like a token of these audiences. Nobody has signed it.
+// tokenFor returns an unsigned text that looks like a token of these audiences.
 func tokenFor(audiences string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud": `+audiences+`}`)) + ".c2lnbmF0dXJl"
 }

@@ -30,7 +30,8 @@ type Pair struct{ Cert, Key []byte }
 func NewAuthority(tb testing.TB) Authority {
 	tb.Helper()
 	template := &x509.Certificate{
-		SerialNumber: serial(tb), Subject: pkix.Name{CommonName: "authority of a test"}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: serial(tb), Subject: pkix.Name{CommonName: "authority of a test"},
+		IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	key := newKey(tb)
@@ -87,7 +88,8 @@ func (a Authority) ServerTLS(tb testing.TB, pair Pair) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{shown}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{shown},
+		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	}
 }
 

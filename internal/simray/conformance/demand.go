@@ -182,7 +182,9 @@ func constraintByRPC(t *testing.T, h head) {
 			t.Fatal(err)
 		}
 	}
-	gpu := &autoscalerpb.ResourceRequestByCount{Request: &autoscalerpb.ResourceRequest{ResourcesBundle: res{"GPU": 1.5}}, Count: 2}
+	gpu := &autoscalerpb.ResourceRequestByCount{
+		Request: &autoscalerpb.ResourceRequest{ResourcesBundle: res{"GPU": 1.5}}, Count: 2,
+	}
 	write(gpu, gpu)
 	h.demands(t, "at least 4 x {GPU 1.5}")
 	write()

@@ -24,8 +24,8 @@ func drainRefused(t *testing.T, h head) {
 	busy := h.node(t, cpuWorker.Instance, raydemand.Running)
 	// the lease alone makes the node busy
 	h.livingActor(t, "an actor lives", func(*raypb.ActorTableData) bool { return true })
-	if _, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle}); !errors.Is(err,
-		raydemand.ErrNotIdle) {
+	_, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle})
+	if !errors.Is(err, raydemand.ErrNotIdle) {
 		t.Errorf("our client asked a busy node to leave: %v", err)
 	}
 	reply, err := h.ours.Drain(t.Context(),

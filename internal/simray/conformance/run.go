@@ -38,13 +38,13 @@ const callTimeout = 30 * time.Second
 var (
 	gpuWorker = simray.Node{
 		Instance: "conf-gpu-worker-a", Group: "gpu",
-		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2),
-			"GPU": raydemand.One}, Labels: map[string]string{"zone": "a"},
+		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One},
+		Labels:    map[string]string{"zone": "a"},
 	}
 	cpuWorker = simray.Node{
 		Instance: "conf-cpu-worker-b", Group: "cpu",
-		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2),
-			"pin": raydemand.One}, Labels: map[string]string{"zone": "b"},
+		Resources: raydemand.Bundle{"CPU": raydemand.Whole(2), "pin": raydemand.One},
+		Labels:    map[string]string{"zone": "b"},
 	}
 )
 

@@ -44,8 +44,8 @@ func refusals(t *testing.T, h head) {
 	if err != nil || miss.GetStatus().GetCode() != 17 {
 		t.Errorf("missing key: %v, %v, want status code 17", miss, err)
 	}
-	for _, method := range []string{"/ray.rpc.autoscaler.AutoscalerStateService/NoSuchMethod",
-		"/ray.rpc.NoSuchService/Get"} {
+	unknown := []string{"/ray.rpc.autoscaler.AutoscalerStateService/NoSuchMethod", "/ray.rpc.NoSuchService/Get"}
+	for _, method := range unknown {
 		err := h.conn.Invoke(t.Context(), method, &raypb.GetClusterIdRequest{}, &raypb.GetClusterIdReply{})
 		if status.Code(err) != codes.Unimplemented {
 			t.Errorf("%s: %v, want UNIMPLEMENTED", method, err)

@@ -49,7 +49,7 @@ func call[Q, R any](
 	return reply, fmt.Errorf("calling %s: %w", name, classify(err, strings.Join(trailer.Get(rayTextTrailer), " ")))
 }
 
-// classify maps a gRPC status to a sentinel. UNAVAILABLE and DEADLINE_EXCEEDED are told apart before. The table's
+// classify maps a gRPC status to a sentinel. UNAVAILABLE and DEADLINE_EXCEEDED are distinguished before. The table's
 // source are the error replies recorded from live heads:
 //
 //	UNAUTHENTICATED "WrongClusterID: …" (since 2.52)   ErrWrongCluster

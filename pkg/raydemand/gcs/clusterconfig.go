@@ -23,8 +23,8 @@ func (c *Client) ReportClusterConfig(ctx context.Context, config raydemand.Clust
 		return fmt.Errorf("reporting the cluster config to Ray: %d groups take %d bytes, at most %d are sent",
 			len(config.Groups), size, maxClusterConfig)
 	}
-	if _, err := call(ctx, c, c.config.Timeout, "ReportClusterConfig", c.autoscaler.ReportClusterConfig,
-		request); err != nil {
+	_, err := call(ctx, c, c.config.Timeout, "ReportClusterConfig", c.autoscaler.ReportClusterConfig, request)
+	if err != nil {
 		return fmt.Errorf("reporting the cluster config to Ray: %w", err)
 	}
 	return nil
@@ -34,8 +34,8 @@ func encodeClusterConfig(config raydemand.ClusterConfig) *autoscalerpb.ClusterCo
 	wire := &autoscalerpb.ClusterConfig{}
 	for _, g := range config.Groups {
 		wire.NodeGroupConfigs = append(wire.NodeGroupConfigs, &autoscalerpb.NodeGroupConfig{
-			Name: g.Name, Resources: encodeNodeResources(g), MinCount: uint32(min(max(g.Min, 0),
-				math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
+			Name: g.Name, Resources: encodeNodeResources(g),
+			MinCount: uint32(min(max(g.Min, 0), math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
 		})
 	}
 	return wire

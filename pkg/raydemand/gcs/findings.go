@@ -39,9 +39,9 @@ func (f *findings) list() []raydemand.Finding {
 		return f.kept
 	}
 	return append(f.kept, raydemand.Finding{
-		Code: FindingBadValue, Severity: raydemand.Warning, Seen: fmt.Sprintf("%d more findings about this Ray head",
-			f.more),
-		Why: "only the first ones are listed",
+		Code: FindingBadValue, Severity: raydemand.Warning,
+		Seen: fmt.Sprintf("%d more findings about this Ray head", f.more),
+		Why:  "only the first ones are listed",
 	})
 }
 
@@ -58,8 +58,8 @@ func (f *findings) badValue(object, field, seen, why string) {
 
 func (f *findings) missingMethod(method, why string) {
 	f.add(raydemand.Finding{
-		Code: FindingMissingMethod, Severity: raydemand.Warning, Object: "Ray head", Field: method, Seen: "UNIMPLEMENTED", Why: why,
-		Fix: "upgrade Ray to 2.40 or later",
+		Code: FindingMissingMethod, Severity: raydemand.Warning, Object: "Ray head", Field: method,
+		Seen: "UNIMPLEMENTED", Why: why, Fix: "upgrade Ray to 2.40 or later",
 	})
 }
 
@@ -67,8 +67,10 @@ func (f *findings) truncated(shapes, gangs int) {
 	f.add(raydemand.Finding{
 		Code: FindingTruncated, Severity: raydemand.Warning, Object: "Ray head", Field: "pending_resource_requests",
 		Seen: fmt.Sprintf("%d shapes, %d placement groups", shapes, gangs),
-		Why:  "each raylet reports at most 100 shapes and the head at most 1000 placement groups: more may wait, and nothing is scaled for what does not show",
-		Fix: "give tasks equal resource requests (a memory request per task makes every task a shape of its own; so does every order of in(a,b,c)), " +
+		Why: "each raylet reports at most 100 shapes and the head at most 1000 placement groups: " +
+			"more may wait, and nothing is scaled for what does not show",
+		Fix: "give tasks equal resource requests (a memory request per task makes every task a shape of its own; " +
+			"so does every order of in(a,b,c)), " +
 			"or set RAY_max_resource_shapes_per_load_report to a higher number on all pods of the cluster",
 	})
 }

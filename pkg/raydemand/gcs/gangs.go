@@ -159,8 +159,9 @@ func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (str
 
 // gangBundles keeps bundles and selectors parallel; no selectors at all are nil. One unreadable bundle makes the gang
 // unreadable: the rest of it would start nothing.
-func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]raydemand.Bundle, []raydemand.Selector,
-	bool) {
+func (d *decoder) gangBundles(
+	requests []*autoscalerpb.ResourceRequest,
+) ([]raydemand.Bundle, []raydemand.Selector, bool) {
 	const field = "pending_gang_resource_requests"
 	bundles := make([]raydemand.Bundle, 0, len(requests))
 	selectors := make([]raydemand.Selector, 0, len(requests))

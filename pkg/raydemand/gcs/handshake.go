@@ -48,8 +48,9 @@ func newHandshake(config *tls.Config) handshake {
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo,
-	error) {
+func (h handshake) ClientHandshake(
+	ctx context.Context, authority string, raw net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		h.remember(err)
@@ -78,18 +79,20 @@ func faultOf(err error, speaksTLS bool) *handshakeFault {
 	var certificate *tls.CertificateVerificationError
 	fault := &handshakeFault{tls: speaksTLS, cause: err.Error()}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err,
-		os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 		return nil
 	case errors.As(err, &certificate):
 		fault.happened = "we do not accept the certificate of %s: " + err.Error()
 	case errors.As(err, &record):
-		fault.happened, fault.advice = "%s answers without TLS: "+err.Error(), "the head does not speak TLS (RAY_USE_TLS=1)"
+		fault.happened = "%s answers without TLS: " + err.Error()
+		fault.advice = "the head does not speak TLS (RAY_USE_TLS=1)"
 	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks the other side's alert
 		fault.happened = "%s refuses our certificate or version: " + err.Error()
 	case isEnd(err) && speaksTLS:
 		fault.happened = "%s ended the connection in the handshake"
-		fault.advice = "Ray does so when our certificate is missing, expired or not signed by its CA, or when it does not speak TLS (RAY_USE_TLS=1)"
+		fault.advice = "Ray does so when our certificate is missing, expired or not signed by its CA, " +
+			"or when it does not speak TLS (RAY_USE_TLS=1)"
 	case isEnd(err):
 		fault.happened = "%s ended the connection before its first word"
 		fault.advice = "a head with RAY_USE_TLS=1 does so when a client speaks plain text"

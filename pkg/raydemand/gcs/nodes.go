@@ -19,8 +19,9 @@ const (
 	headGroup    = "headgroup"
 )
 
-func (d *decoder) nodes(wire []*autoscalerpb.NodeState,
-	labels map[raydemand.NodeID]map[string]string) []raydemand.Node {
+func (d *decoder) nodes(
+	wire []*autoscalerpb.NodeState, labels map[raydemand.NodeID]map[string]string,
+) []raydemand.Node {
 	nodes := make([]raydemand.Node, 0, len(wire))
 	seen := make(map[raydemand.NodeID]bool, len(wire))
 	for _, n := range wire {

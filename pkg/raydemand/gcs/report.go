@@ -14,7 +14,7 @@ import (
 // many, but no reader needs more than this.
 const maxLaunching = 1000
 
-// Report tells the GCS what `ray status` in that cluster shall show. Reports are numbered by Unix milliseconds, so a
+// Report tells the GCS what `ray status` in that cluster shows. Reports are numbered by Unix milliseconds, so a
 // restarted Heliostat is not taken for an older one; the GCS ignores lower numbers. Report about every 5 s, as Ray
 // does.
 //
@@ -23,8 +23,8 @@ const maxLaunching = 1000
 // would cancel the same shape in another.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
-	if _, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState,
-		request); err != nil {
+	_, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request)
+	if err != nil {
 		return fmt.Errorf("reporting to Ray: %w", err)
 	}
 	return nil
@@ -68,7 +68,9 @@ func encodeReport(report raydemand.Report, version int64) *autoscalerpb.Autoscal
 		state.InfeasibleGangResourceRequests = append(state.InfeasibleGangResourceRequests, encodeGang(g))
 	}
 	if len(report.InfeasibleConstraint) > 0 {
-		state.InfeasibleClusterResourceConstraints = []*autoscalerpb.ClusterResourceConstraint{encodeConstraint(report.InfeasibleConstraint)}
+		state.InfeasibleClusterResourceConstraints = []*autoscalerpb.ClusterResourceConstraint{
+			encodeConstraint(report.InfeasibleConstraint),
+		}
 	}
 	return state
 }
@@ -105,9 +107,10 @@ func encodeGang(g raydemand.Gang) *autoscalerpb.GangResourceRequest {
 		selected.ResourceRequests = append(selected.ResourceRequests, constrained)
 	}
 	if g.TopologyLabel != "" {
-		selected.LocalityRequirement = &autoscalerpb.LocalityRequirement{LocalityConstraint: &autoscalerpb.LocalityConstraint{
+		locality := &autoscalerpb.LocalityConstraint{
 			LabelName: g.TopologyLabel, PlacementStrategy: raypb.PlacementStrategy_STRICT_PACK,
-		}}
+		}
+		selected.LocalityRequirement = &autoscalerpb.LocalityRequirement{LocalityConstraint: locality}
 	}
 	gang.BundleSelectors = []*autoscalerpb.BundleSelector{selected}
 	return gang
@@ -116,9 +119,11 @@ func encodeGang(g raydemand.Gang) *autoscalerpb.GangResourceRequest {
 func encodePlacement(g raydemand.Gang) []*autoscalerpb.PlacementConstraint {
 	switch g.Strategy {
 	case raydemand.StrictPack:
-		return []*autoscalerpb.PlacementConstraint{{Affinity: &autoscalerpb.AffinityConstraint{LabelName: g.PlacedLabel()}}}
+		affinity := &autoscalerpb.AffinityConstraint{LabelName: g.PlacedLabel()}
+		return []*autoscalerpb.PlacementConstraint{{Affinity: affinity}}
 	case raydemand.StrictSpread:
-		return []*autoscalerpb.PlacementConstraint{{AntiAffinity: &autoscalerpb.AntiAffinityConstraint{LabelName: g.PlacedLabel()}}}
+		antiAffinity := &autoscalerpb.AntiAffinityConstraint{LabelName: g.PlacedLabel()}
+		return []*autoscalerpb.PlacementConstraint{{AntiAffinity: antiAffinity}}
 	}
 	return nil
 }
