@@ -103,7 +103,7 @@ func (r Rules) Asked(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 
 // invalid returns the mode of a cluster whose annotation is not a mode. of is the object that has the annotation.
 func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason) {
-	return nodepool.Shadow, planner.Reason{Code: AsAsked, Message: "shadow because the annotation heliostat.dev/mode "+
+	return nodepool.Shadow, planner.Reason{Code: AsAsked, Message: "shadow because the annotation heliostat.dev/mode " +
 		"of " +
 		of + " is " + cluster.ModeInvalid + "; set it to managed, shadow or off"}
 }
