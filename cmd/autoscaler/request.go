@@ -42,8 +42,8 @@ func newRequestCommand() *cobra.Command {
 			"\n" +
 			"Requires the verb `request` on the RayCluster.\n\n" + connect.Help,
 		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
-  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, ` +
-			`"count": 3}'
+  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": ` +
+			`"hardware"}, "count": 3}'
   autoscaler request ml/llm
   autoscaler request ml/llm --clear
   autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
@@ -55,8 +55,8 @@ func newRequestCommand() *cobra.Command {
 	flags.server.AddTo(cmd)
 	flags.owned.addTo(cmd)
 	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "number of bundles of one CPU")
-	cmd.Flags().
-		StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
+	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil,
+		"a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+
 		"input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")

@@ -122,7 +122,7 @@ func TestWhatAFileSaysOfARequestIsNotSaidASecondTime(t *testing.T) {
 	body := fileOf(t, `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`)
 	for _, also := range []string{"--priority=7", "--lease=60s", "--hold", "--all-or-nothing", `--bundle={"CPU":5}`, "--cpus=2"} {
 		code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body, also)
-		if code != cli.ExitBadInput || !strings.Contains(errOut, "want -f, which says all of the request, or") || len(r.owned) > 0 {
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "want -f, which sets the whole request, or") || len(r.owned) > 0 {
 			t.Errorf("%s: exit %d %s, kept %v", also, code, errOut, r.owned)
 		}
 	}

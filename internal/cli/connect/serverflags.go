@@ -38,8 +38,8 @@ type ServerFlags struct {
 }
 
 // Help describes in the help of commands how they find the server.
-const Help = `Without --server or ` + cli.ServerVariable + `, the command finds the server as kubectl does: by the kubeconfig,
-through the API server's proxy to the Service of the Helm chart. It does not send the kubeconfig's
+const Help = `Without --server or ` + cli.ServerVariable + `, the command finds the server as kubectl does:
+by the kubeconfig, through the API server's proxy to the Service of the Helm chart. It does not send the kubeconfig's
 credentials to Heliostat. If the user of the kubeconfig is a ServiceAccount that may create tokens for itself, the
 command sends a short-lived token that is only valid for Heliostat. Otherwise, set --token-file.`
 
@@ -48,12 +48,8 @@ command sends a short-lived token that is only valid for Heliostat. Otherwise, s
 func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
-	flags.StringVar(
-		&f.server,
-		"server",
-		"",
-		"address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)",
-	)
+	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 "+
+		"(default: $"+cli.ServerVariable+", or by the kubeconfig)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the caller's bearer token")
 	flags.StringVar(&f.authority, "certificate-authority", "",
 		"with --server: a PEM file of authorities for the server's certificate")
