@@ -65,7 +65,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"plan", "-f", snapshot, "--server", "http://127.0.0.1:1"}, "--server: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpu", "-n", "ml", "--context", "dev"}, "--context, --namespace: --snapshot needs no server: want a RayCluster instead, or --snapshot without these flags"},
 		{[]string{"plan", "ml/llm", "--resource", "a/b=whole"}, "--resource and --pool-label are for files: the server reads the RayCluster's nodes with its own settings"},
-		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME with it, or --snapshot instead"},
+		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
 		{[]string{"plan", "-f", snapshot, "--policy", "fast"}, `--policy: fast: want a policy such as {"gpuForCPU": true}`},
 		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; 0 is 100; see autoscaler serve --help`},
 		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
