@@ -139,8 +139,7 @@ func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
 	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", ill("idle-timeout-zero"), ill("devices-missing"))
 	want := `Node/gpu-1
   error    devices-missing
-           status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are not
-           healthy
+           status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are unhealthy
            a device that the plugin has dropped stays away until the plugin restarts, even if its
            cause is gone
            kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector \
