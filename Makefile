@@ -187,7 +187,7 @@ lint: lint-root ## vet and staticcheck for all modules, and the licenses of depe
 	done
 	(cd tools && go run ./licenses/check)
 
-lint-root:
+lint-root: style
 	@echo "lint ."
 	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go'))
 	if [[ -n $$unformatted ]]; then

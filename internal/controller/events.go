@@ -90,7 +90,7 @@ const modeUnknownGrace = 5 * time.Second
 // modeUnknown reports whether a code means that an object which the mode depends on has not been read.
 func modeUnknown(code string) bool { return code == mode.NamespaceUnknown || code == mode.QueueUnknown }
 
-// emitMode reports why a cluster is not managed, unless somebody chose that or nobody asked for it.
+// emitMode reports why a cluster is not managed, unless somebody chose that or never set a mode.
 func (c *Controller) emitMode(ctx context.Context, r *record, v observation.View) {
 	switch code := v.Why.Code; {
 	case v.Mode != nodepool.Shadow || code == mode.AsAsked || code == mode.NotAsked || code == mode.ReadOnly:

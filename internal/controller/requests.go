@@ -13,8 +13,8 @@ import (
 type OwnedRequests interface {
 	// Of lists the requests for a RayCluster, whether it exists or not.
 	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
-	// Report queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds it
-	// missing and queues it again.
+	// Report queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds
+	// it missing and queues it again.
 	Report(updates []nodepool.OwnedUpdate)
 }
 

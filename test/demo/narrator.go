@@ -66,7 +66,8 @@ func (n *narrator) line(parts ...string) {
 
 func (n *narrator) title() {
 	fmt.Fprintln(n.out)
-	n.line(n.paint(bold, "Heliostat", 0) + " watches what Ray's work needs, and scales the worker groups of a RayCluster.")
+	n.line(n.paint(bold, "Heliostat", 0) + " watches what Ray's work needs, and scales the worker groups of " +
+		"a RayCluster.")
 	fmt.Fprintln(n.out)
 }
 

@@ -247,10 +247,12 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	}
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
 	whole := nodegpu.GPUs{
-		Name:     broken,
-		Kind:     "whole",
-		Units:    map[string]int64{"nvidia.com/gpu": 1},
-		Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "the agent reports card 1 as unhealthy: XID 79"}},
+		Name:  broken,
+		Kind:  "whole",
+		Units: map[string]int64{"nvidia.com/gpu": 1},
+		Problems: []nodegpu.Problem{
+			{Code: "device-unhealthy", Message: "the agent reports card 1 as unhealthy: XID 79"},
+		},
 		PerCard: []nodegpu.Card{
 			{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"},
 		},

@@ -1,5 +1,5 @@
-// Package numgpus holds the rules for writing num-gpus into the spec of a RayCluster: what living Ray nodes announce, and
-// which writes were refused or reverted. It must not write anything.
+// Package numgpus holds the rules for writing num-gpus into the spec of a RayCluster: what living Ray nodes announce,
+// and which writes were refused or reverted. It must not write anything.
 package numgpus
 
 import (

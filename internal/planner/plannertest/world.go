@@ -78,12 +78,14 @@ func drawRequests(t *rapid.T, label string, most int) []raydemand.Request {
 func drawGangs(t *rapid.T) []raydemand.Gang {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) raydemand.Gang {
 		g := raydemand.Gang{
-			Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread}).
-				Draw(t, "strategy"),
+			Strategy: rapid.SampledFrom([]raydemand.Strategy{
+				raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread,
+			}).Draw(t, "strategy"),
 			Bundles: rapid.SliceOfN(rapid.SampledFrom(Bundles[:8]), 1, 4).Draw(t, "bundles"),
 		}
 		if rapid.IntRange(0, 3).Draw(t, "selected") == 0 {
-			g.BundleSelectors = rapid.SliceOfN(rapid.SampledFrom([]raydemand.Selector{nil, Parse("zone", "a"), Parse("zone", "!a")}),
+			g.BundleSelectors = rapid.SliceOfN(
+				rapid.SampledFrom([]raydemand.Selector{nil, Parse("zone", "a"), Parse("zone", "!a")}),
 				len(g.Bundles), len(g.Bundles)).
 				Draw(t, "bundleSelectors")
 		}
@@ -205,8 +207,9 @@ func drawNode(t *rapid.T, i int, groups []model.Group) model.Node {
 	if hosts > 1 {
 		n.Replica = fmt.Sprintf("r%d", i/hosts)
 	}
-	n.State = rapid.SampledFrom([]model.NodeState{model.Running, model.Running, model.Idle, model.Idle, model.Pending, model.Leaving, model.AllocationTimeout}).
-		Draw(t, "state")
+	n.State = rapid.SampledFrom([]model.NodeState{
+		model.Running, model.Running, model.Idle, model.Idle, model.Pending, model.Leaving, model.AllocationTimeout,
+	}).Draw(t, "state")
 	n.Available = n.Total
 	switch n.State {
 	case model.Idle:

@@ -33,14 +33,16 @@ func (w *Writer) topologyReason(
 	case len(all) == 0:
 		return because(model.Impossible, "no node and no group has the gang's topology label %s", label)
 	case !w.possibleWithin(o, all):
-		return because(model.Impossible, "no value of label %s has nodes or groups for every bundle: %s", label, reasons)
+		return because(model.Impossible,
+			"no value of label %s has nodes or groups for every bundle: %s", label, reasons)
 	case len(open) == 0:
 		return because(model.Capped, "the nodes that hold the gang's other bundles lack its topology label %s", label)
 	case !w.possibleWithin(o, open):
 		return because(model.Capped, "its other bundles are on %s, where no node and no group can hold the rest: %s",
 			w.valuesOf(open, label), reasons)
 	case g.Held:
-		return because(w.codeWithin(o, given, open), "its other bundles are on %s, which has no room for the remaining %d: %s",
+		return because(w.codeWithin(o, given, open),
+			"its other bundles are on %s, which has no room for the remaining %d: %s",
 			w.valuesOf(open, label), bundles, reasons)
 	}
 	return because(reason.Code, "no value of label %s has room for all %d bundles: %s", label, bundles, reason.Message)

@@ -56,9 +56,8 @@ func (r *Reporter) row(i int, given []int64, out *search.Outcome) model.GroupPla
 	g := &r.Groups[i]
 	return model.GroupPlan{
 		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
-		Min: int(
-			g.MinPods,
-		), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.Reasons(i, given, out),
+		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.HeldOf(i)),
+		Resources: g.Resources.Clone(), Reasons: r.Reasons(i, given, out),
 		BelowMin: int(r.BelowMinimum(i, given)), Slice: g.Slice,
 	}
 }

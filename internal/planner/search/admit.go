@@ -44,7 +44,8 @@ func (p *Search) newAdmitting() *admitting {
 // admitAll decides how much of each request is planned for:
 //
 //	while all of the next requests can be served, they are
-//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as fit
+//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as
+//	fit
 //	and so on with the requests after it, which may be smaller or ask for something else
 func (a *admitting) admitAll() {
 	a.none()

@@ -15,8 +15,9 @@ import (
 //
 //	minimums, requests      as many as the caps allow
 //	request_resources       in part, if the whole of it is planned
-//	gangs                   whole; one that only the caps delay also delays the demand after it, so that nothing overtakes
-//	                        it forever; one that is larger than a cap is launched when nothing else counts toward the cap
+//	gangs                   whole; one that only the caps delay also delays the demand after it, so that nothing
+//	                        overtakes it forever; one that is larger than a cap is launched when nothing else
+//	                        counts toward the cap
 
 // maxCapRounds limits how many steps are joined into one. Nearly always the first step uses up a cap. What is left can
 // be enough for another step only if several caps apply, or if a cap is not a multiple of a replica.

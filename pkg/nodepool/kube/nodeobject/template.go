@@ -65,7 +65,9 @@ func (n *nodeTemplate) readTag(key, value string) error {
 
 // readCapacity reads the annotations of Cluster API.
 func (n *nodeTemplate) readCapacity(annotations map[string]string) error {
-	keys := map[string]string{"cpu": "cpu", "memory": "memory", "ephemeral-disk": "ephemeral-storage", "maxPods": "pods"}
+	keys := map[string]string{
+		"cpu": "cpu", "memory": "memory", "ephemeral-disk": "ephemeral-storage", "maxPods": "pods",
+	}
 	for name, key := range keys {
 		if value, set := annotations[capacityKey+name]; set {
 			if err := n.resource(key, value); err != nil {

@@ -124,8 +124,8 @@ func NewWriter(
 	}
 }
 
-// Report writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and sends
-// it again.
+// Report writes the updates soon. An update that cannot be written is dropped: the next cycle finds it missing and
+// sends it again.
 func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	now := time.Now()
