@@ -66,10 +66,7 @@ test: ## everything that CI runs
 
 .PHONY: quiet
 quiet:
-	@nice -n 19 $(MAKE) neighbours
-	nice -n 19 $(MAKE) lint
-	nice -n 19 $(MAKE) unit
-	nice -n 19 $(MAKE) image-test
+	@.ci/background $(MAKE) -j 1 neighbours lint unit image-test
 
 # neighbours builds Kueue, Karpenter and kwok, for which test/neighbours waits.
 .PHONY: neighbours
@@ -164,18 +161,20 @@ cluster: heads
 	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
 
 # The tests of outages kill or stop what a dev cluster shares, so they have one for themselves. They run beside other
-# tests of test/e2e, after those of the dev cluster. Three dev clusters at once keep two cores busy.
+# tests of test/e2e, after those of the dev cluster. Two dev clusters at once keep two cores busy: test/neighbours, which mostly waits, follows the outages.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
 loop:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
-	go test -vet=off -count=1 -timeout 30m -p $(LANES) -parallel 3 -skip $(OUTAGES) ./e2e ./neighbours ./chart $$packages $(times)
+	go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 -skip $(OUTAGES) ./e2e ./chart $$packages $(times)
 
 outages: cluster
 	@cd test
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
+	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
+	go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
+	go test -vet=off -count=1 -timeout 30m ./neighbours $(times)
 
 .PHONY: lint lint-root
 lint: lint-root ## vet and staticcheck for all modules, and the licenses of dependencies
