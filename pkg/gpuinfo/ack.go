@@ -2,26 +2,26 @@ package gpuinfo
 
 import "fmt"
 
-// ACKMode is what the node label ack.node.gpu.schedule says. A node has one, and announces the resources of the others
-// with 0.
+// ACKMode is the value of the node label ack.node.gpu.schedule. A node has one mode, and announces the resources of the
+// other modes with quantity 0.
 type ACKMode string
 
 // The modes (ACK, "Labels for enabling GPU scheduling policies").
 const (
-	// ACKDefault hands out whole cards as nvidia.com/gpu, ACKTopology as aliyun.com/gpu.
+	// ACKDefault allocates whole cards as nvidia.com/gpu, ACKTopology as aliyun.com/gpu.
 	ACKDefault  ACKMode = "default"
 	ACKTopology ACKMode = "topology"
-	// ACKMemory (cgpu) shares cards by memory and ACKCoreMemory by memory and cores, both held to by cGPU; ACKShare by
-	// memory that nothing holds to.
+	// ACKMemory (cgpu) shares cards by memory, and ACKCoreMemory by memory and cores; cGPU enforces both. ACKShare
+	// shares cards by memory, and nothing enforces the limit.
 	ACKMemory     ACKMode = "cgpu"
 	ACKCoreMemory ACKMode = "core_mem"
 	ACKShare      ACKMode = "share"
-	// ACKMPS shares cards by memory with MPS; ACKMIG is in older documents.
+	// ACKMPS shares cards by memory with MPS. Only older documents mention ACKMIG.
 	ACKMPS ACKMode = "mps"
 	ACKMIG ACKMode = "mig"
 )
 
-// ParseACKMode reads the node label ack.node.gpu.schedule.
+// ParseACKMode parses the value of the node label ack.node.gpu.schedule.
 func ParseACKMode(value string) (ACKMode, error) {
 	switch mode := ACKMode(value); mode {
 	case ACKDefault, ACKTopology, ACKMemory, ACKCoreMemory, ACKShare, ACKMPS, ACKMIG:
@@ -31,7 +31,7 @@ func ParseACKMode(value string) (ACKMode, error) {
 		value)
 }
 
-// Isolation is what keeps those who share a card apart in this mode.
+// Isolation returns the isolation between pods that share a card in this mode.
 func (m ACKMode) Isolation() Isolation {
 	switch m {
 	case ACKMemory, ACKCoreMemory, ACKMPS:
@@ -44,13 +44,13 @@ func (m ACKMode) Isolation() Isolation {
 	return UnknownIsolation
 }
 
-// ACKShared is what a pod asks for on a card that ACK shares: memory in the node's units, and percent of cores, 0 for
-// memory alone.
+// ACKShared is a pod's request on a card that ACK shares: memory in the units of the node, and a percentage of the
+// cores, which is 0 if the pod requests only memory.
 type ACKShared struct {
 	Memory, Cores int
 }
 
-// Check returns what ACK would not accept.
+// Check returns an error if ACK does not accept the request.
 func (s ACKShared) Check() error {
 	switch {
 	case s.Memory <= 0:
@@ -61,10 +61,11 @@ func (s ACKShared) Check() error {
 	return nil
 }
 
-// ACKPlacement is the node label ack.node.gpu.placement: among the cards that fit, the fullest or the emptiest.
+// ACKPlacement is the value of the node label ack.node.gpu.placement. It selects the fullest or the emptiest of the
+// cards that fit.
 type ACKPlacement string
 
-// The placements; ACKBinpack is what holds without a label.
+// The placements. ACKBinpack is the default without the label.
 const (
 	ACKBinpack ACKPlacement = "binpack"
 	ACKSpread  ACKPlacement = "spread"

@@ -1,8 +1,8 @@
 package gpuinfo
 
-// OfCard returns how many compute slices an instance of a profile has, and how many a card that holds it has, when all
-// products with this profile agree: 1 of 7 for 1g.10gb, nothing for 1g.24gb, which is a seventh of an H100 and a
-// quarter of an RTX PRO 6000.
+// OfCard returns the number of compute slices of an instance with this profile, and of a card that holds it, if all
+// products with the profile agree. For 1g.10gb it returns 1 and 7. For 1g.24gb it returns nothing: that is one seventh
+// of an H100 and one quarter of an RTX PRO 6000.
 func OfCard(profile string) (slices, card int, known bool) {
 	for _, product := range assembled() {
 		p, has := product.Profile(profile)
@@ -17,7 +17,7 @@ func OfCard(profile string) (slices, card int, known bool) {
 	return slices, card, known
 }
 
-// Exists reports whether any known product has this profile, under this name or one that another driver gives it.
+// Exists reports whether a known product has this profile, under this name or under the name that another driver uses.
 func Exists(name ProfileName) bool {
 	for _, product := range assembled() {
 		if product.Has(name) {
@@ -27,7 +27,7 @@ func Exists(name ProfileName) bool {
 	return false
 }
 
-// Has reports whether the product has this profile, under this name or one that another driver gives it.
+// Has reports whether the product has this profile, under this name or under the name that another driver uses.
 func (p Product) Has(name ProfileName) bool {
 	for _, profile := range p.Profiles {
 		if known, err := ParseProfile(profile.Name); err == nil && known.Near(name) {

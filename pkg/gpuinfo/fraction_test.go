@@ -9,7 +9,7 @@ import (
 func TestTheFractionOfACardIsToldWhereAllProductsAgree(t *testing.T) {
 	for profile, want := range map[string][2]int{
 		"1g.10gb": {1, 7}, "3g.20gb": {3, 7}, "7g.141gb": {7, 7}, "1g.6gb": {1, 4}, "4g.24gb": {4, 4},
-		"1g.24gb": {}, // a seventh of an H100 with 94 GB, a quarter of an RTX PRO 6000
+		"1g.24gb": {}, // one seventh of an H100 with 94 GB, one quarter of an RTX PRO 6000
 		"9g.99gb": {},
 	} {
 		slices, card, known := gpuinfo.OfCard(profile)

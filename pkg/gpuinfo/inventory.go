@@ -2,93 +2,95 @@ package gpuinfo
 
 import "slices"
 
-// Inventory is what the driver of a machine says of its cards at one moment. What it does not tell is nil, never zero.
+// Inventory is what the driver of a machine reports about its cards at one moment. A value that it does not report is
+// nil, never zero.
 type Inventory struct {
-	// Driver is its version: 550.54.15.
+	// Driver is the version of the driver, for example 550.54.15.
 	Driver string `json:"driver"`
-	// Cards are in the order of their index; one that the driver lost is there too, with little known of it.
+	// Cards are in the order of their index. A card that the driver lost is included, with few values.
 	Cards []Card `json:"cards"`
 }
 
 // Card is one physical card.
 type Card struct {
-	// Index is the card's number in NVML, UUID its identity (GPU-...), Product the driver's name of it (NVIDIA H100
-	// 80GB HBM3).
+	// Index is the card's number in NVML, UUID its identity (GPU-...), and Product the driver's name for it (NVIDIA
+	// H100 80GB HBM3).
 	Index   int    `json:"index"`
 	UUID    string `json:"uuid"`
 	Product string `json:"product"`
-	// Memory of the card; Used and Free say what processes hold now, which is not what is promised to pods.
+	// Memory is the total memory of the card. Used and Free are the actual use by processes, not what pods request.
 	Memory *MiB `json:"memoryMiB"`
 	Used   *MiB `json:"usedMiB"`
 	Free   *MiB `json:"freeMiB"`
-	// Cut is how MIG cuts the card; nil where the card or its driver has no MIG.
+	// Cut is the MIG state of the card; nil if the card or its driver does not support MIG.
 	Cut *Cut `json:"mig"`
-	// Processes use the card; nil where the driver does not tell, an empty list where there are none.
+	// Processes use the card. Processes is nil if the driver does not report them, and empty if there are none.
 	Processes []Process `json:"processes"`
-	// Uncorrected counts memory errors since the last reset that ECC could not correct; nil without ECC.
+	// Uncorrected counts the memory errors since the last reset that ECC could not correct; nil without ECC.
 	Uncorrected *uint64 `json:"uncorrectedErrors"`
-	// Rows are remapped memory rows; nil before Ampere, and of a card with MIG instances.
+	// Rows counts remapped memory rows; nil on cards before Ampere and on cards with MIG instances.
 	Rows *RemappedRows `json:"remappedRows"`
-	// Pages are retired memory pages; nil from Ampere on, where rows are remapped instead.
+	// Pages counts retired memory pages; nil on Ampere and later cards, which remap rows instead.
 	Pages *RetiredPages `json:"retiredPages"`
-	// Healthy is false when work must not go there; Problem then says why, else it is empty.
+	// Healthy is false if work must not run on the card. Problem is then the reason; otherwise it is empty.
 	Healthy bool   `json:"healthy"`
 	Problem string `json:"problem"`
 }
 
-// Cut is the MIG mode of a card and its instances.
+// Cut is the MIG mode of a card, and its instances.
 type Cut struct {
 	Enabled bool `json:"enabled"`
 	// Pending is the mode after the next reset of the card.
 	Pending bool `json:"pendingEnabled"`
-	// Instances are in the order of the memory axis; nil where the driver does not tell, as to a process without
-	// CAP_SYS_ADMIN.
+	// Instances are in the order of the memory axis. Instances is nil if the driver does not report them, for example
+	// to a process without CAP_SYS_ADMIN.
 	Instances []GPUInstance `json:"instances"`
 }
 
-// GPUInstance is a MIG GPU instance that exists.
+// GPUInstance is an existing MIG GPU instance.
 type GPUInstance struct {
-	// ID is the driver's number of the instance, which processes carry.
+	// ID is the driver's number of the instance. Processes refer to it.
 	ID uint32 `json:"id"`
 	Instance
-	// Size in units of the memory axis.
+	// Size is in units of the memory axis.
 	Size int `json:"size"`
-	// Compute counts its compute instances. Without one, nothing can run there and no device plugin announces it.
+	// Compute is the number of compute instances. Without one, the instance cannot run work, and no device plugin
+	// announces it.
 	Compute int `json:"computeInstances"`
 }
 
-// Process uses a card.
+// Process is a process that uses a card.
 type Process struct {
 	PID uint32 `json:"pid"`
 	// Kind is compute, graphics or mps.
 	Kind string `json:"kind"`
-	// Memory that it holds; nil where the driver does not tell.
+	// Memory is what the process uses; nil if the driver does not report it.
 	Memory *MiB `json:"memoryMiB"`
-	// Instance is the ID of the GPU instance it runs on; nil on a whole card.
+	// Instance is the ID of the GPU instance that the process runs on; nil on a whole card.
 	Instance *uint32 `json:"instance"`
 }
 
-// RemappedRows are memory rows that were replaced by spare ones.
+// RemappedRows counts the memory rows that spare rows replace.
 type RemappedRows struct {
 	Corrected   int `json:"corrected"`
 	Uncorrected int `json:"uncorrected"`
-	// Pending: a row is remapped at the next reset; until then the driver keeps work off it. Failed: there was no spare
-	// row left, and the card is to be replaced.
+	// Pending is true if the next reset remaps a row; until then, the driver runs no work on that memory. Failed is
+	// true if no spare row was left; the card must be replaced.
 	Pending bool `json:"pending"`
 	Failed  bool `json:"failed"`
 }
 
-// RetiredPages are pages of memory that the driver uses no more.
+// RetiredPages counts the memory pages that the driver no longer uses.
 type RetiredPages struct {
-	// SingleBit counts those retired after several errors that ECC corrected, DoubleBit those after one that it could
-	// not.
+	// SingleBit counts pages retired after several errors that ECC corrected. DoubleBit counts pages retired after one
+	// error that ECC could not correct.
 	SingleBit int `json:"singleBit"`
 	DoubleBit int `json:"doubleBit"`
-	// Pending: a page is retired when the driver is loaded again.
+	// Pending is true if the driver retires a page when it loads again.
 	Pending bool `json:"pending"`
 }
 
-// Layout are the instances of a card as placement takes them.
+// Layout returns the instances of a card in the form that placement uses.
 func (c Cut) Layout() []Instance {
 	layout := make([]Instance, len(c.Instances))
 	for i, instance := range c.Instances {

@@ -3,35 +3,36 @@ package gpuinfo
 // Kind is how a GPU is shared.
 type Kind string
 
-// The kinds of GPUs and of shares of them.
+// The kinds of GPUs and of shares of GPUs.
 const (
-	// Whole cards.
+	// Whole is a whole card.
 	Whole Kind = "whole"
-	// MIG instances: own memory and own compute slices.
+	// MIG is a MIG instance, with its own memory and compute slices.
 	MIG Kind = "mig"
-	// TimeSliced devices are announced several times and take turns; there is no isolation.
+	// TimeSliced is a device that is announced several times, and whose clients take turns. There is no isolation.
 	TimeSliced Kind = "time-sliced"
-	// MPS devices are announced several times; each client has a part of memory and threads.
+	// MPS is a device that is announced several times. Each client has a part of the memory and threads.
 	MPS Kind = "mps"
-	// GPUMemory is requested in units of a card's memory.
+	// GPUMemory is memory of a card, requested in units.
 	GPUMemory Kind = "gpu-mem"
-	// VGPU shares of HAMi, Volcano and Koordinator: an amount of memory and of cores of a card.
+	// VGPU is a share from HAMi, Volcano or Koordinator: an amount of memory and of cores of a card.
 	VGPU Kind = "vgpu"
-	// UnknownKind if nothing shows the kind.
+	// UnknownKind is the kind if nothing shows it.
 	UnknownKind Kind = "unknown"
 )
 
-// Isolation is what separates the work on one GPU, or share of it, from other work.
+// Isolation is what separates work on one GPU, or on a share of it, from other work.
 type Isolation string
 
-// The isolations, the strongest first.
+// The isolations, strongest first.
 const (
-	// Hardware: a card or MIG instance of its own. Memory, bandwidth and faults are separate.
+	// Hardware isolates with a separate card or MIG instance: memory, bandwidth and faults are separate.
 	Hardware Isolation = "hardware"
-	// Limit: software limits memory or cores, as in MPS, cGPU and HAMi. A fault of one client can end all.
+	// Limit isolates with software that limits memory or cores, as in MPS, cGPU and HAMi. A fault of one client can end
+	// all clients.
 	Limit Isolation = "limit"
-	// NoIsolation: each client sees the whole card.
+	// NoIsolation does not isolate: each client has access to the whole card.
 	NoIsolation Isolation = "none"
-	// UnknownIsolation if nothing shows it.
+	// UnknownIsolation is the isolation if nothing shows it.
 	UnknownIsolation Isolation = "unknown"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Instance is a MIG GPU instance on a card: which profile, and where on the memory axis it begins.
+// Instance is a MIG GPU instance on a card: its profile, and its start on the memory axis.
 type Instance struct {
 	Profile string `json:"profile"`
 	Start   int    `json:"start"`
@@ -16,20 +16,20 @@ type Instance struct {
 // ErrNoRoom means that the instances do not fit together on one card.
 var ErrNoRoom = errors.New("no room on one card")
 
-// occupancy is one card while instances are put on it. It is small and copied freely.
+// occupancy is the state of one card while instances are added. It is small, so functions copy it.
 type occupancy struct {
 	product *Product
-	// taken has a bit for each unit of the memory axis.
+	// taken has one bit for each unit of the memory axis.
 	taken uint32
-	// count is by the index of the profile; no product has more.
+	// count is the number of instances by index of the profile. No product has more than 16 profiles.
 	count [16]uint8
-	// media: an instance already has the engines that only one can have.
+	// media is true if an instance already has the engines that only one instance can have.
 	media bool
 }
 
-// fits reports whether an instance of the profile with this index can begin at start: at a legal start, on free units,
-// within the profile's maximum, and with at most one owner of the media engines. Compute slices need no check: no legal
-// placement on the axis exceeds them, which a test proves for every board.
+// fits reports whether an instance of the profile with this index can begin at start. The start must be legal, the
+// units free, the number of instances within the maximum of the profile, and at most one instance can have the media
+// engines. Compute slices need no check: no legal placement exceeds them, which a test verifies for every board.
 func (o *occupancy) fits(profile, start int) bool {
 	p := &o.product.Profiles[profile]
 	return slices.Contains(p.Starts, start) && o.taken&run(start, p.Size) == 0 && int(o.count[profile]) < p.Max &&
@@ -46,8 +46,8 @@ func (o occupancy) with(profile, start int) occupancy {
 
 func run(start, size int) uint32 { return (1<<size - 1) << start }
 
-// more returns how many further instances of one profile fit. They have one size and fixed starts, so taking each free
-// start from the left gives the maximum.
+// more returns how many more instances of one profile fit. They have the same size and fixed starts, so the maximum
+// results from using each free start from the left.
 func (o occupancy) more(profile int) int {
 	n := 0
 	for _, start := range o.product.Profiles[profile].Starts {
@@ -59,7 +59,7 @@ func (o occupancy) more(profile int) int {
 	return n
 }
 
-// occupied puts instances on an empty card.
+// occupied returns the occupancy of a card with these instances.
 func (p *Product) occupied(instances []Instance) (occupancy, error) {
 	card := occupancy{product: p}
 	for _, instance := range instances {
@@ -86,14 +86,15 @@ func (p *Product) index(name string) (int, bool) {
 	return slices.IndexFunc(p.Profiles, func(other Profile) bool { return other.Name == profile.Name }), true
 }
 
-// Check returns why these instances do not fit on one card, or nil if the layout is legal. ErrNoRoom means that they
-// overlap or exceed the maximum of a profile. Any other error means that the product has no such profile or start.
+// Check returns an error if these instances do not fit on one card, and nil if the layout is legal. ErrNoRoom means
+// that they overlap or exceed the maximum of a profile. Any other error means that the product does not have such a
+// profile or start.
 func (p Product) Check(instances []Instance) error {
 	_, err := p.occupied(instances)
 	return err
 }
 
-// Additions returns every instance that can still be created beside these, the largest profiles first.
+// Additions returns every instance that can be added to these instances, the largest profiles first.
 func (p Product) Additions(beside []Instance) ([]Instance, error) {
 	card, err := p.occupied(beside)
 	if err != nil {
@@ -110,10 +111,9 @@ func (p Product) Additions(beside []Instance) ([]Instance, error) {
 	return all, nil
 }
 
-// Place chooses where to create the wanted profiles beside these instances, so that the largest profiles stay possible:
-// it prefers the placement that leaves room for the most instances of the largest profile, then of the second largest,
-// and so on. It returns the instances in the order of the axis. ErrNoRoom means that the card cannot hold them; two
-// cards might.
+// Place chooses where to create the wanted profiles next to these instances. It prefers the placement that leaves room
+// for the most instances of the largest profile, then of the second largest, and so on. It returns the instances in the
+// order of the axis. ErrNoRoom means that one card cannot hold them; several cards might.
 func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) {
 	card, err := p.occupied(beside)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 		}
 		profiles = append(profiles, profile)
 	}
-	slices.Sort(profiles) // profiles are sorted by size: what is hardest to place goes first
+	slices.Sort(profiles) // profiles are sorted by size, so the hardest to place are first
 	s := search{profiles: profiles, starts: make([]int, len(profiles))}
 	s.place(card, 0)
 	if s.best == nil {
@@ -143,7 +143,8 @@ func (p Product) Place(beside []Instance, wanted ...string) ([]Instance, error) 
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
 
-// search tries all placements of the profiles. Placements that only swap two equal instances count once.
+// search tries all placements of the profiles. It counts placements once if they differ only in the order of equal
+// instances.
 type search struct {
 	profiles, starts []int
 	best             []int
@@ -169,7 +170,7 @@ func (s *search) place(card occupancy, next int) {
 	}
 }
 
-// left counts for each profile, the largest first, how many more would fit.
+// left returns, for each profile and largest first, how many more instances fit.
 func (o occupancy) left() []int {
 	counts := make([]int, len(o.product.Profiles))
 	for profile := range counts {
@@ -178,8 +179,8 @@ func (o occupancy) left() []int {
 	return counts
 }
 
-// LeastCards returns a lower bound on the number of cards that hold these instances of each profile. A profile that the
-// product does not have is an error.
+// LeastCards returns a lower bound for the number of cards that hold these instances of each profile. It returns an
+// error if the product does not have a profile.
 func (p Product) LeastCards(instances map[string]int) (int, error) {
 	units, least := 0, 0
 	for name, n := range instances {

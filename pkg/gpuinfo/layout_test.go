@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// brute lists every legal layout of a product by the rule alone, one cell of the axis at a time and without the code
-// under test: legal starts, no two ranges overlap, no more of a profile than its maximum, one owner of the media
-// engines.
+// brute lists every legal layout of a product without the code under test. It applies the rules one cell of the axis at
+// a time: legal starts, no overlaps, the maximum of each profile, and one instance with the media engines.
 func brute(p Product) []string {
 	var places []Instance
 	for _, profile := range p.Profiles {
@@ -56,7 +55,7 @@ func bruteLegal(p Product, layout []Instance) bool {
 	return true
 }
 
-// written is one text for one layout, whatever its order.
+// written returns the same text for the same layout, in any order.
 func written(layout []Instance) string {
 	var parts []string
 	for _, instance := range layout {
@@ -91,7 +90,7 @@ func product(t *testing.T, name string) Product {
 	return p
 }
 
-// plain leaves the shapes 1g, 2g, 3g, 4g and 7g: no attributes, and no 1g with the memory of two.
+// plain selects the shapes 1g, 2g, 3g, 4g and 7g: profiles without attributes, and not 1g with twice the memory.
 func plain(p Profile) bool { return p.Plain() && (p.Slices != 1 || p.Size != 2) }
 
 func TestNothingCanBeAddedToMaximalLayoutsAndSomethingToOthers(t *testing.T) {
@@ -121,7 +120,7 @@ func TestNothingCanBeAddedToMaximalLayoutsAndSomethingToOthers(t *testing.T) {
 	})
 }
 
-// The placement rule looks at memory alone. That is enough: compute slices never run out first.
+// The placement rule checks only memory. That is sufficient, because compute slices never run out first.
 func TestNoLegalLayoutHasMoreComputeSlicesThanTheCard(t *testing.T) {
 	eachProduct(t, func(t *testing.T, p Product) {
 		for _, text := range brute(p) {
@@ -137,8 +136,8 @@ func TestNoLegalLayoutHasMoreComputeSlicesThanTheCard(t *testing.T) {
 	})
 }
 
-// TestCountsOfLayoutsAreThePublishedOnes compares the tables with the counts that follow from NVIDIA's; 19 is also the
-// number usually published for the A100.
+// TestCountsOfLayoutsAreThePublishedOnes compares the tables with counts derived from NVIDIA's documents. The commonly
+// published number for the A100 is also 19.
 func TestCountsOfLayoutsAreThePublishedOnes(t *testing.T) {
 	tests := []struct {
 		product        string
@@ -225,8 +224,8 @@ func TestLayoutsThatNVIDIADescribes(t *testing.T) {
 	}
 }
 
-// For random cards and wishes: a placement is found exactly where brute force has a layout that holds both, it is
-// legal, and no other one leaves more of the largest profile.
+// For random cards and requests, Place finds a placement exactly if brute force finds a layout that holds both. The
+// placement is legal, and no other placement leaves more of the largest profile.
 func TestPlaceFindsAPlacementWhereThereIsOneAndTheBest(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 19))
 	for _, name := range []string{"A100 40GB", "A30", "RTX PRO 6000"} {
@@ -285,7 +284,7 @@ func bestByBruteForce(t *testing.T, p Product, beside []Instance, wanted []strin
 	return best
 }
 
-// leftByBruteForce counts for each profile how many more fit, by trying all subsets of its starts.
+// leftByBruteForce tries all subsets of the starts to count how many more instances of each profile fit.
 func leftByBruteForce(p Product, layout []Instance) []int {
 	left := make([]int, len(p.Profiles))
 	for i, profile := range p.Profiles {
@@ -317,7 +316,7 @@ func TestCheckSaysWhyALayoutIsNotLegal(t *testing.T) {
 	}
 }
 
-// LeastCards is a bound: no fewer cards hold the instances. It is checked against packing by brute force on one card.
+// LeastCards is a lower bound: fewer cards cannot hold the instances. Brute force on one card checks this.
 func TestLeastCardsIsNeverMoreThanWhatHoldsTheInstances(t *testing.T) {
 	p := product(t, "H100 80GB")
 	for _, text := range brute(p) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// models tells a product by the words of its name, as NVIDIA's driver, feature discovery, GKE and Karpenter write them;
-// the first row wins. Where the words are those of several products (A100 alone, H100 alone) there is no row: the name
-// does not tell.
+// models maps the words of a card's name to a product, as NVIDIA's driver, feature discovery, GKE and Karpenter write
+// it. The first matching row applies. There is no row for a name that several products share (A100 alone, H100 alone).
 var models = []struct {
 	words, without []string
 	product        string
@@ -39,9 +38,9 @@ var models = []struct {
 	{[]string{"RTX", "PRO", "4500"}, nil, "RTX PRO 4500", "MUG: RTX PRO 4500"},
 }
 
-// ProductOf tells the product from a model as labels, annotations or NVML write it, in either case and with spaces,
-// hyphens or underscores. It is false for cards without MIG and for names that several products share. All callers
-// share what it returns.
+// ProductOf returns the product for a model as labels, annotations or NVML write it: in upper or lower case, with
+// spaces, hyphens or underscores. It returns false for cards without MIG, and for names that several products share.
+// All callers share the returned product and must not change it.
 func ProductOf(model string) (Product, bool) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
 	has := func(word string) bool { return slices.Contains(words, word) }

@@ -6,48 +6,50 @@ import (
 	"sync"
 )
 
-// MiB is an amount of memory in 1024 x 1024 bytes, as nvidia-smi and the node labels count.
+// MiB is an amount of memory in units of 1024 x 1024 bytes, as nvidia-smi and the node labels use.
 type MiB int64
 
-// Product is a GPU that can be cut with MIG.
+// Product is a GPU that supports MIG.
 type Product struct {
-	// Name is NVIDIA's name with the memory where that tells products apart: A100 40GB.
+	// Name is NVIDIA's name, with the memory where several products have the same name: A100 40GB.
 	Name string
-	// GB is the nominal memory of a whole card. What a card really has is a little less than GB x 1024 MiB, never more.
+	// GB is the nominal memory of a whole card. The actual memory is a little less than GB x 1024 MiB, never more.
 	GB int
-	// Units is the length of the memory axis on which instances are placed, Slices how many compute slices the card
-	// has.
+	// Units is the length of the memory axis for the placement of instances. Slices is the number of compute slices of
+	// the card.
 	Units, Slices int
-	// Profiles are what an instance can be, the largest first.
+	// Profiles are the profiles of its instances, the largest first.
 	Profiles []Profile
 }
 
 // Profile is one kind of MIG instance of a product.
 type Profile struct {
-	// Name is as nvidia-smi writes it: 1g.10gb+me.
+	// Name is the name in the format of nvidia-smi: 1g.10gb+me.
 	Name string
-	// ID is NVML's number of the GPU instance profile, -1 where unknown.
+	// ID is NVML's number of the GPU instance profile; -1 if unknown.
 	ID int
-	// Slices of the product's compute slices; Multiprocessors are the SMs in them, 0 where no source tells.
+	// Slices is the number of compute slices. Multiprocessors is the number of SMs in them; 0 if no source documents
+	// it.
 	Slices, Multiprocessors int
-	// Memory is what an instance was seen to have; 0 where no source tells. Drivers differ by some percent: what a node
-	// says of its own instances goes before it.
+	// Memory is the memory of an instance on a real card; 0 if no source documents it. It differs by a few percent
+	// between drivers, so values that a node reports for its own instances take precedence.
 	Memory MiB
-	// Size is in units of the memory axis, Starts where on it an instance may begin.
+	// Size is in units of the memory axis. Starts are the units at which an instance can begin.
 	Size   int
 	Starts []int
-	// Max is how many instances one card can hold.
+	// Max is the maximum number of instances on one card.
 	Max int
-	// media: it holds engines (JPEG, OFA, extra decoders) of which one instance of a card is the owner.
+	// media is true if the instance has the engines (JPEG, OFA, extra decoders) that only one instance of a card can
+	// have.
 	media bool
-	// Source of memory and multiprocessors, and PlacementSource of Size, Starts and Max.
+	// Source is for memory and multiprocessors. PlacementSource is for Size, Starts and Max.
 	Source, PlacementSource string
 }
 
-// Plain reports whether the profile is named by slices and memory alone, without attributes.
+// Plain reports whether the name has only slices and memory, without attributes.
 func (p Profile) Plain() bool { return !strings.ContainsAny(p.Name, "+-") }
 
-// Profile returns the profile of that name, in either spelling.
+// Profile returns the profile with this name, in either spelling.
 func (p Product) Profile(name string) (Profile, bool) {
 	for _, profile := range p.Profiles {
 		if profile.Name == name {
@@ -66,7 +68,7 @@ func (p Product) Profile(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// Products returns all products in the order of the table; the caller may change what it gets.
+// Products returns a copy of all products, in the order of the table.
 func Products() []Product {
 	products := slices.Clone(assembled())
 	for i := range products {
@@ -78,7 +80,7 @@ func Products() []Product {
 	return products
 }
 
-// ProductNamed returns the product with this Name. All callers share it: nobody may change it.
+// ProductNamed returns the product with this Name. All callers share it and must not change it.
 func ProductNamed(name string) (Product, bool) {
 	for _, product := range assembled() {
 		if product.Name == name {
@@ -88,8 +90,8 @@ func ProductNamed(name string) (Product, bool) {
 	return Product{}, false
 }
 
-// PerCard returns how many instances of a profile one card of any known product can hold, when all products that have
-// the profile agree: 7 for 1g.18gb, nothing for 1g.10gb, of which an A100 holds 4 or 7.
+// PerCard returns the maximum number of instances of a profile on one card, if all known products with the profile
+// agree. For 1g.18gb it returns 7. For 1g.10gb it returns nothing, because an A100 holds 4 or 7.
 func PerCard(profile string) (int, bool) {
 	most := 0
 	for _, product := range assembled() {

@@ -1,9 +1,9 @@
 package gpuinfo
 
-// productTable has a row for each product, and in it one for each profile: its name, its shape on the board, the memory
-// of an instance and its multiprocessors, 0 for what no source tells. Memory is what was seen, the least of it where
-// drivers differ; figures that were published in GiB with two digits are exact to some MiB. The source stands at the
-// product and holds for all of its profiles.
+// productTable has one row for each product, with one row for each of its profiles: the name, the shape on the board,
+// the memory of an instance and its multiprocessors. 0 means that no source documents the value. Memory is from real
+// cards, and is the minimum if drivers differ. Values that were published in GiB with two decimal places are exact to a
+// few MiB. The source of a product applies to all of its profiles.
 var productTable = []struct {
 	name     string
 	gb       int

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// ProfileName is the name of a MIG profile, taken apart: [<C>c.]<G>g.<N>gb with attributes.
+// ProfileName is the parsed name of a MIG profile: [<C>c.]<G>g.<N>gb with attributes.
 type ProfileName struct {
-	// Compute and Slices are the compute slices of the compute instance (C) and of the GPU instance (G). They differ
-	// only where a GPU instance is cut into several compute instances.
+	// Compute is the number of compute slices of the compute instance (C), Slices that of the GPU instance (G). They
+	// differ only if a GPU instance has several compute instances.
 	Compute, Slices int
-	// GB is the nominal memory of the name, never what can be used.
+	// GB is the nominal memory in the name, which is not the usable memory.
 	GB int
-	// Attributes are me, me.all and gfx in the order written, or -me alone.
+	// Attributes are me, me.all and gfx in the order of the name, or only -me.
 	Attributes []string
 }
 
-// withoutMedia is the one attribute that is written with its own minus.
+// withoutMedia is the only attribute that includes a minus.
 const withoutMedia = "-me"
 
 var profileGrammar = regexp.MustCompile(`^(?:(\d{1,2})c\.)?(\d{1,2})g\.(\d{1,4})gb(-me|(?:[+.,](?:me\.all|me|gfx))*)$`)
 
-// ParseProfile reads a profile as NVIDIA's tools write it (1g.10gb+me) or as it stands in labels and resource names
+// ParseProfile parses a profile in the format of NVIDIA's tools (1g.10gb+me), or of labels and resource names
 // (1g.10gb.me).
 func ParseProfile(name string) (ProfileName, error) {
 	match := profileGrammar.FindStringSubmatch(name)
@@ -59,16 +59,16 @@ func attributes(suffix string) []string {
 	return names
 }
 
-// number reads digits that a grammar has already bounded.
+// number converts digits whose length a grammar already limits.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
 }
 
-// String is the name as nvidia-smi and mig-parted write it.
+// String returns the name in the format of nvidia-smi and mig-parted.
 func (p ProfileName) String() string { return p.written("+", ",") }
 
-// Label is the name as it stands in labels and resource names: a plus is no legal character there (NDP, internal/lm).
+// Label returns the name in the format of labels and resource names, which do not allow a plus (NDP, internal/lm).
 func (p ProfileName) Label() string { return p.written(".", ".") }
 
 func (p ProfileName) written(first, next string) string {
@@ -85,9 +85,9 @@ func (p ProfileName) written(first, next string) string {
 	return text + first + strings.Join(p.Attributes, next)
 }
 
-// Near reports whether two names mean one profile. Old and new drivers name the memory differently (3g.21gb and
-// 3g.20gb, 7g.79gb and 7g.80gb, 1g.24gb and 1g.23gb on a GB200), by less than a tenth; slices and attributes are the
-// same.
+// Near reports whether two names mean the same profile. Old and new drivers use different values for the memory
+// (3g.21gb and 3g.20gb, 7g.79gb and 7g.80gb, 1g.24gb and 1g.23gb on a GB200), which differ by less than a tenth. Slices
+// and attributes are equal.
 func (p ProfileName) Near(other ProfileName) bool {
 	a, b := p, other
 	a.GB, b.GB = 1, 1

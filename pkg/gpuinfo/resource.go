@@ -11,42 +11,42 @@ type Role string
 
 // The roles of resources.
 const (
-	// Devices are what a container gets: cards, instances or shares.
+	// Devices are what a container is allocated: cards, instances or shares.
 	Devices Role = "devices"
-	// Memory is an amount of GPU memory, Cores a percentage of a card's multiprocessors. Both come beside devices or,
-	// with gpu-mem, alone.
+	// Memory is an amount of GPU memory. Cores is a percentage of the multiprocessors of a card. Pods request both with
+	// devices or, with gpu-mem, alone.
 	Memory Role = "memory"
 	Cores  Role = "cores"
-	// Information describes the node and must not be requested.
+	// Information describes the node. Pods must not request it.
 	Information Role = "information"
 )
 
-// Resource is what the name of an extended resource means.
+// Resource is the meaning of the name of an extended resource.
 type Resource struct {
 	Name string
-	// Kind is UnknownKind if the name alone does not show it, as with nvidia.com/gpu: a card, an instance or a share of
-	// either.
+	// Kind is UnknownKind if the name alone does not show it. For example, nvidia.com/gpu can be a card, an instance,
+	// or a share of either.
 	Kind Kind
 	Role Role
-	// Profile of a MIG instance, as in nvidia-smi; empty otherwise.
+	// Profile is the profile of a MIG instance in the format of nvidia-smi; empty for other resources.
 	Profile string
-	// Shared: the plugin renames what it announces more than once.
+	// Shared is true if the name shows that the plugin announces each device several times.
 	Shared bool
-	// Unit is the memory behind one unit, 0 if the name does not show it.
+	// Unit is the memory of one unit; 0 if the name does not show it.
 	Unit MiB
-	// Source of the row.
+	// Source is the source of the row.
 	Source string
 }
 
 const (
 	nvidia = "nvidia.com/"
 	amd    = "amd.com"
-	// shared is what NVIDIA's plugin appends with renameByDefault (NDP, internal/rm).
+	// shared is the suffix that NVIDIA's plugin adds with renameByDefault (NDP, internal/rm).
 	shared = ".shared"
 	mig    = nvidia + "mig-"
 )
 
-// Names of resources on which rules depend.
+// The names of resources that rules depend on.
 const (
 	NvidiaGPU       = nvidia + "gpu"
 	AliyunMemory    = "aliyun.com/gpu-mem"
@@ -68,7 +68,7 @@ const (
 	KoordinatorMemoryRatio = "koordinator.sh/gpu-memory-ratio"
 )
 
-// resources are the fixed names; MIG's follow a grammar.
+// resources are the fixed names. Those of MIG follow a grammar.
 var resources = []Resource{
 	{Name: NvidiaGPU, Kind: UnknownKind, Role: Devices,
 		Source: "NDP: cards, with the single strategy MIG instances, with sharing either of them several times"},
@@ -117,22 +117,23 @@ var resources = []Resource{
 	{Name: KoordinatorShared, Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},
 }
 
-// What the name of a resource can be beside a known one.
+// The errors for a name that is not a known GPU resource.
 var (
 	// ErrNotGPU means that nothing in the name suggests a GPU.
 	ErrNotGPU = errors.New("not a GPU resource")
-	// ErrUnknownResource means that the name suggests a GPU and is in no table. Report it; do not treat it as no GPU.
+	// ErrUnknownResource means that the name suggests a GPU but is in no table. Report it, and do not treat it as a
+	// resource without GPUs.
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
-// Names gives resource names a meaning. The zero value has the built-in ones.
+// Names maps the names of resources to their meanings. The zero value has only the built-in names.
 type Names struct {
-	// Configured adds names, and replaces meanings of built-in ones: plugins can be configured to announce any name.
+	// Configured adds names and overrides built-in ones, because users can configure plugins to announce any name.
 	Configured []Resource
 }
 
-// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource; for an unknown name it suggests
-// the correct one if possible.
+// Resource returns the meaning of a name. The error wraps ErrNotGPU or ErrUnknownResource. For an unknown name it
+// suggests the correct one if possible.
 func (n Names) Resource(name string) (Resource, error) {
 	for _, table := range [][]Resource{n.Configured, resources} {
 		for _, resource := range table {
@@ -145,7 +146,7 @@ func (n Names) Resource(name string) (Resource, error) {
 		return migResource(name, profile)
 	}
 	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
-		// The AKS article on multi-instance GPUs spells nvidia.com/mig1g.5gb, which no plugin announces.
+		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.
 		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
 	}
 	if speaksOfGPU(name) {
@@ -155,8 +156,8 @@ func (n Names) Resource(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }
 
-// speaksOfGPU reports whether an extended resource has gpu or vcuda in its name, or is from a vendor that announces
-// little else.
+// speaksOfGPU reports whether the name of an extended resource contains gpu or vcuda, or its vendor announces mostly
+// GPUs.
 func speaksOfGPU(name string) bool {
 	domain, resource, isExtended := strings.Cut(name, "/")
 	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") ||
@@ -182,14 +183,14 @@ func migResource(name, suffix string) (Resource, error) {
 	}
 	kind := MIG
 	if isShared {
-		kind = TimeSliced // MPS does not go with MIG
+		kind = TimeSliced // NVIDIA's plugin does not support MPS on MIG
 	}
 	return Resource{Name: name, Kind: kind, Role: Devices, Profile: profile.String(), Shared: isShared,
 		Source: "NDP: mixed strategy"}, nil
 }
 
-// ResourceName is the name under which the mixed strategy announces instances of a profile. Before release 0.20 of the
-// plugin, profiles with attributes used the plain name.
+// ResourceName returns the name under which the mixed strategy announces instances of a profile. Before release 0.20,
+// the plugin used the plain name for profiles with attributes.
 func ResourceName(profile ProfileName, isShared bool) string {
 	name := mig + profile.Label()
 	if isShared {

@@ -69,7 +69,7 @@ func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
 	}
 }
 
-// Every profile of every product goes into a name and comes back out of it.
+// Every profile of every product converts to a resource name and back.
 func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
 	eachProduct(t, func(t *testing.T, p Product) {
 		for _, profile := range p.Profiles {
@@ -87,8 +87,8 @@ func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
 	})
 }
 
-// Standard_ND96asr_v4 has eight A100 with 40 GB; AKS, "Create a multi-instance GPU node pool", lists for each profile
-// its part of the SMs (sevenths) and of the memory (eighths) and how many instances a card becomes.
+// Standard_ND96asr_v4 has eight A100 with 40 GB. For each profile, AKS documents the fraction of the SMs (sevenths) and
+// of the memory (eighths), and the number of instances on a card (AKS, "Create a multi-instance GPU node pool").
 func TestAKSProfilesAreWhatAKSDocuments(t *testing.T) {
 	const cards = 8
 	a100 := product(t, "A100 40GB")
@@ -148,7 +148,7 @@ func TestACKModesSayWhatIsKeptApart(t *testing.T) {
 	}
 }
 
-// What a GPU is must be computable anywhere: only the standard library, and of it nothing that reaches the world.
+// The package must work anywhere. It imports only packages of the standard library that have no access to the system.
 func TestThePackageStaysPure(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{join .Imports \"\\n\"}}", ".").CombinedOutput()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The counts of NVIDIA's MIG User Guide, "Supported MIG Profiles", and of mig-parted where the guide has no table.
+// The counts are from NVIDIA's MIG User Guide, "Supported MIG Profiles", or from mig-parted if the guide has no table.
 func TestEveryProductHasTheProfilesThatNVIDIAPublishes(t *testing.T) {
 	want := map[string]string{
 		"A30":          "4g.24gb×1 2g.12gb×2 2g.12gb+me×1 1g.6gb×4 1g.6gb+me×1",

@@ -2,19 +2,19 @@ package gpuinfo
 
 import "fmt"
 
-// XID is what is known of one number of NVIDIA's driver for a fault.
+// XID describes one error number of NVIDIA's driver.
 type XID struct {
 	Number uint64
-	// Meaning in a few words; empty where only the verdict is known.
+	// Meaning is a short description; empty if only the verdict is known.
 	Meaning string
-	// Fatal: Source has it in a list of those after which the card is not to be used.
+	// Fatal is true if Source lists the XID among those after which the card must not be used.
 	Fatal bool
-	// Source says who judges so.
+	// Source is the origin of the verdict.
 	Source string
 }
 
-// Sources of verdicts. If they differ, NVIDIA's counts. Meanings are from the same lists unless noted; most lists give
-// none.
+// The sources of verdicts. If they differ, NVIDIA's verdict applies. Meanings are from the same lists unless noted;
+// most lists have none.
 const (
 	pluginIgnores = "NVIDIA device plugin, health checks: an error of the application, after which the card is healthy"
 	eksFatal      = "EKS node monitoring agent, list of fatal XIDs"
@@ -23,8 +23,8 @@ const (
 		"logged; the card stays as it is"
 )
 
-// xids are those with a documented verdict. An XID without a row is not called fatal: the device plugin, which treats
-// almost every XID as fatal, then withdraws the card, and allocatable is below capacity.
+// xids are the XIDs with a documented verdict. An XID without a row is not reported as fatal. The device plugin treats
+// almost every XID as fatal and then withdraws the card, so allocatable is below capacity.
 var xids = []XID{
 	{13, "graphics engine exception", false, pluginIgnores}, // meaning: NVIDIA's Xid catalog
 	{31, "", false, pluginIgnores},
@@ -34,7 +34,7 @@ var xids = []XID{
 	{48, "double-bit memory error", true, eksFatal},
 	{54, "", true, eksFatal},
 	{62, "", true, eksFatal},
-	// EKS has added 63 to the fatal ones of its own accord. NVML's manual says that the reset may wait.
+	// EKS lists 63 as fatal, and NVIDIA does not. NVML's manual says that the reset can wait.
 	{63, "a memory row is to be replaced", false, remappedRows},
 	{64, "a memory row or page could not be replaced", true, eksFatal},
 	{68, "", false, pluginIgnores},
@@ -42,7 +42,7 @@ var xids = []XID{
 	{79, "the card has fallen off the bus", true, eksFatal},
 	{94, "contained memory error", false, unlisted},
 	{95, "uncontained memory error", true, eksFatal},
-	// EKS has 109 among the fatal ones.
+	// EKS lists 109 as fatal.
 	{109, "", false, pluginIgnores},
 	{110, "", true, eksFatal},
 	{119, "the GPU system processor does not answer", true, eksFatal},
@@ -58,7 +58,7 @@ var xids = []XID{
 	{158, "", true, eksFatal},
 }
 
-// XIDOf looks up a number; false if no source has a verdict.
+// XIDOf returns the XID with this number, and false if no source has a verdict for it.
 func XIDOf(number uint64) (XID, bool) {
 	for _, x := range xids {
 		if x.Number == number {
@@ -73,11 +73,11 @@ type XIDEvent struct {
 	XID
 	// Card is the index of the card; nil if the driver does not report it.
 	Card *int
-	// Instance is the ID of the GPU instance that it happened in; nil on a whole card.
+	// Instance is the ID of the GPU instance in which the XID occurred; nil on a whole card.
 	Instance *uint32
 }
 
-// String writes XID 79: the card has fallen off the bus.
+// String returns text such as "XID 79: the card has fallen off the bus".
 func (e XIDEvent) String() string {
 	text := fmt.Sprintf("XID %d", e.Number)
 	if e.Instance != nil {

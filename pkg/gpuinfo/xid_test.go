@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// The two lists as their sources have them.
+// The two lists as their sources publish them.
 var (
 	pluginIgnored = []uint64{13, 31, 43, 45, 68, 109}
 	eksFatal      = []uint64{46, 48, 54, 62, 63, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 142, 143, 151, 155, 156, 158}
@@ -20,7 +20,7 @@ func TestXIDsAreFatalAsTheirSourcesSay(t *testing.T) {
 		}
 	}
 	for number := range uint64(200) {
-		// NVIDIA judges 63 and 109 otherwise.
+		// NVIDIA's verdict differs for 63 and 109.
 		want := slices.Contains(eksFatal, number) && number != 63 && number != 109
 		if x, known := gpuinfo.XIDOf(number); x.Fatal != want || x.Number != number || known && x.Source == "" {
 			t.Errorf("XID %d: %+v, want fatal %v", number, x, want)
