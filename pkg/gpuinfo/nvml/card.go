@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// reading is one card while it is being read.
+// reading is the state while one card is read.
 type reading struct {
 	machine *Machine
 	device  nvml.Device
@@ -37,15 +37,15 @@ func (m *Machine) card(index int) (gpuinfo.Card, error) {
 	return r.card, nil
 }
 
-// unhealthy keeps the first reason.
+// unhealthy marks the card unhealthy and keeps the first reason.
 func (r *reading) unhealthy(problem string) {
 	if r.card.Healthy {
 		r.card.Healthy, r.card.Problem = false, problem
 	}
 }
 
-// answered reports whether the driver answered a query. A card that is lost or waits for a reset reports it for every
-// query. That a query is unsupported or not permitted shows nothing about the card.
+// answered reports whether the driver answered a query. A card that is lost or waits for a reset returns that error for
+// every query. An unsupported or forbidden query says nothing about the health of the card.
 func (r *reading) answered(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
@@ -80,13 +80,13 @@ func mib(bytes uint64) *gpuinfo.MiB {
 	return &n
 }
 
-// notAvailable is NVML_VALUE_NOT_AVAILABLE, and none the instance of a process that runs on a whole card.
+// notAvailable is NVML_VALUE_NOT_AVAILABLE. none is the instance of a process on a whole card.
 const (
 	notAvailable = ^uint64(0)
 	none         = ^uint32(0)
 )
 
-// readProcesses joins three lists. Each process under MPS is in the list of its own, the server among those of compute.
+// readProcesses joins three lists. Processes under MPS are in a separate list; the MPS server is in the compute list.
 func (r *reading) readProcesses() {
 	lists := []struct {
 		kind, function string
@@ -130,7 +130,7 @@ func (r *reading) readErrors() {
 	}
 }
 
-// readRows: a remapping that failed means that spare rows ran out; NVIDIA asks for such a card back.
+// readRows reads the remapped rows. A failed remapping means that no spare rows are left; NVIDIA replaces such cards.
 func (r *reading) readRows() {
 	if !r.machine.has("nvmlDeviceGetRemappedRows") {
 		return
@@ -147,7 +147,7 @@ func (r *reading) readRows() {
 	}
 }
 
-// readPages: before rows could be remapped, cards retired whole pages of memory.
+// readPages reads the retired pages. Cards that cannot remap rows retire whole pages of memory.
 func (r *reading) readPages() {
 	single, ret := r.device.GetRetiredPages(nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS)
 	if !r.answered(ret) {

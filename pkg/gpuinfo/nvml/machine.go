@@ -14,7 +14,7 @@ import (
 // ErrNoDriver means that this machine, or this container, has no NVIDIA driver.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
-// Machine is the driver of this machine. It may be used by one goroutine at a time.
+// Machine is the driver of this machine. Only one goroutine can use it at a time.
 type Machine struct {
 	library nvml.Interface
 	// events reports XIDs of the watched cards; nil before WatchXIDs.
@@ -47,8 +47,8 @@ func (m *Machine) Close() error {
 	return err
 }
 
-// Inventory reads all cards. It includes a card that the driver cannot reach, as unhealthy. An error means that the
-// driver does not respond, or denies this process access to a card: unknown is not reported as broken.
+// Inventory reads all cards. A card that the driver cannot reach is included as unhealthy. An error means that the
+// driver does not respond, or denies this process access to a card; the health of that card is then unknown.
 func (m *Machine) Inventory() (gpuinfo.Inventory, error) {
 	driver, ret := m.library.SystemGetDriverVersion()
 	if ret != nvml.SUCCESS {
@@ -74,5 +74,5 @@ func (m *Machine) has(function string) bool {
 	return m.library.Extensions().LookupSymbol(function) == nil
 }
 
-// failure is a return code as an error, in our words where NVML's own are known only once the library is loaded.
+// failure converts a return code to an error. NVML's own texts are available only after the library is loaded.
 func failure(ret nvml.Return) error { return fmt.Errorf("NVML returned %w", ret) }

@@ -17,7 +17,7 @@ import (
 
 const uuid0 = "GPU-00000000-1111-2222-3333-444444444444"
 
-// server is go-nvml's simulated DGX A100 with the queries that the simulation leaves out.
+// server returns go-nvml's simulated DGX A100, with the queries that the simulation does not have.
 func server(t *testing.T) (*dgxa100.Server, []*dgxa100.Device) {
 	t.Helper()
 	s := dgxa100.New()
@@ -58,7 +58,8 @@ func inventory(t *testing.T, library nvml.Interface) gpuinfo.Inventory {
 
 func of[T any](value T) *T { return &value }
 
-// cut makes an instance as `nvidia-smi mig -cgi` does, with so many compute instances of all its slices.
+// cut creates an instance as `nvidia-smi mig -cgi` does, with this number of compute instances that have all its
+// slices.
 func cut(t *testing.T, device *dgxa100.Device, number, start, size, compute int) *dgxa100.GpuInstance {
 	t.Helper()
 	device.MigMode = nvml.DEVICE_MIG_ENABLE
@@ -132,7 +133,7 @@ func TestAProfileOfAnUnknownProductIsNamedBySlicesAndMemory(t *testing.T) {
 	}
 }
 
-// An A30's driver says fewer than there are, and go-nvml would read beyond its buffer.
+// The driver of an A30 reports too few instances, and go-nvml would read past the end of its buffer.
 func TestMoreInstancesThanTheDriverSaysAreAllFound(t *testing.T) {
 	s, devices := server(t)
 	for start := range 4 {
@@ -154,7 +155,7 @@ func TestMoreInstancesThanTheDriverSaysAreAllFound(t *testing.T) {
 	}
 }
 
-// A list with some profiles left out would be a layout with room where there is none.
+// A list without the instances of some profiles would show free units that are in use.
 func TestInstancesAreUnknownWhereOneListIsRefused(t *testing.T) {
 	s, devices := server(t)
 	cut(t, devices[0], nvml.GPU_INSTANCE_PROFILE_1_SLICE, 0, 1, 1)
@@ -261,8 +262,8 @@ func TestProcessesAreToldWithTheirInstanceAndMemory(t *testing.T) {
 	}
 }
 
-// Calling a function that the driver has not would end the process; go-nvml's mocks panic when one is called that is
-// not set.
+// A call of a function that the driver does not have would end the process. go-nvml's mocks panic on a call of a
+// function that is not set.
 func TestFunctionsThatTheDriverHasNotAreNotCalled(t *testing.T) {
 	s, devices := server(t)
 	s.LookupSymbolFunc = func(symbol string) error { return errors.New("undefined symbol: " + symbol) }
@@ -276,7 +277,7 @@ func TestFunctionsThatTheDriverHasNotAreNotCalled(t *testing.T) {
 	}
 }
 
-// Any other function before a successful Init ends the process, and no test could tell: here it panics.
+// Any call before a successful Init ends the process, which a test could not report. With the mock it panics.
 func TestNothingIsCalledBeforeASuccessfulInit(t *testing.T) {
 	for ret, want := range map[nvml.Return]string{
 		nvml.ERROR_LIBRARY_NOT_FOUND: "no NVIDIA driver: libnvidia-ml.so.1 is not found",
@@ -305,7 +306,7 @@ func TestACardThatIsKeptFromThisProcessIsNotCalledBroken(t *testing.T) {
 	}
 }
 
-// The real library: on a machine without a driver Open says so, with one it tells the cards.
+// This test uses the real library. Open returns ErrNoDriver on a machine without a driver, and the cards otherwise.
 func TestThisMachine(t *testing.T) {
 	machine, err := Open()
 	if errors.Is(err, ErrNoDriver) {

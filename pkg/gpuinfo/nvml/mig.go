@@ -12,14 +12,14 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readMIG reads mode and instances.
+// readMIG reads the MIG mode and the instances.
 func (r *reading) readMIG() {
 	if !r.machine.has("nvmlDeviceGetMigMode") {
 		return
 	}
 	current, pending, ret := r.device.GetMigMode()
 	if !r.answered(ret) {
-		return // before Ampere, and on boards without MIG
+		return // cards before Ampere, and boards without MIG
 	}
 	r.card.Cut = &gpuinfo.Cut{Enabled: current == nvml.DEVICE_MIG_ENABLE, Pending: pending == nvml.DEVICE_MIG_ENABLE,
 		Instances: []gpuinfo.GPUInstance{}}
@@ -28,15 +28,15 @@ func (r *reading) readMIG() {
 	}
 }
 
-// instances asks for those of each profile: NVML has no list of all. One profile that it does not tell makes the whole
-// list unknown: a part of a layout is a wrong layout.
+// instances lists the instances of each profile, because NVML has no list of all instances. If the list of one profile
+// is not available, it returns nil: a partial layout would be wrong.
 func (r *reading) instances() []gpuinfo.GPUInstance {
 	all := []gpuinfo.GPUInstance{}
 	for number := range nvml.GPU_INSTANCE_PROFILE_COUNT {
 		profile, ret := r.device.GetGpuInstanceProfileInfo(number)
 		switch {
 		case ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_INVALID_ARGUMENT:
-			continue // the product, or this release of the driver, has no such profile
+			continue // the product, or this release of the driver, does not have this profile
 		case !r.answered(ret):
 			return nil
 		}
@@ -51,8 +51,8 @@ func (r *reading) instances() []gpuinfo.GPUInstance {
 }
 
 func (r *reading) instancesOf(number int, profile nvml.GpuInstanceProfileInfo) ([]gpuinfo.GPUInstance, bool) {
-	// The count is the size of the buffer in which go-nvml lets NVML write, and on an A30 NVML misreports it. No card
-	// has more units.
+	// go-nvml uses the count as the size of the buffer that NVML writes to, and on an A30 NVML reports a wrong count.
+	// No card has more units than most.
 	const most = 16
 	wanted := profile
 	wanted.InstanceCount = max(profile.InstanceCount, most)
@@ -90,7 +90,7 @@ func (r *reading) computeInstances(instance nvml.GpuInstance) int {
 	return n
 }
 
-// attributes tell apart profiles that are equal in slices and memory.
+// attributes distinguish profiles with equal slices and memory.
 var attributes = map[int][]string{
 	nvml.GPU_INSTANCE_PROFILE_1_SLICE_REV1:   {"me"},
 	nvml.GPU_INSTANCE_PROFILE_2_SLICE_REV1:   {"me"},
@@ -104,8 +104,8 @@ var attributes = map[int][]string{
 	nvml.GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: {"me.all"},
 }
 
-// profileName is the name in the product's table that is near the one reckoned from slices and memory, or where the
-// product is not known, that one. NVML's own function for names is newer than MIG.
+// profileName returns the product's profile that is near the name computed from slices and memory, or the computed name
+// if the product is unknown. Drivers with MIG do not always have NVML's own function for names.
 func (r *reading) profileName(number int, profile nvml.GpuInstanceProfileInfo) string {
 	name := gpuinfo.ProfileName{
 		Compute: int(profile.SliceCount), Slices: int(profile.SliceCount), GB: r.nominalGB(profile),
@@ -120,8 +120,8 @@ func (r *reading) profileName(number int, profile nvml.GpuInstanceProfileInfo) s
 	return name.String()
 }
 
-// nominalGB is the memory in a profile's name: NVIDIA rounds its share of the card up to eighths, and takes that of the
-// card's memory in whole GiB (go-nvlib, getMigMemorySizeInGB).
+// nominalGB returns the memory in the name of a profile. NVIDIA rounds the share of the card up to eighths, and
+// multiplies it by the memory of the card in whole GiB (go-nvlib, getMigMemorySizeInGB).
 func (r *reading) nominalGB(profile nvml.GpuInstanceProfileInfo) int {
 	if r.card.Memory == nil || *r.card.Memory == 0 {
 		return int((profile.MemorySizeMB + 1023) / 1024)

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// WatchXIDs starts reporting XIDs, and returns the cards without this support in the card or in the hypervisor.
+// WatchXIDs starts to report XIDs. It returns the cards for which the card or the hypervisor does not support this.
 func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	n, ret := m.library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
@@ -36,7 +36,7 @@ func (m *Machine) WatchXIDs() (unwatched []int, err error) {
 	return unwatched, nil
 }
 
-// register requests only supported events: requesting any other fails.
+// register requests only supported events, because a request for any other event fails.
 func register(device nvml.Device, events nvml.EventSet) nvml.Return {
 	types, ret := device.GetSupportedEventTypes()
 	switch {
@@ -69,7 +69,7 @@ func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happen
 	if data.GpuInstanceId != none {
 		event.Instance = &data.GpuInstanceId
 	}
-	// By its handle: a card that has fallen off the bus no longer reports its UUID.
+	// Compare handles: a card that has fallen off the bus no longer reports its UUID.
 	for _, card := range m.watched {
 		if card.device == data.Device {
 			event.Card = &card.index
@@ -78,7 +78,7 @@ func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happen
 	return event, true, nil
 }
 
-// unwatch releases what WatchXIDs registered.
+// unwatch frees what WatchXIDs registered.
 func (m *Machine) unwatch() error {
 	if m.events == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// eventServer is server whose cards tell of XIDs, and what they tell, in order; after it they are silent.
+// eventServer returns a server whose cards report these events, in this order, and none after them.
 func eventServer(t *testing.T, told func([]*dgxa100.Device) []nvml.EventData) (*dgxa100.Server, []*dgxa100.Device, *mock.EventSet) {
 	t.Helper()
 	s, devices := server(t)
@@ -64,7 +64,7 @@ func TestXIDsAreToldWithTheirCardAndInstance(t *testing.T) {
 		return []nvml.EventData{xidData(devices[1], 79, none), xidData(devices[0], 95, 3), xidData(stranger, 48, none),
 			{Device: devices[0], EventType: nvml.EventTypeDoubleBitEccError, EventData: 7, GpuInstanceId: none}}
 	})
-	// A card that has fallen off the bus does not tell who it is.
+	// A card that has fallen off the bus does not report its UUID.
 	devices[1].GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	machine := watch(t, s)
 	for _, want := range []struct {
@@ -93,7 +93,7 @@ func TestXIDsAreToldWithTheirCardAndInstance(t *testing.T) {
 	}
 }
 
-// Asking for an event that a card does not have fails, on some drivers for the other cards too.
+// A request for an unsupported event fails; with some drivers, it also fails for the other cards.
 func TestOnlyCardsThatSupportXIDsAreAskedForThem(t *testing.T) {
 	s, devices, _ := eventServer(t, func([]*dgxa100.Device) []nvml.EventData { return nil })
 	devices[2].GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeDoubleBitEccError, nvml.SUCCESS }
