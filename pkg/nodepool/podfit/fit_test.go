@@ -12,7 +12,7 @@ import (
 
 const gib = 1 << 30
 
-// node is a ready one with 8 CPUs and 32 GiB.
+// node returns a ready node with 8 CPUs and 32 GiB.
 func node(name string, change ...func(*podfit.Node)) podfit.Node {
 	n := podfit.Node{
 		Name: name, Ready: true, Labels: map[string]string{},

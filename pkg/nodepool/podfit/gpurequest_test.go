@@ -24,7 +24,7 @@ func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
 	tests := []struct {
 		name  string
 		shape podfit.PodShape
-		// want is code, field, value, and a part of the fix.
+		// want is the code, the field, the value, and a part of the fix.
 		want []string
 	}{
 		{"a whole GPU", asking(quantities("nvidia.com/gpu", 1, "cpu", 1)), nil},
@@ -71,7 +71,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
 	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
 	taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule)(&tainted)
-	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs there yet
+	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs on such a node yet
 	declared.Declared = true
 	nodes := []podfit.Node{node("cpu-0"), gpus, onGKE, tainted, declared}
 	tests := []struct {

@@ -18,7 +18,7 @@ func lotsOf(nodes []podfit.Node, declared ...podfit.Node) *podfit.Classes {
 	return podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, declared)
 }
 
-// found is all that is found out about a shape by nodes.
+// found returns all results for a shape on these nodes.
 func found(shape *podfit.PodShape, rooms []pools.Room, nodes []podfit.Node) map[string]any {
 	reader := nodegpu.Reader{}
 	first, count := podfit.SeesGPUs(reader, shape, nodes)
@@ -29,7 +29,7 @@ func found(shape *podfit.PodShape, rooms []pools.Room, nodes []podfit.Node) map[
 	}
 }
 
-// randomNodes are nodes of a few kinds that differ in all that nodes can differ in.
+// randomNodes returns nodes of a few kinds, which differ in every property that matters for placement.
 func randomNodes(r *rand.Rand) []podfit.Node {
 	nodes := make([]podfit.Node, 2+r.IntN(30))
 	for i := range nodes {

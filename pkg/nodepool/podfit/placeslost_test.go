@@ -39,7 +39,8 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 	}
 }
 
-// The reading of an agent says how cards are cut, and the pods on the node what of it is in use.
+// The report of the node agent shows how the cards are partitioned, and the pods on the node show which parts are in
+// use.
 func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
 	const agent = `{"cards":[{"index":0,"uuid":"GPU-a","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"healthy":true,"problem":"","mig":{"enabled":true,"instances":[%s]}}]}`
 	node := func(instances string, units map[string]int64, pods []nodegpu.PodObject) nodegpu.GPUs {

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// Who counts cards elsewhere is trusted as little.
+// A wrong count of cards must not result in a list of that length, whatever its source.
 func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	cards := int64(math.MaxInt64)
 	n := node("n", announces("aliyun.com/gpu-mem", 60))
@@ -22,7 +22,7 @@ func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	}
 }
 
-// A label is written by anybody, and a list as long as it says would be all of the memory there is.
+// Anyone can write a label, and a list as long as the label's count could use all memory.
 func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 	for _, label := range []string{"aliyun.accelerator/nvidia_count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"} {
 		for _, count := range []string{"17", "2000000000", "100000000000000000"} {

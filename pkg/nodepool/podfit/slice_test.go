@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gpuNode announces units under the marks that labels reads.
+// gpuNode returns a node that announces these units and has these labels, in the format of labels.
 func gpuNode(name string, units map[string]int64, marks string) podfit.Node {
 	n := node(name, func(n *podfit.Node) { n.Labels = labels(marks) })
 	for resource, amount := range units {
@@ -30,7 +30,7 @@ func asking(units map[string]int64) podfit.PodShape {
 	return shape
 }
 
-// sliceText is a slice in one line: units, kind, profile, MiB (~ when nominal), compute, isolation.
+// sliceText formats each slice as units, kind, profile, MiB (~ if nominal), compute, isolation.
 func sliceText(answers []podfit.SliceAnswer) string {
 	var lines []string
 	for _, s := range answers {
@@ -177,7 +177,7 @@ func quantities(pairs ...any) map[string]int64 {
 	return found
 }
 
-// labels reads "key=value key=value"; nvidia.com/ is written n/.
+// labels parses "key=value key=value"; n/ is short for nvidia.com/.
 func labels(text string) map[string]string {
 	found := map[string]string{}
 	for _, pair := range strings.Fields(text) {
