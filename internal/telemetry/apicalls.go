@@ -14,7 +14,8 @@ type apiCalls struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip counts an answer of 400 or above by its code. A call that its caller canceled did not fail.
+// RoundTrip counts responses with a code of 400 or above by their code. It does not count calls that the caller
+// canceled.
 func (a apiCalls) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.next.RoundTrip(request)
 	switch {
@@ -30,5 +31,5 @@ func (a apiCalls) count(method, code string) {
 	a.metrics.apiErrors.Add(context.Background(), 1, a.metrics.labelled("method", method, "code", code))
 }
 
-// WrappedRoundTripper gives the client access to the connections below, to close idle ones.
+// WrappedRoundTripper returns the wrapped transport, so that the client can close idle connections.
 func (a apiCalls) WrappedRoundTripper() http.RoundTripper { return a.next }

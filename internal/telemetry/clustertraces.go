@@ -11,18 +11,18 @@ import (
 
 // clusterTraces is the state of the tracer for one RayCluster.
 type clusterTraces struct {
-	// call is the call that the last cycle saw, so that it starts only one scale-up.
+	// call is the call that the last cycle read. Each call starts at most one scale-up.
 	call string
-	// wanted is the scale-up that is not patched yet; open are those whose pods are on their way, oldest first.
+	// wanted is the scale-up that is not patched yet. open are the scale-ups with pending pods, oldest first.
 	wanted *scaleUp
 	open   []*scaleUp
-	// pods are the pods on their way, alive those that live.
+	// pods are the pending pods, and alive the pods whose Ray nodes are alive.
 	pods  stages
 	alive map[string]bool
 }
 
-// follow returns the state of a cycle's RayCluster. The first time it resumes the scale-up of another process. The
-// caller holds mu.
+// follow returns the state for the RayCluster of a cycle. On the first call for a RayCluster, it resumes the scale-up
+// of another process. The caller holds mu.
 func (t *Tracer) follow(s *Span) *clusterTraces {
 	f := t.clusters[s.key()]
 	if f == nil {
@@ -33,8 +33,8 @@ func (t *Tracer) follow(s *Span) *clusterTraces {
 	return f
 }
 
-// resume continues a scale-up that another process began, in a trace of its own with a link to the first one. The
-// first cycle that sees pods shows which of them belong to it; one that sees none drops it.
+// resume continues a scale-up that another process started. It uses a new trace with a link to the first one. The first
+// cycle with pods shows which of them belong to the scale-up; if none do, the scale-up is dropped.
 func (f *clusterTraces) resume(s *Span) {
 	root, at := parseScaleUp(s.annotations.ScaleUp)
 	if !root.IsValid() || s.at.Sub(at) > maxFollowed {
@@ -64,8 +64,8 @@ func (s *Span) begin(root ids, parent trace.SpanContext, wanted time.Time, optio
 	}
 }
 
-// ScaleUpAnnotation returns what a patch that makes groups larger stores in the RayCluster, so that another process
-// can resume the trace; "" if there is nothing to store.
+// ScaleUpAnnotation returns the value that a patch stores in the RayCluster when it makes groups larger. Another
+// process uses it to resume the trace. It is "" if there is nothing to store.
 func ScaleUpAnnotation(ctx context.Context, at time.Time) string {
 	s, _ := ctx.Value(spanKey{}).(*Span)
 	if s == nil || !s.tracer.exports {
@@ -77,7 +77,7 @@ func ScaleUpAnnotation(ctx context.Context, at time.Time) string {
 	if f := t.clusters[s.key()]; f != nil && f.wanted != nil {
 		return sampledScaleUp(f.wanted.context(), at)
 	}
-	// This span is never exported; it shows what the sampler will decide.
+	// This span is never exported; it only shows the decision of the sampler.
 	return sampledScaleUp(s.begin(s.root, s.call, s.at).context(), at)
 }
 
@@ -88,8 +88,8 @@ func sampledScaleUp(root trace.SpanContext, at time.Time) string {
 	return formatScaleUp(root, at)
 }
 
-// track begins a scale-up with the first cycle that wants growth, and ends it when none wants it any more. It returns
-// the scale-up that the cycle belongs to, or nil.
+// track starts a scale-up at the first cycle that wants growth, and ends it when no cycle wants growth any more. It
+// returns the scale-up of the cycle, or nil.
 func (f *clusterTraces) track(s *Span, report CycleReport) *scaleUp {
 	switch {
 	case report.GrowthWanted.IsZero():
@@ -114,7 +114,7 @@ func (f *clusterTraces) track(s *Span, report CycleReport) *scaleUp {
 	return up
 }
 
-// observe follows the pods of open scale-ups and ends those that are complete.
+// observe follows the pods of open scale-ups, and ends the scale-ups that are complete.
 func (f *clusterTraces) observe(report CycleReport) {
 	if len(f.open) == 0 {
 		f.pods, f.alive = stages{}, nil
@@ -153,7 +153,7 @@ func (f *clusterTraces) observe(report CycleReport) {
 	f.close(report.Cycle)
 }
 
-// adopt assigns a resumed scale-up the pods that it asked for and that are still on their way.
+// adopt assigns the pending pods that a resumed scale-up requested to that scale-up.
 func (f *clusterTraces) adopt(c Cycle) {
 	up := f.open[0]
 	if up.asked > 0 || c.Pods == nil {
@@ -167,11 +167,11 @@ func (f *clusterTraces) adopt(c Cycle) {
 		}
 	}
 	if up.asked == 0 {
-		f.open = f.open[1:] // nothing is on its way, so there is nothing to export
+		f.open = f.open[1:] // no pods are pending, so there is nothing to export
 	}
 }
 
-// addAlive adds pods that live although no cycle saw them on their way.
+// addAlive adds pods whose Ray nodes are alive and that no cycle observed while they were pending.
 func (f *clusterTraces) addAlive(c Cycle) {
 	if c.Pods == nil {
 		return
@@ -189,7 +189,7 @@ func (f *clusterTraces) addAlive(c Cycle) {
 	f.alive = alive
 }
 
-// withdraw takes pods that are no longer wanted from the latest scale-ups first.
+// withdraw removes pods that are no longer wanted, from the latest scale-ups first.
 func (f *clusterTraces) withdraw(a Action) {
 	left := -a.Pods
 	for _, up := range slices.Backward(f.open) {
@@ -197,7 +197,7 @@ func (f *clusterTraces) withdraw(a Action) {
 	}
 }
 
-// waiting returns the oldest scale-up that a pod may belong to.
+// waiting returns the oldest scale-up that a pod can belong to.
 func (f *clusterTraces) waiting(j *progress) *scaleUp {
 	for _, up := range f.open {
 		if up.missing[j.group] > 0 && !j.patched.IsZero() && !up.patchedAt.After(j.patched) {
@@ -207,7 +207,7 @@ func (f *clusterTraces) waiting(j *progress) *scaleUp {
 	return nil
 }
 
-// close ends scale-ups that are complete or take too long, and the oldest if there are too many.
+// close ends the scale-ups that are complete or take too long, and the oldest ones if there are too many.
 func (f *clusterTraces) close(c Cycle) {
 	f.open = slices.DeleteFunc(f.open, func(up *scaleUp) bool {
 		switch {
@@ -238,7 +238,7 @@ func (f *clusterTraces) stop(outcome string, at time.Time) {
 	}
 }
 
-// Gone ends the traces of a RayCluster that is deleted.
+// Gone ends the traces of a deleted RayCluster.
 func (t *Tracer) Gone(namespace, cluster string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -248,7 +248,7 @@ func (t *Tracer) Gone(namespace, cluster string, at time.Time) {
 	}
 }
 
-// interrupt ends all traces with the process; the next process resumes them.
+// interrupt ends all traces when the process ends. The next process resumes them.
 func (t *Tracer) interrupt(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// play is a tracer with what it exported, driven cycle by cycle.
+// play runs a tracer cycle by cycle and keeps the exported spans.
 type play struct {
 	*testing.T
 	tracer      *Tracer
 	spans       *tracetest.InMemoryExporter
 	annotations Annotations
-	// seen are the pods that each cycle sees, by name.
+	// seen are the pods of each cycle, by name.
 	seen map[string]actor
 }
 
-// actor is a pod: when it was made and when it got a node, in seconds after noon.
+// actor is a pod, with the times of its creation and of its binding to a node, in seconds after noon.
 type actor struct {
 	group              string
 	created, scheduled float64
@@ -39,7 +39,7 @@ func newPlay(t *testing.T, options ...sdktrace.TracerProviderOption) *play {
 
 func second(s float64) time.Time { return noon.Add(time.Duration(s * float64(time.Second))) }
 
-// cycle lets one cycle happen; change may add what it does.
+// cycle runs one cycle. change can add actions to its report.
 func (p *play) cycle(at float64, change func(*CycleReport)) (scaleUp string) {
 	ctx, span := p.tracer.Begin(p.Context(), "ml", "llm", second(at), p.annotations)
 	report := CycleReport{At: second(at), Cycle: Cycle{At: second(at), Moments: p.moments}}
@@ -70,7 +70,7 @@ func (p *play) moments(pod string) (created, scheduled time.Time) {
 	return second(a.created), scheduled
 }
 
-// grows makes a cycle patch growth that was wanted at a time.
+// grows makes a cycle patch growth that has been wanted since the given time.
 func grows(wanted, at float64, group string, pods int) func(*CycleReport) {
 	return func(t *CycleReport) {
 		t.Export, t.GrowthWanted = true, second(wanted)
@@ -86,7 +86,7 @@ func shrinks(at float64, group string, pods int) func(*CycleReport) {
 	}
 }
 
-// tree writes all spans of a trace below each other, with their seconds.
+// tree formats all spans of a trace as a tree, with their seconds.
 func (p *play) tree(id string) string {
 	var out strings.Builder
 	all := p.spans.GetSpans()
@@ -119,7 +119,7 @@ func (p *play) tree(id string) string {
 	return out.String()
 }
 
-// roots are the scale-ups that have ended.
+// roots returns the scale-ups that have ended.
 func (p *play) roots() (roots []tracetest.SpanStub) {
 	for _, s := range p.spans.GetSpans() {
 		if s.Name == "scale-up" {
@@ -141,7 +141,7 @@ func (p *play) only() tracetest.SpanStub {
 func TestAScaleUpIsOneTraceFromTheFirstRequestToTheLastRayNode(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(0, nil)
-	// The first patch meets a conflict, the second is taken.
+	// The first patch returns a conflict; the second succeeds.
 	p.cycle(1, func(report *CycleReport) {
 		report.Export, report.GrowthWanted, report.Err = true, second(1), "conflict"
 	})
@@ -150,7 +150,7 @@ func TestAScaleUpIsOneTraceFromTheFirstRequestToTheLastRayNode(t *testing.T) {
 	p.cycle(3, nil)
 	p.seen["a"] = actor{group: "gpu", created: 2, scheduled: 4}
 	p.cycle(5, nil)
-	// b is evicted, and the operator makes c for it.
+	// b is evicted, and the operator creates c as its replacement.
 	delete(p.seen, "b")
 	p.seen["c"] = actor{group: "gpu", created: 6}
 	p.cycle(7, nil)
@@ -207,7 +207,7 @@ func TestAScaleUpThatACallAskedForIsPartOfTheCallersTrace(t *testing.T) {
 	if !strings.Contains(caller, root.SpanContext.TraceID().String()) {
 		t.Errorf("the scale-up is in trace %s", root.SpanContext.TraceID())
 	}
-	// What is wanted later is no answer to the call.
+	// Growth that is first wanted later does not belong to the call.
 	p.cycle(5, grows(5, 5, "gpu", 1))
 	p.seen["b"] = actor{group: "gpu", created: 5, scheduled: 6, alive: true}
 	p.cycle(7, nil)

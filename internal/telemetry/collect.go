@@ -10,14 +10,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Limits bound the series of clusters, since users choose the names of groups and of Ray resources.
-// heliostat_dropped_series counts what is left out. Zero fields take the default named at each.
+// Limits limits the number of time series for clusters, because users choose the names of groups and of Ray resources.
+// heliostat_dropped_series counts the dropped series. If a field is zero, the default in its comment applies.
 type Limits struct {
-	// Series bounds those of all clusters together; the oldest clusters keep theirs. 100,000.
+	// Series limits the series of all clusters together; the oldest clusters keep theirs. The default is 100,000.
 	Series int
-	// SeriesOfCluster bounds those of one cluster. A worker group has up to 14. 1,000.
+	// SeriesOfCluster limits the series of one cluster. A worker group has up to 14. The default is 1,000.
 	SeriesOfCluster int
-	// Resources bounds the Ray resources in the series of one cluster's demand; CPU, GPU and memory come first. 16.
+	// Resources limits the Ray resources in the demand series of one cluster; CPU, GPU and memory come first. The
+	// default is 16.
 	Resources int
 }
 
@@ -29,7 +30,7 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// collect fills the observable instruments.
+// collect sets the observable instruments.
 func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
 	room, dropped := m.limits.Series, 0
@@ -57,7 +58,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	return nil
 }
 
-// seriesWriter sets the series of one cluster in one collection.
+// seriesWriter sets the series of one cluster during one collection.
 type seriesWriter struct {
 	observer               metric.Observer
 	limits                 Limits
@@ -65,7 +66,7 @@ type seriesWriter struct {
 	room, written, dropped int
 }
 
-// set sets one series if there is room. names are further label names and values.
+// set sets one series if the limits allow it. names are additional label names and values.
 func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, names ...string) {
 	if s.room == s.written {
 		s.dropped++
@@ -166,11 +167,11 @@ func (m *Metrics) setPool(s *seriesWriter, group string, pool Pool) {
 	}
 }
 
-// setRay sets the series that Ray's own autoscaler would export, with its labels and KubeRay's: the cluster's name is
-// ray_io_cluster.
+// setRay sets the series that Ray's own autoscaler exports, with the labels of Ray and of KubeRay. The label
+// ray_io_cluster is the name of the cluster.
 func (m *Metrics) setRay(s *seriesWriter, ray Ray) {
 	if ray.Session == "" {
-		return // Ray's dashboards select by session; a session that is over has no series in Ray either
+		return // Ray's dashboards select by session, and Ray exports no series for a session that has ended
 	}
 	s.own[1].Key = "ray_io_cluster"
 	s.own = append(s.own, attribute.String("SessionName", ray.Session))
@@ -192,10 +193,10 @@ func (m *Metrics) setRay(s *seriesWriter, ray Ray) {
 	}
 }
 
-// first are the resources that come before any others.
+// first are the resources with the highest priority.
 var first = []string{"CPU", "GPU", "memory"}
 
-// bounded returns the names that get series, at most limit of them, and those that are left out.
+// bounded returns at most limit names, which get series, and the remaining names.
 func bounded[V any](amounts map[string]V, limit int) (chosen, left []string) {
 	names := sorted(amounts)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })

@@ -12,14 +12,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// listing is what a page says of an instrument: its labels beside those of every RayCluster, and whether it is a
+// listing is an instrument in the documentation: its labels, without those of every RayCluster, and whether it is a
 // histogram.
 type listing struct {
 	Labels    []string
 	Histogram bool
 }
 
-// docs/reference/telemetry.md lists the labels that there are and no others.
+// docs/reference/telemetry.md must list exactly the labels that exist.
 func TestTheReferenceListsTheLabelsOfEachInstrument(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/telemetry.md")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// health logs when exports start to fail and when they work again, each once, and counts the failures. Its logger must
-// not export: otherwise a failed export of logs would cause the next one.
+// health logs once when exports start to fail, logs once when they work again, and counts the failures. Its logger must
+// not export; otherwise, a failed export of logs would cause another one.
 type health struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // protects the fields below
 	metrics *Metrics
 	failing map[string]bool
 	// last is the latest error of the SDK.
@@ -32,7 +32,7 @@ func (h *health) count(metrics *Metrics) {
 	h.metrics = metrics
 }
 
-// exported notes the result of an export.
+// exported records the result of an export.
 func (h *health) exported(signal string, err error) {
 	h.mu.Lock()
 	before := h.failing[signal]
@@ -51,7 +51,7 @@ func (h *health) exported(signal string, err error) {
 	}
 }
 
-// complaint logs an error of the SDK if it differs from the one before.
+// complaint logs an error of the SDK if it differs from the previous one.
 func (h *health) complaint(err error) {
 	h.mu.Lock()
 	again := h.last == err.Error()
@@ -62,8 +62,8 @@ func (h *health) complaint(err error) {
 	}
 }
 
-// watchedSpans, watchedMetrics and watchedLogs export and report the result to health. They return no error: the SDK
-// would only log it each time.
+// watchedSpans, watchedMetrics and watchedLogs export, and report the result to health. They return no error, because
+// the SDK would log it every time.
 type watchedSpans struct {
 	sdktrace.SpanExporter
 	health *health

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids identify a span before it is known whether it will exist: the log lines of a cycle carry them from its
-// beginning.
+// ids identify a span before it is known whether the span will exist. The log lines of a cycle contain them from the
+// start.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -34,13 +34,13 @@ func newSpanID() (id trace.SpanID) {
 
 type idsKey struct{}
 
-// withIDs makes the next span that starts with the context have these ids.
+// withIDs sets the IDs of the next span that starts with the context.
 func withIDs(ctx context.Context, i ids) context.Context { return context.WithValue(ctx, idsKey{}, i) }
 
-// idSource gives a span the ids of withIDs, or random ones.
+// idSource gives a span the IDs of withIDs, or random IDs.
 type idSource struct{}
 
-// NewIDs returns the ids of the first span of a trace.
+// NewIDs returns the IDs of the first span of a trace.
 func (idSource) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	i, known := ctx.Value(idsKey{}).(ids)
 	if !known {
@@ -49,7 +49,7 @@ func (idSource) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return i.trace, i.span
 }
 
-// NewSpanID returns the id of a further span.
+// NewSpanID returns the ID of any other span of a trace.
 func (idSource) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if i, known := ctx.Value(idsKey{}).(ids); known {
 		return i.span

@@ -7,19 +7,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instruments are all that Heliostat measures: one list, exported to Prometheus and over OTLP under the same names
-// (docs/reference/telemetry.md). Names and labels are stable, since alerts and dashboards hold on to them.
+// instruments is the single list of everything that Heliostat measures. Prometheus and OTLP use the same names
+// (docs/reference/telemetry.md). Names and labels are stable, because alerts and dashboards depend on them.
 //
-// Instruments of events take values as they happen and have no label of a cluster. Those of a cluster's state are
-// observable: they are filled at a collection from the clusters that exist then, so a cluster that is gone has no
-// series.
+// Instruments for events record values as they happen, and have no cluster label. Instruments for the state of clusters
+// are observable: a collection sets them for the clusters that exist at that time, so a deleted cluster has no series.
 type instruments struct {
 	events
 	states
 	raysOwn
 }
 
-// events happen; their labels are codes only.
+// events records events. Its labels are codes only.
 type events struct {
 	cycles         metric.Int64Counter
 	cycleSeconds   metric.Float64Histogram
@@ -33,7 +32,7 @@ type events struct {
 	exportFailures metric.Int64Counter
 }
 
-// states are what is so now, of each cluster.
+// states has the current state of each cluster.
 type states struct {
 	managed       metric.Float64ObservableGauge
 	dataAge       metric.Float64ObservableGauge
@@ -58,7 +57,7 @@ type states struct {
 	droppedSeries metric.Float64ObservableGauge
 }
 
-// raysOwn repeat what Ray's autoscaler exports and Ray's dashboards draw, by Ray's names and labels
+// raysOwn repeats what Ray's autoscaler exports and Ray's dashboards show, with Ray's names and labels
 // (docs/reference/facts.md#autoscaler-metrics).
 type raysOwn struct {
 	activeNodes         metric.Float64ObservableGauge
@@ -68,8 +67,8 @@ type raysOwn struct {
 	pendingResources    metric.Float64ObservableGauge
 }
 
-// Bounds of buckets in seconds. A cycle takes about a millisecond; a patch and the API server behind it some ten; a
-// node of a cloud minutes, and a large image on it as long again.
+// Bucket bounds in seconds. A cycle takes about a millisecond. A patch, with the API server, takes about ten
+// milliseconds. A node of a cloud takes minutes, and so does the download of a large image.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
 	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048}
@@ -78,7 +77,7 @@ var (
 	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
 )
 
-// newInstruments makes all of them.
+// newInstruments creates all instruments.
 func newInstruments(meter metric.Meter) (*instruments, error) {
 	m := maker{meter: meter}
 	all := &instruments{
@@ -191,7 +190,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	return all, nil
 }
 
-// observables are the instruments that a collection fills.
+// observables returns the instruments that a collection sets.
 func (i *instruments) observables() []metric.Observable {
 	return []metric.Observable{
 		i.managed,
@@ -223,7 +222,7 @@ func (i *instruments) observables() []metric.Observable {
 	}
 }
 
-// maker makes instruments and keeps what went wrong.
+// maker creates instruments and keeps the errors.
 type maker struct {
 	meter metric.Meter
 	errs  []error
@@ -248,7 +247,7 @@ func (m *maker) gauge(name, unit, help string) metric.Float64ObservableGauge {
 	return made
 }
 
-// total is a counter that keeps its sum outside the instrument.
+// total returns a counter whose sum is stored outside the instrument.
 func (m *maker) total(name, unit, help string) metric.Float64ObservableCounter {
 	made, err := m.meter.Float64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
 	m.keep(err)

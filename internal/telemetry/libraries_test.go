@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// keepGlobals puts the loggers of libraries back at the end of a test. gRPC has no way back to what it had: it falls
-// silent.
+// keepGlobals restores the loggers of libraries at the end of a test. gRPC cannot restore its previous logger, so its
+// log is discarded.
 func keepGlobals(t *testing.T) {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewLogger returns a logger that writes to w in the given format, text or json, from the given level on: debug, info,
-// warn or error. Records written with the context of a span have its trace_id and span_id, those of a cycle its
-// cluster too.
+// NewLogger returns a logger that writes to w in the given format (text or json) and from the given level (debug, info,
+// warn or error). Records with the context of a span contain its trace_id and span_id. Records of a cycle also contain
+// its cluster.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -28,17 +28,17 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds the RayCluster of the cycle to a record and, unless the handler reads them from the context itself, the
-// ids of the current span.
+// traced adds the RayCluster of the cycle to a record. It also adds the IDs of the current span, unless the handler
+// reads them from the context.
 type traced struct {
 	slog.Handler
-	// named: the logger itself names a RayCluster.
+	// named is true if the logger already names a RayCluster.
 	named bool
-	// native: the format of the handler has fields for the ids of a span.
+	// native is true if the format of the handler has fields for the IDs of a span.
 	native bool
 }
 
-// Handle adds to the record and passes it on.
+// Handle adds the attributes to the record and passes it to the next handler.
 func (t traced) Handle(ctx context.Context, record slog.Record) error {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
@@ -58,7 +58,7 @@ func (t traced) Handle(ctx context.Context, record slog.Record) error {
 // clusterKey is the attribute that names the RayCluster, as namespace/name.
 const clusterKey = "cluster"
 
-// names reports whether a record has an attribute of that name.
+// names reports whether a record has an attribute with this name.
 func names(record slog.Record, key string) (found bool) {
 	record.Attrs(func(a slog.Attr) bool {
 		found = a.Key == key
@@ -67,13 +67,13 @@ func names(record slog.Record, key string) (found bool) {
 	return found
 }
 
-// WithAttrs returns the handler with attributes of its own.
+// WithAttrs returns the handler with these attributes.
 func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler {
 	named := t.named || slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == clusterKey })
 	return traced{t.Handler.WithAttrs(attrs), named, t.native}
 }
 
-// WithGroup returns the handler within a group.
+// WithGroup returns the handler with this group.
 func (t traced) WithGroup(name string) slog.Handler {
 	return traced{t.Handler.WithGroup(name), t.named, t.native}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// exported is what a test looks at in an exported log record.
+// exported has the tested fields of an exported log record.
 type exported struct {
 	Body, Severity, Trace, Span string
 	Flags                       uint32
@@ -31,7 +31,7 @@ func exportedOf(record *logsv1.LogRecord) exported {
 	return e
 }
 
-// exportedBy returns what write logs at the collector, in its order.
+// exportedBy returns the log records of write that reach the collector, in the collector's order.
 func exportedBy(t *testing.T, level string, write func(report *Telemetry)) []exported {
 	t.Helper()
 	c := newCollector()
@@ -102,7 +102,7 @@ func TestRecordsOfLibrariesAreExported(t *testing.T) {
 	}
 }
 
-// The log's own collector refuses every export: what is said of that must not be exported in turn.
+// The collector refuses every export of logs. The log line about that failure must not be exported.
 func TestAFailedExportOfLogsIsNotExported(t *testing.T) {
 	c := newCollector()
 	c.held = make(chan struct{})
@@ -117,7 +117,7 @@ func TestAFailedExportOfLogsIsNotExported(t *testing.T) {
 		t.Fatal(err)
 	}
 	report.Log.Info("serving")
-	<-failed // the collector refused it, which is logged
+	<-failed // wait for the log line about the refused export
 	provider := report.shutdown[len(report.shutdown)-1]
 	if err := provider(t.Context()); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAFailedExportOfLogsIsNotExported(t *testing.T) {
 	}
 }
 
-// signals reports each warning, after it is written.
+// signals sends to warned after each written warning.
 type signals struct {
 	slog.Handler
 	warned chan<- struct{}
@@ -147,16 +147,16 @@ func (s signals) Handle(ctx context.Context, record slog.Record) error {
 	return err
 }
 
-// A collector of metrics that never answers takes the whole time of the shutdown, and still all log records arrive.
+// All log records arrive even if a metrics collector that never responds uses the whole time of the shutdown.
 func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	silent, c := newCollector(), newCollector()
 	silent.held = make(chan struct{})
 	silent.overGRPCNow(t)
-	t.Cleanup(func() { close(silent.held) }) // before the server ends, which waits for its calls
+	t.Cleanup(func() { close(silent.held) }) // runs before the server stops, which waits for its calls
 	metrics := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
 	c.overGRPCNow(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", metrics)
-	// Records are exported by the shutdown alone, and metrics wait for longer than the test.
+	// Only the shutdown exports records, and the timeout for metrics is longer than the test.
 	for _, wait := range []string{"OTEL_BLRP_SCHEDULE_DELAY", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_METRIC_EXPORT_TIMEOUT"} {
 		t.Setenv(wait, "3600000")
 	}
@@ -168,7 +168,7 @@ func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- report.Shutdown(ctx) }()
 	c.await(ctx, t, 1)
-	cancel() // the metrics' collector would hold the shutdown until then
+	cancel() // otherwise, the metrics collector delays the shutdown until the timeout
 	if err := <-ended; err == nil {
 		t.Error("the end of telemetry reports no error, although metrics were not taken")
 	}

@@ -12,18 +12,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics holds the instruments and the state of each cluster.
+// Metrics has the instruments and the state of each cluster.
 type Metrics struct {
 	*instruments
 	limits Limits
-	// leads reports whether this process decides; nil if it never does.
+	// leads reports whether this process makes decisions; nil if it never does.
 	leads func() bool
 	// memory returns the memory use of ResourceRequests; nil if there are none.
 	memory func() RequestMemory
-	// labels are the label sets of events, created once: a set costs more than the count that uses it.
+	// labels caches the label sets of events, because creating a set costs more than the count that uses it.
 	labels sync.Map
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // protects the fields below
 	known map[string]*cluster
 	born  int
 }
@@ -31,27 +31,27 @@ type Metrics struct {
 // cluster is the state of one RayCluster between two collections.
 type cluster struct {
 	namespace, name string
-	// born orders clusters by age: if there are too many series, the newest clusters have none.
+	// born orders clusters by age. If there are too many series, the newest clusters have none.
 	born int
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // protects the fields below
 	state        func() State
 	gcsErrors    float64
 	idleGPUHours float64
-	// idleGPUs were idle from idleSince on.
+	// idleGPUs is the number of idle GPUs since idleSince.
 	idleGPUs  float64
 	idleSince time.Time
 	stages    stages
 }
 
-// RequestMemory is the memory use of ResourceRequests: Budget and Held in bytes, and how many requests are Over the
-// budget and not kept.
+// RequestMemory is the memory use of ResourceRequests. Budget and Held are in bytes. Over is the number of requests
+// above the budget, which are not kept.
 type RequestMemory struct {
 	Budget, Held int64
 	Over         int
 }
 
-// newMetrics makes the instruments on a meter.
+// newMetrics creates the instruments with a meter.
 func newMetrics(meter metric.Meter, limits Limits, leads func() bool, memory func() RequestMemory) (*Metrics, error) {
 	made, err := newInstruments(meter)
 	if err != nil {
@@ -102,10 +102,10 @@ func (m *Metrics) Observe(c Cycle) {
 	known.stages.observe(c, stageHooks{stage: m.stage})
 }
 
-// longestIdle bounds what one pause between two cycles adds to idle hours: nothing was observed in a longer one.
+// longestIdle limits the idle time that one interval between two cycles adds; there is no data for a longer one.
 const longestIdle = time.Minute
 
-// idle adds the idle time since the cycle before.
+// idle adds the idle time since the previous cycle.
 func (k *cluster) idle(c Cycle) {
 	if !k.idleSince.IsZero() {
 		k.idleGPUHours += k.idleGPUs * min(max(c.At.Sub(k.idleSince), 0), longestIdle).Hours()
@@ -120,7 +120,7 @@ func (m *Metrics) stage(name string, took time.Duration) {
 	m.stageSeconds.Record(context.Background(), took.Seconds(), m.labelled("stage", name))
 }
 
-// Forget drops a RayCluster that is gone.
+// Forget removes a deleted RayCluster.
 func (m *Metrics) Forget(namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *Metrics) cluster(namespace, name string) *cluster {
 	return known
 }
 
-// oldestFirst returns the clusters.
+// oldestFirst returns the clusters by age, oldest first.
 func (m *Metrics) oldestFirst() []*cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,7 +155,7 @@ func (m *Metrics) oldestFirst() []*cluster {
 // pairs are the label names and values of one event.
 type pairs [4]string
 
-// labelled returns the label set of one or two names and values. They are codes, so there are few sets.
+// labelled returns the label set of one or two names and values. All values are codes, so there are few sets.
 func (m *Metrics) labelled(names ...string) metric.MeasurementOption {
 	var key pairs
 	copy(key[:], names)

@@ -17,14 +17,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The supported protocols of OTLP, as in OTEL_EXPORTER_OTLP_PROTOCOL. HTTP is OpenTelemetry's default.
+// The supported OTLP protocols, as in OTEL_EXPORTER_OTLP_PROTOCOL. HTTP is OpenTelemetry's default.
 const (
 	overGRPC = "grpc"
 	overHTTP = "http/protobuf"
 )
 
-// exportOver returns the protocol by which a signal, TRACES, METRICS or LOGS, is exported; "" if it is not. The
-// exporters read everything else from the environment themselves: endpoint, headers, certificates, timeouts.
+// exportOver returns the protocol for the export of a signal (TRACES, METRICS or LOGS), or "" if it is not exported.
+// The exporters read all other settings from the environment: endpoint, headers, certificates, timeouts.
 func exportOver(signal string, getenv func(string) string) (string, error) {
 	set := func(suffix string) string {
 		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+suffix), getenv("OTEL_EXPORTER_OTLP_"+suffix))

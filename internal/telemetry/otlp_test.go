@@ -26,24 +26,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is an OTLP collector that keeps the names of what it receives, and whole log records.
+// collector is an OTLP collector that keeps the names of spans and metrics, and whole log records.
 type collector struct {
 	collectortrace.UnimplementedTraceServiceServer
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // protects the fields below
 	spans   map[string]int
 	metrics map[string]int
 	records []*logsv1.LogRecord
 	service string
 
-	// held keeps every export waiting until it is closed, and refuses it then; nil takes exports.
+	// held blocks every export until the test closes it; then the collector refuses them. If nil, it accepts exports.
 	held chan struct{}
-	// calls counts exports, refused ones too; came has room for one sign that log records came.
+	// calls counts all exports, including refused ones. came receives a value when log records arrive, with a buffer of
+	// one.
 	calls atomic.Int32
 	came  chan struct{}
 }
 
-// await waits until so many log records have come.
+// await waits until this number of log records has arrived.
 func (c *collector) await(ctx context.Context, t *testing.T, records int) {
 	t.Helper()
 	for {
@@ -61,7 +62,7 @@ func (c *collector) await(ctx context.Context, t *testing.T, records int) {
 	}
 }
 
-// refuses waits as long as exports are held.
+// refuses waits until held is closed, and returns an error if held is set.
 func (c *collector) refuses() error {
 	c.calls.Add(1)
 	if c.held == nil {
@@ -92,7 +93,7 @@ func (c *collector) Export(_ context.Context, request *collectortrace.ExportTrac
 	return &collectortrace.ExportTraceServiceResponse{}, nil
 }
 
-// metricsService is the collector's other service, whose method has the same name.
+// metricsService is a separate type because its method has the same name as that of collector.
 type metricsService struct {
 	collectormetrics.UnimplementedMetricsServiceServer
 	*collector
@@ -114,7 +115,7 @@ func (m metricsService) Export(_ context.Context, request *collectormetrics.Expo
 	return &collectormetrics.ExportMetricsServiceResponse{}, nil
 }
 
-// logsService is the third one.
+// logsService is a separate type for the same reason.
 type logsService struct {
 	collectorlogs.UnimplementedLogsServiceServer
 	*collector
@@ -142,7 +143,7 @@ func newCollector() *collector {
 	return &collector{spans: map[string]int{}, metrics: map[string]int{}, came: make(chan struct{}, 1)}
 }
 
-// overGRPCNow starts the collector and points the environment at it.
+// overGRPCNow starts the collector with gRPC and sets the endpoint in the environment.
 func (c *collector) overGRPCNow(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -159,7 +160,7 @@ func (c *collector) overGRPCNow(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 }
 
-// overHTTPNow does the same by the other protocol.
+// overHTTPNow starts the collector with HTTP and sets the endpoint in the environment.
 func (c *collector) overHTTPNow(t *testing.T) {
 	t.Helper()
 	receive := func(request proto.Message, export func()) http.HandlerFunc {
@@ -185,7 +186,7 @@ func (c *collector) overHTTPNow(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
 }
 
-// lines is a log that may be written from anywhere.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -203,7 +204,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.out.String(), text)
 }
 
-// exporting starts telemetry as the environment says.
+// exporting starts telemetry with the settings of the environment.
 func exporting(t *testing.T) (*Telemetry, *lines) {
 	t.Helper()
 	out := &lines{}
@@ -256,7 +257,7 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsLoggedOnce(t *testing.T)
 	c.held = make(chan struct{})
 	c.overGRPCNow(t)
 	release := sync.OnceFunc(func() { close(c.held) })
-	t.Cleanup(release) // before the server ends, which waits for its calls
+	t.Cleanup(release) // runs before the server stops, which waits for its calls
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000")
 	report, out := exporting(t)
 	heap := func() uint64 {
@@ -277,7 +278,7 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsLoggedOnce(t *testing.T)
 	}()
 	select {
 	case <-done:
-	case <-time.After(3 * time.Minute): // an export would wait for an hour
+	case <-time.After(3 * time.Minute): // an export would wait for one hour
 		release()
 		t.Fatal("cycles wait for the collector")
 	}

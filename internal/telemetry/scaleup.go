@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scaleUp is one trace that has not ended: from growth first wanted to the living Ray nodes that it asked for.
+// scaleUp is one open trace. It lasts from the time when growth is first wanted until the requested Ray nodes live.
 //
 //	scale-up                    wanted ──────────────────────────────► last Ray node lives
 //	├ cycle                     observe, plan, apply; one for each that wanted it and did something
@@ -23,11 +23,12 @@ type scaleUp struct {
 	tracer            trace.Tracer
 	span              trace.Span
 	wanted, patchedAt time.Time
-	// missing is how many pods of each group have not arrived yet, without those that were withdrawn.
+	// missing counts the pods of each group that have not arrived yet, without withdrawn pods.
 	missing map[string]int
 	// asked, arrived, lost and withdrawn count pods.
 	asked, arrived, lost, withdrawn int
-	// spans is how many pods have spans, late the slow stages and broken the failing groups that have been exported.
+	// spans counts the pods with spans. late has the slow stages, and broken the failing groups, that have been
+	// exported.
 	spans  int
 	late   map[string]bool
 	broken map[string]bool
@@ -44,21 +45,22 @@ const (
 	clusterGone  = "deleted"
 )
 
-// Bounds of the spans of one scale-up, and of the number of scale-ups that are followed.
+// Limits for the spans of one scale-up, and for the number of scale-ups at the same time.
 const (
-	// mostPods have spans of their own, of three each; all are counted. They must fit into the queue to the collector.
+	// mostPods limits the pods with spans, three spans each; all pods are counted. The spans must fit into the export
+	// queue.
 	mostPods = 32
-	// mostOpen scale-ups of one RayCluster are followed at a time.
+	// mostOpen limits the scale-ups of one RayCluster that the tracer follows at the same time.
 	mostOpen = 8
-	// slowAfter is how long a stage may last before a span reports it: the default of --allocation-timeout.
+	// slowAfter is the duration after which a span reports a stage as slow: the default of --allocation-timeout.
 	slowAfter = 5 * time.Minute
-	// longest is how long a scale-up is followed.
+	// maxFollowed is the maximum time for which the tracer follows a scale-up.
 	maxFollowed = time.Hour
 )
 
 func (u *scaleUp) context() trace.SpanContext { return u.span.SpanContext() }
 
-// child exports a child span of this one.
+// child exports a child span of this scale-up.
 func (u *scaleUp) child(
 	parent trace.Span, name string, from, to time.Time, attributes ...attribute.KeyValue,
 ) trace.Span {
@@ -68,7 +70,7 @@ func (u *scaleUp) child(
 	return span
 }
 
-// later returns to, or from if to is before it: Kubernetes truncates to seconds.
+// later returns the later of from and to. to can be before from, because Kubernetes truncates times to seconds.
 func later(from, to time.Time) time.Time {
 	if to.Before(from) {
 		return from
@@ -76,7 +78,7 @@ func later(from, to time.Time) time.Time {
 	return to
 }
 
-// patched adds what a patch asked for.
+// patched adds the pods that a patch requested.
 func (u *scaleUp) patched(a Action, reasons []string) {
 	if u.patchedAt.IsZero() {
 		u.patchedAt = a.At
@@ -87,7 +89,7 @@ func (u *scaleUp) patched(a Action, reasons []string) {
 	u.reason = reasons
 }
 
-// arrive notes that the Ray node of a pod lives.
+// arrive records that the Ray node of a pod is alive.
 func (u *scaleUp) arrive(pod string, j *progress) {
 	u.missing[j.group]--
 	u.arrived++
@@ -113,7 +115,7 @@ func (u *scaleUp) pod(pod string, j *progress, until time.Time) trace.Span {
 	return span
 }
 
-// lose notes that a pod is gone before its Ray node lived.
+// lose records that a pod disappeared before its Ray node was alive.
 func (u *scaleUp) lose(pod string, j *progress, at time.Time) {
 	u.lost++
 	if u.spans++; u.spans > mostPods {
@@ -124,7 +126,7 @@ func (u *scaleUp) lose(pod string, j *progress, at time.Time) {
 	span.End(trace.WithTimestamp(later(u.patchedAt, at)))
 }
 
-// notReached returns what a pod on its way has not reached.
+// notReached returns the state that a pending pod has not reached.
 func notReached(j *progress) string {
 	if j.scheduled.IsZero() {
 		return "it had a node"
@@ -132,7 +134,7 @@ func notReached(j *progress) string {
 	return "its Ray node lived"
 }
 
-// slow exports a span for a stage that lasts too long, once for each stage, while it lasts.
+// slow exports a span for a stage that takes too long, once for each stage, while it lasts.
 func (u *scaleUp) slow(pod string, j *progress, now time.Time) {
 	stage, since := patchedToScheduled, u.patchedAt
 	if !j.scheduled.IsZero() {
@@ -150,7 +152,7 @@ func (u *scaleUp) slow(pod string, j *progress, now time.Time) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// fail records that a group which this scale-up waits for is failing, once.
+// fail records, once, that a group of this scale-up with missing pods fails.
 func (u *scaleUp) fail(group, why string, at time.Time) {
 	if u.missing[group] <= 0 || u.broken[group] {
 		return
@@ -160,7 +162,7 @@ func (u *scaleUp) fail(group, why string, at time.Time) {
 		attribute.String("ray.group", group), attribute.String("heliostat.reason", why)))
 }
 
-// withdraw takes back up to count pods of a group and returns how many remain to be taken back from others.
+// withdraw removes up to count pods of a group, and returns how many remain to be removed from other scale-ups.
 func (u *scaleUp) withdraw(group string, count int) int {
 	taken := min(count, max(0, u.missing[group]))
 	u.missing[group] -= taken
@@ -168,7 +170,7 @@ func (u *scaleUp) withdraw(group string, count int) int {
 	return count - taken
 }
 
-// complete reports whether nothing is missing any more.
+// complete reports whether no pods are missing any more.
 func (u *scaleUp) complete() bool {
 	for _, count := range u.missing {
 		if count > 0 {
@@ -178,7 +180,7 @@ func (u *scaleUp) complete() bool {
 	return true
 }
 
-// outcome returns the outcome of a scale-up that is complete.
+// outcome returns the outcome of a complete scale-up.
 func (u *scaleUp) outcome() string {
 	if u.arrived == 0 && u.withdrawn > 0 {
 		return withdrawnAll

@@ -2,7 +2,7 @@ package telemetry
 
 import "time"
 
-// The stages of a scale-up. seen_to_alive is all of them.
+// The stages of a scale-up. seen_to_alive includes all of them.
 const (
 	seenToPatched      = "seen_to_patched"
 	patchedToScheduled = "patched_to_scheduled"
@@ -10,38 +10,40 @@ const (
 	seenToAlive        = "seen_to_alive"
 )
 
-// stages follows one cluster's pods from the patch that asked for them until their Ray node lives. It starts empty: a
-// pod that was alive when first seen, or that no patch of this process asked for, has no beginning.
+// stages follows the pods of one cluster from the patch that requested them until their Ray nodes are alive. A new
+// stages is empty. If a pod was alive when first observed, or no patch of this process requested it, its start time is
+// unknown.
 type stages struct {
 	// growth is the last patch that made a group larger.
 	growth map[string]growth
-	// coming are the pods on their way, by name.
+	// coming are the pending pods, by name.
 	coming map[string]*progress
 }
 
-// growth is when growth was first wanted, and when it was patched.
+// growth has the time when growth was first wanted, and the time of the patch.
 type growth struct{ seen, patched time.Time }
 
-// progress is one pod on its way. Its growth is zero if no patch is known to have asked for it.
+// progress is one pending pod. Its growth is zero if no known patch requested it.
 type progress struct {
 	growth
 	group string
-	// scheduled and alive are when it got a node and when its Ray node was first seen alive.
+	// scheduled is when the pod was bound to a node, and alive is when its Ray node was first observed alive.
 	scheduled, alive time.Time
-	// last is the latest cycle that saw it.
+	// last is the latest cycle that observed the pod.
 	last time.Time
 }
 
-// stageHooks are called for pods on their way.
+// stageHooks are called for pending pods.
 type stageHooks struct {
-	// stage is called when a stage ends.
+	// stage is called at the end of a stage.
 	stage func(name string, took time.Duration)
-	// arrived: the Ray node of a pod lives. lost: a pod is gone before that. Both may be nil.
+	// arrived is called when the Ray node of a pod is alive, and lost when a pod disappears before that. Both can be
+	// nil.
 	arrived, lost func(pod string, j *progress)
 }
 
-// observe adds a cycle and reports what has ended. Kubernetes has whole seconds only, so a stage is no more exact than
-// that, and one that seems to end before it began took no time.
+// observe adds a cycle and reports the stages that have ended. Kubernetes times are in whole seconds, so stages are
+// only that accurate. A stage whose end is before its start has duration zero.
 func (s *stages) observe(c Cycle, hooks stageHooks) {
 	for _, a := range c.Actions {
 		if a.Grown != "" {
@@ -68,7 +70,7 @@ func (s *stages) observe(c Cycle, hooks stageHooks) {
 	}
 }
 
-// grew notes which growth asks for the pods of a group that are created from now on.
+// grew stores the growth that requests the pods of a group created from now on.
 func (s *stages) grew(group string, g growth) {
 	if s.growth == nil {
 		s.growth = map[string]growth{}
@@ -76,7 +78,7 @@ func (s *stages) grew(group string, g growth) {
 	s.growth[group] = g
 }
 
-// follow adds a pod on its way.
+// follow adds a pending pod.
 func (s *stages) follow(p Pod, c Cycle, hooks stageHooks) {
 	j := s.coming[p.Name]
 	if j == nil {
@@ -89,7 +91,7 @@ func (s *stages) follow(p Pod, c Cycle, hooks stageHooks) {
 func (s *stages) begin(p Pod, c Cycle) *progress {
 	j := &progress{group: p.Group}
 	created, _ := c.Moments(p.Name)
-	// The time of creation may be truncated by a second.
+	// The time of creation can be truncated by up to one second.
 	if g := s.growth[p.Group]; !g.patched.IsZero() && created.After(g.patched.Add(-time.Second)) {
 		j.growth = g
 	}
@@ -100,7 +102,7 @@ func (s *stages) begin(p Pod, c Cycle) *progress {
 	return j
 }
 
-// schedule ends the stage before a node, once.
+// schedule ends the stage before the binding to a node, once.
 func (j *progress) schedule(p Pod, c Cycle, hooks stageHooks) {
 	if !j.scheduled.IsZero() {
 		return
@@ -111,7 +113,7 @@ func (j *progress) schedule(p Pod, c Cycle, hooks stageHooks) {
 	}
 }
 
-// arrive ends the last stage of a pod whose Ray node lives.
+// arrive ends the last stage of a pod whose Ray node is alive.
 func (s *stages) arrive(p Pod, c Cycle, hooks stageHooks) {
 	j := s.coming[p.Name]
 	if j == nil {

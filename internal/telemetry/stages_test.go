@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// walk runs cycles over stages and returns what was reported, in order.
+// walk runs cycles and returns the reported stages, in order.
 func walk(cycles ...Cycle) []string {
 	var s stages
 	var report []string
@@ -18,14 +18,14 @@ func walk(cycles ...Cycle) []string {
 	return report
 }
 
-// at is a cycle so many seconds after noon that sees pods.
+// at returns a cycle with these pods, this number of seconds after noon.
 func at(seconds int, pods ...Pod) Cycle {
 	return Cycle{At: noon.Add(time.Duration(seconds) * time.Second), Pods: slices.Values(pods), Moments: unknownMoments}
 }
 
 func unknownMoments(string) (created, scheduled time.Time) { return }
 
-// moments says when every pod was created and scheduled, in seconds after noon; 0 for not yet.
+// moments returns when every pod is created and scheduled, in seconds after noon; 0 means not yet.
 func moments(created, scheduled int) func(string) (time.Time, time.Time) {
 	moment := func(seconds int) (at time.Time) {
 		if seconds != 0 {
@@ -36,7 +36,7 @@ func moments(created, scheduled int) func(string) (time.Time, time.Time) {
 	return func(string) (time.Time, time.Time) { return moment(created), moment(scheduled) }
 }
 
-// grew is a cycle in which the group gpu grew, wanted for two seconds by then.
+// grew returns a cycle in which the group gpu grew. The growth was first wanted two seconds earlier.
 func grew(seconds int) Cycle {
 	c := at(seconds)
 	c.Actions, c.SeenToPatched = []Action{{At: c.At, Grown: "gpu"}}, 2*time.Second

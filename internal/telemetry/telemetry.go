@@ -1,6 +1,6 @@
-// Package telemetry reports what Heliostat does: the logger, the instruments for Prometheus and OTLP, and one trace
-// for each scale-up. It knows plain values only; the caller decides what they mean. It must never delay a cycle: what
-// a collector does not accept in time is dropped and counted.
+// Package telemetry reports what Heliostat does: it provides the logger, the instruments for Prometheus and OTLP, and
+// one trace for each scale-up. It must not interpret the values that it reports: callers pass plain values and decide
+// their meaning. It must not delay a cycle: it drops and counts data that a collector does not accept in time.
 package telemetry
 
 import (
@@ -28,31 +28,31 @@ const scope = "heliostat.dev/heliostat"
 type Config struct {
 	// Registerer registers the instruments with Prometheus; nil for none.
 	Registerer prometheus.Registerer
-	// Getenv reads the environment's OTEL_* variables. If it is nil, or without an endpoint, OTLP is off.
+	// Getenv reads the OTEL_* environment variables. OTLP is off if Getenv is nil or no endpoint is set.
 	Getenv func(string) string
 	// Version is the version of the program.
 	Version string
-	// Log writes locally. It gets one line when a collector stops answering, and one when it answers again;
+	// Log writes locally. It gets one line when a collector stops responding, and one line when it responds again.
 	// Telemetry.Log extends it.
 	Log    *slog.Logger
 	Limits Limits
-	// Leads reports whether this process decides now and may write; nil if it never does.
+	// Leads reports whether this process currently makes decisions and can write; nil if it never does.
 	Leads func() bool
 	// RequestMemory returns the memory use of ResourceRequests; nil if there are none.
 	RequestMemory func() RequestMemory
 }
 
-// Telemetry is running telemetry. Its instruments and spans are in Metrics and Tracer.
+// Telemetry is running telemetry. Its instruments are in Metrics, and its spans in Tracer.
 type Telemetry struct {
 	*Metrics
 	*Tracer
-	// Log writes what Config.Log writes, and exports the same records if the environment names a collector.
+	// Log writes what Config.Log writes, and also exports the records if the environment sets a collector.
 	Log      *slog.Logger
 	shutdown []func(context.Context) error
 }
 
-// Start starts what config asks for. It does not connect to a collector before the first export, so a dead one delays
-// nothing.
+// Start starts telemetry with this configuration. It does not connect to a collector before the first export, so a
+// collector that does not respond causes no delay.
 func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -97,13 +97,13 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if err := t.exportLogs(ctx, config, resources, health); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	// Errors of the SDK itself have no other way out; without a handler it would print them.
+	// Without a handler, the SDK prints its own errors.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
 	return t, nil
 }
 
-// Shutdown exports what is left, until ctx ends. The signals end in parallel: each may have a collector of its own,
-// and one that does not answer must not use up the time of the others.
+// Shutdown exports the remaining data until ctx ends. The signals shut down in parallel: each can have its own
+// collector, and one that does not respond must not use up the time of the others.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var ending sync.WaitGroup
@@ -117,8 +117,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// plain drops exemplars: most cycles have no exported span, so an exemplar would mostly refer to nothing, and the
-// memory that the SDK reserves for them is a third of the cost of a collection.
+// plain drops exemplars. Most cycles have no exported span, so most exemplars would refer to nothing, and the memory
+// that the SDK reserves for them is a third of the cost of a collection.
 var plain = sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{
 	ExemplarReservoirProviderSelector: func(sdkmetric.Aggregation) exemplar.ReservoirProvider {
 		return func(attribute.Set) exemplar.Reservoir { return noExemplars{} }
@@ -130,7 +130,7 @@ type noExemplars struct{}
 func (noExemplars) Offer(context.Context, time.Time, exemplar.Value, []attribute.KeyValue) {}
 func (noExemplars) Collect(held *[]exemplar.Exemplar)                                      { *held = (*held)[:0] }
 
-// metricReaders returns Prometheus's reader, and OTLP's if the environment names a collector.
+// metricReaders returns the reader for Prometheus, and the reader for OTLP if the environment sets a collector.
 func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmetric.Reader, error) {
 	var readers []sdkmetric.Reader
 	if config.Registerer != nil {
@@ -138,7 +138,7 @@ func metricReaders(ctx context.Context, config Config, health *health) ([]sdkmet
 			otelprometheus.WithRegisterer(config.Registerer),
 			otelprometheus.WithoutScopeInfo(),
 			otelprometheus.WithoutTargetInfo(),
-			// The names already have the suffixes that Prometheus wants.
+			// The names already have the suffixes of Prometheus.
 			otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes),
 		)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// start returns telemetry that nobody but Prometheus listens to.
+// start returns telemetry that only Prometheus reads.
 func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -26,7 +26,8 @@ func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	return report, registry
 }
 
-// scrape returns all series as Prometheus sees them, `name{label=value,…}`; a histogram by the number of its values.
+// scrape returns all series as in Prometheus, `name{label=value,…}`. A histogram is represented by its number of
+// values.
 func scrape(t testing.TB, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -53,7 +54,7 @@ func valueOf(m *dto.Metric) float64 {
 	return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 }
 
-// of returns the series of one instrument by their labels.
+// of returns the series of one instrument, by their labels.
 func of(all map[string]float64, name string) map[string]float64 {
 	found := map[string]float64{}
 	for series, value := range all {
@@ -64,12 +65,12 @@ func of(all map[string]float64, name string) map[string]float64 {
 	return found
 }
 
-// cycleWith is a cycle after which state is so.
+// cycleWith returns a cycle with this state.
 func cycleWith(state State) Cycle {
 	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, State: func() State { return state }}
 }
 
-// everything is a registry in which every instrument has reported something.
+// everything returns a registry with values from every instrument.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	report, registry := start(t, Limits{})
@@ -202,10 +203,10 @@ func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
 		report.Observe(cycle)
 	}
 	look(0, 8, false)
-	look(30*time.Second, 4, false)              // 8 for 30 s
-	look(60*time.Second, 4, true)               // 4 for 30 s
-	look(90*time.Second, 4, false)              // nothing is known of these
-	look(2*time.Hour+90*time.Second, 0, false)  // 4, of which the first minute counts
+	look(30*time.Second, 4, false)              // 8 GPUs for 30 s
+	look(60*time.Second, 4, true)               // 4 GPUs for 30 s
+	look(90*time.Second, 4, false)              // unknown since the failed cycle
+	look(2*time.Hour+90*time.Second, 0, false)  // 4 GPUs, of which only the first minute counts
 	look(2*time.Hour+120*time.Second, 0, false) // none
 	want := (8*30 + 4*30 + 4*60) / 3600.0
 	got := of(scrape(t, registry), "heliostat_idle_gpu_hours_total")["cluster=llm,namespace=ml"]
@@ -214,7 +215,7 @@ func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
 	}
 }
 
-// fleet observes clusters as they are found in the field: two groups and three kinds of demand each.
+// fleet observes typical clusters, each with two groups and three kinds of demand.
 func fleet(report *Telemetry, clusters int) {
 	for i := range clusters {
 		c := cycleWith(State{
@@ -237,7 +238,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 	before := len(scrape(t, registry))
 	fleet(report, 1000)
 	all := scrape(t, registry)
-	const most = 56 // of such a cluster
+	const most = 56 // for one such cluster
 	if each := (len(all) - before) / 1000; each > most {
 		t.Errorf("%d series for each cluster, want at most %d", each, most)
 	}
@@ -247,7 +248,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 	for i := range 1000 {
 		report.Forget("ml", fmt.Sprintf("llm-%04d", i))
 	}
-	// A cycle was observed, so its count and its duration are there beside what was there before.
+	// The count and the duration of the observed cycles are the two new series.
 	if after := len(scrape(t, registry)); after != before+2 {
 		t.Errorf("%d series are left, want %d", after, before+2)
 	}
@@ -277,7 +278,7 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// Idle hours, managed, age, one for each resource, seven for each group.
+	// The series are: idle hours, managed, age, one for each resource, seven for each group.
 	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}

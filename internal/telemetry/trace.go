@@ -13,23 +13,24 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Tracer exports one trace for each scale-up, from the demand or the call that wants it until the last Ray node that
-// it asked for lives, and one span for each cycle that changed something or failed. Without a collector it exports
-// none; the ids that connect the log lines of one cycle exist all the same.
+// Tracer exports one trace for each scale-up, from the demand or the call that wants it until its last Ray node is
+// alive. It also exports one span for each cycle that changed something or failed. Without a collector it exports
+// nothing, but the IDs that connect the log lines of a cycle still exist.
 type Tracer struct {
 	tracer   trace.Tracer
 	exports  bool
 	shutdown func(context.Context) error
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // protects the fields below
 	clusters map[string]*clusterTraces
 }
 
-// queued bounds the spans that wait for the collector, of some kilobytes each; further ones are dropped.
-// OTEL_BSP_MAX_QUEUE_SIZE overrides it.
+// queued limits the spans, of a few kilobytes each, that wait for the collector; further spans are dropped.
+// OTEL_BSP_MAX_QUEUE_SIZE overrides the limit.
 const queued = 512
 
-// newTracer exports over OTLP if the environment asks for that; OTEL_TRACES_SAMPLER selects what.
+// newTracer returns a tracer that exports over OTLP if the environment requests that. OTEL_TRACES_SAMPLER selects the
+// traces.
 func newTracer(ctx context.Context, config Config, resources *resource.Resource, health *health) (*Tracer, error) {
 	exporter, err := spanExporter(ctx, config.Getenv)
 	if err != nil {
@@ -59,25 +60,25 @@ func tracerTo(options ...sdktrace.TracerProviderOption) *Tracer {
 	return t
 }
 
-// Span is a cycle that has begun. If it is not exported there is no trace of it.
+// Span is a cycle that has begun. A cycle that is not exported leaves no data.
 type Span struct {
 	tracer             *Tracer
 	namespace, cluster string
 	at                 time.Time
 	annotations        Annotations
 	own                ids
-	// root identifies the scale-up that this cycle may begin, below call if a call may have caused it.
+	// root identifies the scale-up that this cycle might start. It is a child of call if a call might have caused it.
 	root ids
 	call trace.SpanContext
 }
 
-// Exports reports whether there is a collector: if not, the annotations of RayClusters need not be read.
+// Exports reports whether there is a collector. If not, the annotations of RayClusters are not needed.
 func (t *Tracer) Exports() bool { return t.exports }
 
 type spanKey struct{}
 
-// Begin starts one cycle on a RayCluster with these annotations. Log records written with the context name the
-// RayCluster and carry the ids of the cycle's span, whether it will be exported or not.
+// Begin starts one cycle on a RayCluster with these annotations. Log records with the returned context contain the
+// RayCluster and the IDs of the cycle's span, even if the span is not exported.
 func (t *Tracer) Begin(
 	ctx context.Context, namespace, cluster string, at time.Time, annotations Annotations,
 ) (context.Context, *Span) {
@@ -90,7 +91,7 @@ func (t *Tracer) Begin(
 	return context.WithValue(ctx, spanKey{}, s), s
 }
 
-// place puts a cycle into the trace of the scale-up that is already wanted, or into that of the call that asks for
+// place adds a cycle to the trace of the scale-up that is already wanted, or to the trace of the call that requests
 // one.
 func (t *Tracer) place(s *Span) {
 	t.mu.Lock()
@@ -108,10 +109,10 @@ func (t *Tracer) place(s *Span) {
 	s.root = ids{trace: s.own.trace, span: newSpanID()}
 }
 
-// callHolds is how long after a call growth counts as requested by it.
+// callHolds is the time after a call in which growth is attributed to the call.
 const callHolds = 10 * time.Minute
 
-// fresh returns the span of a recent call that no scale-up has been patched for yet.
+// fresh returns the span of a recent call, if no scale-up has been patched since.
 func (k Annotations) fresh(now time.Time) trace.SpanContext {
 	if k.Call == "" || now.Sub(k.CalledAt) > callHolds {
 		return trace.SpanContext{}
@@ -127,24 +128,25 @@ func (s *Span) key() string { return s.namespace + "/" + s.cluster }
 // CycleReport is what a span exports about its cycle.
 type CycleReport struct {
 	Cycle Cycle
-	// Export: export the cycle itself, since it did something or failed. Otherwise only scale-ups are followed.
+	// Export is true if the cycle did something or failed, and is exported itself. Otherwise only scale-ups are
+	// followed.
 	Export bool
-	// At is when it began. Observed, Planned and Applied are the durations of its three parts, in this order.
+	// At is the start of the cycle. Observed, Planned and Applied are the durations of its three parts, in this order.
 	At                         time.Time
 	Observed, Planned, Applied time.Duration
-	// GrowthWanted is since when this cycle's growth is wanted, patched or not; zero if it wants none.
+	// GrowthWanted is the time since which the growth of this cycle is wanted, patched or not; zero if there is none.
 	GrowthWanted time.Time
-	// Cooling is why groups get no launches at present, by name.
+	// Cooling has the reasons why groups get no launches at present, by the names of the groups.
 	Cooling map[string]string
-	// Mode is what may be done with the cluster. Actions are kind-result codes, Reasons the codes of their reasons.
+	// Mode is the mode of the cluster. Actions are kind-result codes, and Reasons are the codes of their reasons.
 	Mode             string
 	Actions, Reasons []string
 	// Err is the error of the cycle, or empty.
 	Err string
 }
 
-// Follows reports whether a cycle must be reported although nothing happened in it: a scale-up is on its way, a call
-// may have asked for one, or this process has not seen the RayCluster before.
+// Follows reports whether a cycle must be reported even if nothing happened in it: pods of a scale-up are pending, a
+// call might have requested a scale-up, or this process has not observed the RayCluster before.
 func (s *Span) Follows() bool {
 	t := s.tracer
 	if !t.exports {
@@ -181,7 +183,7 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 	}
 	below := withIDs(trace.ContextWithSpanContext(context.Background(), parent), s.own)
 	_, span := s.tracer.tracer.Start(below, "cycle", trace.WithTimestamp(report.At))
-	// The ids are those of this span alone.
+	// The context contains only the IDs of this span.
 	begun := trace.ContextWithSpan(context.Background(), span)
 	at := report.At
 	for _, part := range []struct {
@@ -202,7 +204,7 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 	span.End(trace.WithTimestamp(at))
 }
 
-// attributes name the RayCluster.
+// attributes returns the attributes that name the RayCluster.
 func (s *Span) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", s.namespace),
@@ -210,9 +212,9 @@ func (s *Span) attributes() []attribute.KeyValue {
 	}
 }
 
-// Called starts the span of a call that asks for resources, within the caller's own trace if the context has one.
-// Requests stored with the returned context keep the span as Traceparent returns it. The returned function ends the
-// span.
+// Called starts the span of a call that requests resources, as part of the caller's trace if the context has one.
+// Requests that are stored with the returned context keep the span in the format of Traceparent. The returned function
+// ends the span.
 func (t *Tracer) Called(ctx context.Context, name, namespace, cluster string) (context.Context, func(error)) {
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("k8s.namespace.name", namespace), attribute.String("ray.cluster", cluster)))
