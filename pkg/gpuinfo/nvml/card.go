@@ -130,7 +130,7 @@ func (r *reading) readErrors() {
 	}
 }
 
-// readRows reads the remapped rows. A failed remapping means that no spare rows are left; NVIDIA replaces such cards.
+// readRows reads the remapped rows. A failed remapping means that no spare rows are left; NVIDIA takes such cards back.
 func (r *reading) readRows() {
 	if !r.machine.has("nvmlDeviceGetRemappedRows") {
 		return
