@@ -15,17 +15,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Ray's own status codes that we branch on (ray: src/ray/common/status.h).
+// Status codes of Ray that this package handles (ray: src/ray/common/status.h).
 const (
 	codeNotFound  = 17
 	codeAuthError = 33
 	codePassive   = 38
 )
 
-// rayTextTrailer holds the explanation of an ABORTED status, as plain text instead of a google.rpc.Status.
+// rayTextTrailer holds the message of an ABORTED status, as plain text instead of a google.rpc.Status.
 const rayTextTrailer = "grpc-status-details-bin"
 
-// call makes one unary call under a deadline and turns its error into one of raydemand's sentinels.
+// call makes one unary call with a deadline and converts its error to one of raydemand's sentinel errors, if one
+// matches.
 func call[Q, R any](
 	ctx context.Context, c *Client, timeout time.Duration, name string,
 	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
@@ -49,8 +50,8 @@ func call[Q, R any](
 	return reply, fmt.Errorf("calling %s: %w", name, classify(err, strings.Join(trailer.Get(rayTextTrailer), " ")))
 }
 
-// classify maps a gRPC status to a sentinel. UNAVAILABLE and DEADLINE_EXCEEDED are distinguished before. The table's
-// source are the error replies recorded from live heads:
+// classify maps a gRPC status to a sentinel error. call handles UNAVAILABLE and DEADLINE_EXCEEDED first. The table
+// comes from error replies recorded from real heads:
 //
 //	UNAUTHENTICATED "WrongClusterID: …" (since 2.52)   ErrWrongCluster
 //	UNAUTHENTICATED otherwise, PERMISSION_DENIED       ErrAuth
@@ -104,7 +105,7 @@ func authSentinel(text string) error {
 	return raydemand.ErrAuth
 }
 
-// statusError reads the status that services beside AutoscalerStateService put into an OK reply.
+// statusError returns the error in the status of an OK reply. All services except AutoscalerStateService send one.
 func statusError(name string, s *raypb.GcsStatus) error {
 	switch s.GetCode() {
 	case 0:

@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Client talks to one Ray head. It is safe for concurrent use.
+// Client is a client of one Ray head. It is safe for concurrent use.
 type Client struct {
 	config     Config
 	conn       *grpc.ClientConn
@@ -24,13 +24,14 @@ type Client struct {
 	nodes      raypb.NodeInfoGcsServiceClient
 	kv         raypb.InternalKVGcsServiceClient
 
-	// mu guards what is remembered of the head's current session and the last report's version.
+	// mu guards the data of the current session and the version of the last report.
 	mu         sync.Mutex
 	session    session
 	lastReport int64
 }
 
-// Dial prepares a connection; it is opened by the first call. The error is the configuration's.
+// Dial returns a client for a head. It does not connect: the first call does. It returns an error only if the
+// configuration is invalid.
 func Dial(config Config) (*Client, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("dialing Ray head: %w", err)
@@ -54,21 +55,22 @@ func Dial(config Config) (*Client, error) {
 func dialOptions(config Config, transport credentials.TransportCredentials) []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
-		// An HTTP proxy meant for the internet must not see a pod's traffic; Ray turns it off as well.
+		// Traffic to a pod must not go through an HTTP proxy for the internet. Ray disables the proxy too.
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage), grpc.ForceCodecV2(newBoundedCodec())),
-		// A restarted head is back within seconds; gRPC's default would wait up to two minutes before it looks.
+		// A restarted head is available within seconds. By default, gRPC waits up to two minutes before it retries.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
 				MaxDelay: 2 * time.Second},
 			MinConnectTimeout: config.Timeout,
 		}),
-		// Fixed windows switch off gRPC's bandwidth probing, whose pings count as strikes on Ray's C++ server
-		// (ray #27769). No keepalive for the same reason: every call has a deadline.
+		// Fixed windows disable gRPC's bandwidth estimation. Ray's C++ server counts its pings as strikes (ray #27769).
+		// Keepalive stays off for the same reason. It is not needed, because every call has a deadline.
 		grpc.WithInitialWindowSize(1 << 20),
 		grpc.WithInitialConnWindowSize(1 << 20),
-		// A fleet holds one connection per cluster: small buffers, 4 KiB instead of 2 x 32 KiB each.
+		// A fleet has one connection for each cluster, so buffers are small: 4 KiB instead of 2 x 32 KiB for each
+		// connection.
 		grpc.WithReadBufferSize(4 << 10),
 		grpc.WithWriteBufferSize(4 << 10),
 	}
@@ -78,10 +80,10 @@ func dialOptions(config Config, transport credentials.TransportCredentials) []gr
 	return options
 }
 
-// Close ends the connection; calls under way fail.
+// Close closes the connection. Calls in progress fail.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// RayVersion asks the cheapest question there is. It proves the address, TLS and the token.
+// RayVersion returns the head's version of Ray. It is the cheapest call, and it checks the address, TLS and the token.
 func (c *Client) RayVersion(ctx context.Context) (string, error) {
 	reply, err := call(ctx, c, c.config.Timeout, "CheckAlive", c.nodes.CheckAlive, &raypb.CheckAliveRequest{})
 	if err != nil {
@@ -96,7 +98,7 @@ func (c *Client) RayVersion(ctx context.Context) (string, error) {
 	return shortened(reply.GetRayVersion()), nil
 }
 
-// SessionName returns the head's Ray session, which State carries too.
+// SessionName returns the name of the head's Ray session. State returns it too.
 func (c *Client) SessionName(ctx context.Context) (string, error) {
 	value, found, err := c.kvGet(ctx, "session", "session_name")
 	if err != nil {
@@ -108,7 +110,7 @@ func (c *Client) SessionName(ctx context.Context) (string, error) {
 	return string(value), nil
 }
 
-// kvGet reads one key of Ray's key-value store; a missing key is not an error.
+// kvGet reads one key of Ray's key-value store. A missing key is not an error.
 func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
 	request := &raypb.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)}
 	reply, err := call(ctx, c, c.config.Timeout, "InternalKVGet", c.kv.InternalKVGet, request)

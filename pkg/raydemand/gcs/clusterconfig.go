@@ -11,12 +11,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxClusterConfig bounds the bytes of a cluster config: 1 MiB holds some 8,000 groups. Every driver of Ray Data reads
-// it back every few seconds.
+// maxClusterConfig is the maximum size of a cluster config in bytes. 1 MiB is enough for about 8,000 groups. Every Ray
+// Data driver reads the config every few seconds.
 const maxClusterConfig = 1 << 20
 
-// ReportClusterConfig replaces the cluster config that the GCS keeps for Ray's libraries. It fails with
-// raydemand.ErrUnsupported on a head older than Ray 2.41.
+// ReportClusterConfig replaces the cluster config that the GCS stores for Ray's libraries. It returns
+// raydemand.ErrUnsupported if the head is older than Ray 2.41.
 func (c *Client) ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error {
 	request := &autoscalerpb.ReportClusterConfigRequest{ClusterConfig: encodeClusterConfig(config)}
 	if size := proto.Size(request); size > maxClusterConfig {
@@ -41,7 +41,8 @@ func encodeClusterConfig(config raydemand.ClusterConfig) *autoscalerpb.ClusterCo
 	return wire
 }
 
-// encodeMaxCount writes KubeRay's default for a missing maximum, 2147483647, as no limit: that is what it means.
+// encodeMaxCount encodes a maximum number of nodes. 2147483647, which is KubeRay's default for a missing maximum, means
+// no limit.
 func encodeMaxCount(most int) int32 {
 	if most < 0 || most >= math.MaxInt32 {
 		return raydemand.Unlimited
@@ -49,12 +50,12 @@ func encodeMaxCount(most int) int32 {
 	return int32(most)
 }
 
-// encodeNodeResources writes whole units, which is all that the message holds. Ray Data asks for nodes with the CPUs,
-// GPUs and memory that stand here, so these are rounded down to what a node can serve. Of other resources Ray Train
-// only tests whether enough could come, so these are rounded up.
+// encodeNodeResources encodes resources in whole units, because the message has only integers. Ray Data requests nodes
+// with the CPUs, GPUs and memory reported here, so these are rounded down to what a node has. For other resources, Ray
+// Train only checks that the cluster can have enough, so these are rounded up.
 //
-// A group of a fixed number of nodes keeps its memory as it is: nobody can ask for more of them, and Ray Data knows the
-// head's entry by its exact shape.
+// If the number of nodes in a group is fixed, the memory is not rounded. Ray Data cannot request more of these nodes,
+// and it finds the head's entry by its exact shape.
 func encodeNodeResources(g raydemand.NodeGroup) map[string]uint64 {
 	wire := make(map[string]uint64, len(g.Resources))
 	for name, amount := range g.Resources {
@@ -79,9 +80,9 @@ func encodeNodeResources(g raydemand.NodeGroup) map[string]uint64 {
 	return wire
 }
 
-// askableMemory returns the bytes to report for a node that has the given bytes. Ray Data rounds memory to the nearest
-// tenth of a GiB before it asks for a node (ray: default_cluster_autoscaler_v2.py, _NodeResourceSpec.of). Where that is
-// more than the node has, it would ask for a node that no group has. So the tenth below is reported then.
+// askableMemory returns the memory to report, in bytes, for a node with the given memory. Before Ray Data requests a
+// node, it rounds memory to the nearest tenth of a GiB (ray: default_cluster_autoscaler_v2.py, _NodeResourceSpec.of).
+// If it rounds up, no group has such a node. In this case, askableMemory returns the next lower tenth.
 func askableMemory(bytes uint64) uint64 {
 	const gib = 1 << 30
 	tenths := math.RoundToEven(float64(bytes) / gib * 10)

@@ -51,18 +51,19 @@ func TestClusterConfigOnTheWire(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReportedSoThatWhatRayDataAsksForFits rounds what is reported as Ray Data does before it asks for a node.
+// TestMemoryIsReportedSoThatWhatRayDataAsksForFits rounds the reported memory as Ray Data does before it requests a
+// node.
 func TestMemoryIsReportedSoThatWhatRayDataAsksForFits(t *testing.T) {
 	const gib = 1 << 30
 	asked := func(bytes uint64) uint64 { return uint64(math.RoundToEven(float64(bytes)/gib*10) / 10 * gib) }
 	for _, c := range []struct{ has, want uint64 }{
 		{has: 0, want: 0},
-		{has: 16 * gib, want: 16 * gib},               // a whole number stays
-		{has: 1500 << 20, want: 1_503_238_553},        // 1.46 GiB: Ray Data would ask for 1.5
-		{has: 1450 << 20, want: 1450 << 20},           // 1.42 GiB: it asks for 1.4
-		{has: 40 << 20, want: 40 << 20},               // it asks for 0
-		{has: 60 << 20, want: 0},                      // it would ask for 0.1
-		{has: 3*gib + gib/2 - 1, want: 3_650_722_201}, // a byte below 3.5
+		{has: 16 * gib, want: 16 * gib},               // a whole number does not change
+		{has: 1500 << 20, want: 1_503_238_553},        // 1.46 GiB: Ray Data would request 1.5
+		{has: 1450 << 20, want: 1450 << 20},           // 1.42 GiB: Ray Data requests 1.4
+		{has: 40 << 20, want: 40 << 20},               // Ray Data requests 0
+		{has: 60 << 20, want: 0},                      // Ray Data would request 0.1
+		{has: 3*gib + gib/2 - 1, want: 3_650_722_201}, // one byte below 3.5
 	} {
 		got := askableMemory(c.has)
 		if got != c.want || asked(got) > c.has {

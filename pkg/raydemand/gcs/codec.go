@@ -10,12 +10,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxElements bounds the messages, map entries and texts in one reply. An empty one takes 2 bytes on the wire and up
-// to 100 in memory, so 64 MiB of them would take the memory of the whole fleet's process. A node has about 60 and a
-// shape 10: this holds 20,000 nodes, several times what Ray has been run with.
+// maxElements is the maximum number of messages, map entries and strings in one reply. An empty element takes 2 bytes
+// on the wire and up to 100 bytes in memory, so 64 MiB of them could use up the memory of the process, which serves the
+// whole fleet. A node has about 60 elements and a shape 10. The limit allows 20,000 nodes, several times the largest
+// cluster that Ray has run.
 const maxElements = 1_500_000
 
-// boundedCodec counts the elements of a reply before it decodes them.
+// boundedCodec counts the elements of a reply before it decodes the reply.
 type boundedCodec struct{ encoding.CodecV2 }
 
 func newBoundedCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2(proto.Name)} }
@@ -35,7 +36,8 @@ func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, v)
 }
 
-// countElements takes every element in bytes off left. What is no protobuf is left to the decoder to refuse.
+// countElements subtracts from left the number of elements that bytes contains. It ignores invalid protobuf, which the
+// decoder rejects.
 func countElements(bytes []byte, message protoreflect.MessageDescriptor, left *int) error {
 	for len(bytes) > 0 {
 		number, kind, n := protowire.ConsumeTag(bytes)

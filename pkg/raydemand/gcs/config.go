@@ -8,42 +8,44 @@ import (
 	"time"
 )
 
-// Defaults of Config.
+// Defaults of Config, and the limit of Ray.
 const (
-	// DefaultTimeout bounds a read or a report: a healthy head answers in about 1 ms.
+	// DefaultTimeout is the timeout of a read or a report. A healthy head answers in about 1 ms.
 	DefaultTimeout = 5 * time.Second
-	// DefaultDrainTimeout bounds a drain: the GCS waits for the raylet, up to 15 s for one that died meanwhile.
+	// DefaultDrainTimeout is the timeout of a drain. The GCS waits for the raylet, for up to 15 s if the raylet died.
 	DefaultDrainTimeout = 30 * time.Second
-	// DefaultMaxMessage bounds a reply. A node takes 0.4 KB, one that holds a hundred placement-group bundles 40 KB,
-	// and a shape 40 B; Ray itself allows 512 MiB, with which one lying head could take the memory of the whole
-	// fleet's process.
+	// DefaultMaxMessage is the maximum size of a reply in bytes. A node takes 0.4 KB, a node with a hundred
+	// placement-group bundles 40 KB, and a shape 40 B. Ray allows 512 MiB, but then one faulty head could use up the
+	// memory of the process, which serves the whole fleet.
 	DefaultMaxMessage = 64 << 20
-	// RayMaxMessage is the most that Ray servers send.
+	// RayMaxMessage is the maximum size of a message that Ray servers send.
 	RayMaxMessage = 512 << 20
 )
 
-// Config says how to reach one Ray head.
+// Config is the configuration of a client for one Ray head.
 type Config struct {
-	// Address is "ip:port" of the head's GCS. A name is resolved once per connection: prefer the pod's IP and
-	// dial again when it changes.
+	// Address is "ip:port" of the head's GCS. A name is resolved only once for each connection, so use the IP address
+	// of the pod and dial again when it changes.
 	Address string
-	// Token returns the bearer token of RAY_AUTH_MODE=token; nil when the cluster has none. It is asked on every
-	// call, so a rotating token may come from a file. Heads without token mode ignore the header.
+	// Token returns the bearer token of RAY_AUTH_MODE=token. It is nil if the cluster has no token. The client calls it
+	// before each call to the head, so it can read a token that rotates from a file. Heads without token mode ignore
+	// the token.
 	Token func(ctx context.Context) (string, error)
-	// TLS turns on mutual TLS (RAY_USE_TLS=1); nil speaks plain text, the token included, as Ray itself does.
+	// TLS enables mutual TLS (RAY_USE_TLS=1). If it is nil, the client sends plain text, including the token, as Ray
+	// does.
 	TLS *tls.Config
-	// Timeout bounds a reading with all its calls, a report, and each other call but a drain; zero means
-	// DefaultTimeout.
+	// Timeout is the timeout of one State with all its calls, of a report, and of every other call except a drain. Zero
+	// means DefaultTimeout.
 	Timeout time.Duration
-	// DrainTimeout bounds a drain; zero means DefaultDrainTimeout.
+	// DrainTimeout is the timeout of a drain. Zero means DefaultDrainTimeout.
 	DrainTimeout time.Duration
-	// MaxMessage bounds one reply in bytes; zero means DefaultMaxMessage.
+	// MaxMessage is the maximum size of one reply in bytes. Zero means DefaultMaxMessage.
 	MaxMessage int
-	// Now numbers the reports in Unix milliseconds; nil means time.Now.
+	// Now returns the time. Its Unix milliseconds are the version of a report. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Validate names the first field that cannot work.
+// Validate returns an error for the first invalid field.
 func (c Config) Validate() error {
 	if _, port, err := net.SplitHostPort(c.Address); err != nil || port == "" {
 		return fmt.Errorf("address %q: want \"ip:port\"", c.Address)

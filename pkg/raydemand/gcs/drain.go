@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// nilNodeID is Ray's NodeID::Nil(): the GCS answers "accepted" for it, which would be taken for a node that leaves.
+// nilNodeID is Ray's NodeID::Nil(). The GCS accepts a drain of it, although no such node exists.
 var nilNodeID = func() (id raydemand.NodeID) {
 	for i := range id {
 		id[i] = 0xff
@@ -16,13 +16,14 @@ var nilNodeID = func() (id raydemand.NodeID) {
 	return id
 }()
 
-// Drain asks Ray to let a node go. The answer counts only for the node it was asked for: Ray also says "accepted" of
-// nodes it does not know or that are dead, so the caller waits until the node shows DEAD.
+// Drain asks Ray to drain a node. An accepted drain does not mean that the node terminates: Ray also accepts drains of
+// unknown and dead nodes. The caller must wait until State shows the node as Dead.
 //
-// A DrainIdle is sent only for a node whose Status is Idle, else ErrNotIdle: Ray marks the node's actors as preempted
-// before it asks the raylet, also when that refuses. A node that is already Draining or Dead needs no call and counts
-// as accepted (Ray 2.40 would refuse the second drain of a draining node). ErrRayletUnreachable and ErrUnavailable
-// mean that the outcome is unknown; asking again is safe once the next State shows the node idle.
+// Drain sends a DrainIdle only if the Status of the node is Idle, and otherwise returns ErrNotIdle: Ray marks the
+// actors of the node as preempted before it asks the raylet, even if the raylet then rejects the drain. For a node that
+// is already Draining or Dead, Drain returns accepted without a call, because Ray 2.40 rejects a second drain of a
+// draining node. ErrRayletUnreachable and ErrUnavailable mean that the outcome is unknown. A retry is safe once the
+// next State shows the node as Idle.
 func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error) {
 	node := drain.Node
 	request, err := drainRequest(drain)
@@ -43,7 +44,7 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 	return raydemand.DrainReply{Accepted: reply.GetIsAccepted(), Message: reply.GetRejectionReasonMessage()}, nil
 }
 
-// drainRequest refuses everything that would be harmful on the wire.
+// drainRequest returns an error for every request that could crash the GCS or a raylet.
 func drainRequest(drain raydemand.Drain) (*autoscalerpb.DrainNodeRequest, error) {
 	var zero raydemand.NodeID
 	if drain.Node.ID == zero || drain.Node.ID == nilNodeID {

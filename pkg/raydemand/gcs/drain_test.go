@@ -15,7 +15,7 @@ func idleDrain() raydemand.Drain {
 	return raydemand.Drain{Node: raydemand.Node{ID: raydemand.NodeID{1}, Status: raydemand.Idle}, Reason: raydemand.DrainIdle}
 }
 
-// TestDrainSendsRecordedBytes compares our requests with those that live heads answered.
+// TestDrainSendsRecordedBytes compares drain requests with the recorded requests that real heads answered.
 func TestDrainSendsRecordedBytes(t *testing.T) {
 	tests := []struct {
 		file     string

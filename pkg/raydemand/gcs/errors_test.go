@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestRecordedErrorsAreClassified replays every failed read and drain that was recorded.
+// TestRecordedErrorsAreClassified replays every recorded read and drain that failed.
 func TestRecordedErrorsAreClassified(t *testing.T) {
 	want := map[string]error{
 		"err-wrong-cluster-id":                 raydemand.ErrWrongCluster,

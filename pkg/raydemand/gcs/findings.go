@@ -7,20 +7,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes of the findings about a Ray head.
+// Codes of findings about a Ray head.
 const (
-	// FindingTruncated says that more demand may wait than the head tells.
+	// FindingTruncated means that the cluster can have more demand than the head reports.
 	FindingTruncated = "demand-truncated"
-	// FindingBadValue says that the head sent something that cannot be true or read.
+	// FindingBadValue means that the head sent a value that is invalid or cannot be decoded.
 	FindingBadValue = "ray-bad-value"
-	// FindingMissingMethod says that the head's version lacks a method we would use.
+	// FindingMissingMethod means that the head's version of Ray lacks a method that the client uses.
 	FindingMissingMethod = "ray-method-missing"
 )
 
-// maxFindings bounds what one reading keeps: a lying head may send millions of bad entries.
+// maxFindings is the maximum number of findings of one State. A faulty head can send millions of bad entries.
 const maxFindings = 20
 
-// findings collects at most maxFindings and counts the rest.
+// findings holds up to maxFindings findings and the number of those it dropped.
 type findings struct {
 	kept []raydemand.Finding
 	more int
@@ -75,7 +75,7 @@ func (f *findings) truncated(shapes, gangs int) {
 	})
 }
 
-// shortened cuts what a head sends to a length that fits a log line and an Event.
+// shortened truncates text from a head so that it fits into a log line or an Event.
 func shortened(text string) string { return shortenedTo(200, text) }
 
 func shortenedTo(most int, text string) string {

@@ -15,12 +15,12 @@ import (
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 )
 
-// TestDemandOfRecordedStates says for each recorded state what its driver asked for, by version where they differ.
+// TestDemandOfRecordedStates checks the demand of each recorded state, by version of Ray where versions differ.
 func TestDemandOfRecordedStates(t *testing.T) {
 	const trainPack = "[{CPU 1, GPU 4} {CPU 1, GPU 4} {CPU 2}]"
 	tests := []struct {
 		state string
-		on    string // versions, all that recorded the state when empty
+		on    string // versions; empty means all that recorded the state
 		want  []string
 	}{
 		{state: "idle-1"},
@@ -72,7 +72,7 @@ func TestDemandOfRecordedStates(t *testing.T) {
 			"at least 4 x {CPU 1}", "at least 1 x {CPU 2, GPU 0.5}", "at least 2 x {GPU 1}",
 		}},
 		{state: "v1-request-resources-cleared"},
-		{state: "v1-constraint-by-rpc"}, // ray status on a v1 head ignores it as well
+		{state: "v1-constraint-by-rpc"}, // ray status on a v1 head ignores it too
 		{state: "v1-pending", want: []string{"request 3 x {CPU 1, GPU 4}", "gang STRICT_SPREAD [{CPU 1, GPU 4} {CPU 1, GPU 4}]"}},
 		{state: "default-head-request-resources", want: []string{"at least 2 x {CPU 1}", "at least 1 x {GPU 1}"}},
 	}
@@ -112,7 +112,7 @@ func recordedState(t *testing.T, version, state string) bool {
 	})
 }
 
-// TestNodesOfRecordedStates says which node is in which state.
+// TestNodesOfRecordedStates checks the status of each node in the recorded states.
 func TestNodesOfRecordedStates(t *testing.T) {
 	const (
 		head  = "demo-head-x7k2p "
@@ -213,8 +213,8 @@ func TestHundredShapesAreAFindingWithItsFix(t *testing.T) {
 	}
 }
 
-// TestEveryRecordedStateDecodesWhole reads every recorded state without a finding and without a field unknown to our
-// protos.
+// TestEveryRecordedStateDecodesWhole checks that every recorded state decodes without a finding and has no field that
+// is missing in the generated protos.
 func TestEveryRecordedStateDecodesWhole(t *testing.T) {
 	total := 0
 	for _, version := range versions {

@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gangs reads the waiting placement groups, sorted by id. One without bundles is no demand: the GCS appends an entry
-// before it looks whether anything is left to place.
+// gangs decodes the pending placement groups and sorts them by id. It skips a placement group without bundles: the GCS
+// also lists placement groups that have nothing left to place.
 func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Gang {
 	gangs := make([]raydemand.Gang, 0, len(wire))
 	bundles, seen := 0, make(map[string]bool, len(wire))
@@ -73,7 +73,7 @@ func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, 
 	return gang, true
 }
 
-// alternative is one BundleSelector, read.
+// alternative is a decoded BundleSelector.
 type alternative struct {
 	bundles   []raydemand.Bundle
 	selectors []raydemand.Selector
@@ -99,7 +99,8 @@ func (d *decoder) alternative(wire *autoscalerpb.BundleSelector) (a alternative,
 	return a, true
 }
 
-// addFallback keeps FallbackSelectors parallel to Fallbacks, and absent while no alternative has any.
+// addFallback adds an alternative. It keeps FallbackSelectors parallel to Fallbacks, or nil if no alternative has
+// selectors.
 func addFallback(gang *raydemand.Gang, a alternative) {
 	if a.selectors != nil && gang.FallbackSelectors == nil {
 		gang.FallbackSelectors = make([][]raydemand.Selector, len(gang.Fallbacks))
@@ -109,9 +110,9 @@ func addFallback(gang *raydemand.Gang, a alternative) {
 	}
 }
 
-// gangAlternatives prefers bundle_selectors, which carry the labels, to the plain list, which does not.
-// Ray 2.49 put each bundle into an alternative of its own (ray #53578, mended by #55106); the plain list, which holds
-// all of them, gives that away.
+// gangAlternatives returns the alternatives of a gang. It uses bundle_selectors if present, because the plain list has
+// no labels. Ray 2.49 sends each bundle as an alternative of its own (ray #53578, fixed by #55106). The plain list has
+// all bundles, so a comparison detects this.
 func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.BundleSelector {
 	alternatives := wire.GetBundleSelectors()
 	if len(alternatives) == 0 {
@@ -130,9 +131,9 @@ func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.Bu
 	return []*autoscalerpb.BundleSelector{whole}
 }
 
-// gangIdentity reads details, "<id hex>:<STRATEGY>|<STATE>", and the constraints of the bundles, which alone are
-// binding: STRICT_SPREAD is anti-affinity, STRICT_PACK affinity on the label _PG_<id hex>. Only details tells SPREAD
-// from PACK.
+// gangIdentity returns the id and the strategy of a gang. It reads them from details, "<id hex>:<STRATEGY>|<STATE>",
+// and from the constraints of the bundles. If they differ, the constraints decide: anti-affinity means STRICT_SPREAD,
+// and affinity on the label _PG_<id hex> means STRICT_PACK. Only details distinguishes SPREAD from PACK.
 func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (string, raydemand.Strategy) {
 	id, rest, _ := strings.Cut(details, ":")
 	told, _, _ := strings.Cut(rest, "|")
@@ -157,8 +158,8 @@ func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (str
 	return id, strategy
 }
 
-// gangBundles keeps bundles and selectors parallel; no selectors at all are nil. One unreadable bundle makes the gang
-// unreadable: the rest of it would start nothing.
+// gangBundles returns parallel lists of bundles and selectors. The selectors are nil if no bundle has one. One invalid
+// bundle makes the whole gang invalid, because Ray does not start a part of a gang.
 func (d *decoder) gangBundles(
 	requests []*autoscalerpb.ResourceRequest,
 ) ([]raydemand.Bundle, []raydemand.Selector, bool) {
@@ -190,8 +191,8 @@ func (d *decoder) gangBundles(
 	return bundles, selectors, true
 }
 
-// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label. A selector beside
-// it holds for every bundle.
+// topology decodes placement_group(topology_strategy=…). Ray 2.60 accepts only STRICT_PACK on a label. The label
+// selector of the requirement applies to every bundle.
 func (d *decoder) topology(wire *autoscalerpb.LocalityRequirement) (label string, shared raydemand.Selector, ok bool) {
 	if wire == nil {
 		return "", nil, true

@@ -18,25 +18,27 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// handshake remembers why the last connection came to nothing between TCP and the head's first word. gRPC calls all of
-// that UNAVAILABLE, but a certificate that is not accepted does not mend itself as a head that restarts does.
+// handshake stores why the last connection failed between the TCP connection and the first data from the head. gRPC
+// reports UNAVAILABLE for all these failures. A head that restarts becomes available again, but a rejected certificate
+// must be fixed.
 //
-// A live head tells nothing of its reasons: it ends the connection without a TLS alert when our certificate is
-// missing, foreign or out of date, and just so when we do not speak TLS at all.
+// A real head does not send a reason. If the client certificate is missing, signed by another CA or expired, the head
+// closes the connection without a TLS alert. It does the same if the client does not use TLS.
 type handshake struct {
 	credentials.TransportCredentials
 	last *atomic.Pointer[handshakeFault]
 }
 
-// handshakeFault is what a failure means, as raydemand.Failure has it; happened has %s for the address. cause is its
-// text, which a status quotes. tls is unset on a plain connection, where it may mean something else.
+// handshakeFault describes a failed connection, with the fields of raydemand.Failure. happened has a %s for the
+// address. cause is the error text that gRPC quotes in the status. tls is false on a plain connection, which can fail
+// for other reasons than TLS.
 type handshakeFault struct {
 	happened, advice, cause string
 	tls                     bool
 }
 
-// ends are the ways in which a connection's end shows. gRPC's writer may meet one of them, and quote it, before its
-// reader comes to a TLS alert.
+// ends are the errors of a closed connection. gRPC's writer can get and quote one of them before the reader gets the
+// TLS alert.
 var ends = []string{io.EOF.Error(), syscall.ECONNRESET.Error(), syscall.EPIPE.Error(), net.ErrClosed.Error()}
 
 func newHandshake(config *tls.Config) handshake {
@@ -72,7 +74,8 @@ func (h handshake) remember(err error) {
 	}
 }
 
-// faultOf is nil for what says nothing about TLS: our own deadline or end.
+// faultOf returns the fault for err, or nil if err does not concern TLS: the client's own deadline, cancellation or
+// close.
 func faultOf(err error, speaksTLS bool) *handshakeFault {
 	var alert *net.OpError
 	var record tls.RecordHeaderError
@@ -87,7 +90,7 @@ func faultOf(err error, speaksTLS bool) *handshakeFault {
 	case errors.As(err, &record):
 		fault.happened = "%s answers without TLS: " + err.Error()
 		fault.advice = "the head does not speak TLS (RAY_USE_TLS=1)"
-	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks the other side's alert
+	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks an alert from the peer
 		fault.happened = "%s refuses our certificate or version: " + err.Error()
 	case isEnd(err) && speaksTLS:
 		fault.happened = "%s ended the connection in the handshake"
@@ -106,7 +109,8 @@ func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// faultIn returns the fault that a status message quotes. Another one belongs to another try of the connection.
+// faultIn returns the last fault if the status message quotes it. Otherwise the message is about another connection
+// attempt.
 func (h handshake) faultIn(message string) *handshakeFault {
 	fault := h.last.Load()
 	if fault == nil {
@@ -121,7 +125,7 @@ func (h handshake) faultIn(message string) *handshakeFault {
 	return nil
 }
 
-// err tells of a call to an address that failed with err.
+// err returns the error of a call to address that failed with err.
 func (f *handshakeFault) err(address string, err error) error {
 	sentinel := raydemand.ErrUnavailable
 	if f.tls {
@@ -132,8 +136,8 @@ func (f *handshakeFault) err(address string, err error) error {
 		Detail: err.Error()}
 }
 
-// silentConn is a connection on which the head has not yet said a word: with TLS 1.3 our side of the handshake is
-// over before the head has looked at our certificate.
+// silentConn is a connection until the first data from the head. With TLS 1.3, the client side of the handshake
+// completes before the head verifies the client certificate.
 type silentConn struct {
 	net.Conn
 	handshake handshake
@@ -163,7 +167,7 @@ func (c *silentConn) check(err error) {
 		return
 	}
 	if again := c.failed.Swap(true); again && isEnd(err) {
-		return // the reader's alert says more than the writer's broken pipe
+		return // the alert that the reader gets is clearer than the writer's broken pipe
 	}
 	c.handshake.remember(err)
 }

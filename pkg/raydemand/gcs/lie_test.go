@@ -38,7 +38,7 @@ func TestManyEmptyElementsDoNotTakeTheMemory(t *testing.T) {
 		if !errors.Is(err, raydemand.ErrBadReply) || !strings.Contains(err.Error(), "elements") {
 			t.Errorf("%s: %v, want ErrBadReply that tells why", name, err)
 		}
-		// The replaying server and gRPC's buffers hold the reply a few times; decoded, it would be 1.5 GB.
+		// The server and gRPC's buffers hold several copies of the reply. The decoded reply would take 1.5 GB.
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 400<<20 {
 			t.Errorf("%s: the call took %d MiB", name, grown>>20)
 		}
@@ -103,7 +103,8 @@ func TestMoreNodesThanAnyClusterHasAreABadReply(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersShareOneDeadline: each of a v1 head's three answers comes within the time-out, all together do not.
+// TestSlowAnswersShareOneDeadline sends three answers of a v1 head. Each is within the timeout, but all three together
+// are not.
 func TestSlowAnswersShareOneDeadline(t *testing.T) {
 	r := newReplay(t)
 	r.set("GetClusterResourceState", recordedAnswer(t, "2.40.0", "idle-1.GetClusterResourceState.binpb"))

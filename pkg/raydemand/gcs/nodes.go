@@ -13,7 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// headResource is held by the head alone, headGroup is its node type under KubeRay. A dead head has only the latter.
+// headResource is a resource that only the head has. headGroup is the node type of the head under KubeRay. A dead head
+// has only headGroup.
 const (
 	headResource = "node:__internal_head__"
 	headGroup    = "headgroup"
@@ -86,8 +87,8 @@ func (d *decoder) status(object string, s autoscalerpb.NodeStatus) raydemand.Nod
 	return raydemand.Unspecified
 }
 
-// nodeResources leaves out the resources of placement groups: no pending bundle may ask for them, and the CPU and GPU
-// they hold are already missing from what is available. Less than nothing available is nothing.
+// nodeResources returns resources without those of placement groups. No pending bundle can request them, and the
+// available resources already exclude the CPUs and GPUs that they use. A negative available amount becomes 0.
 func (d *decoder) nodeResources(object, field string, wire map[string]float64) raydemand.Bundle {
 	bundle := make(raydemand.Bundle, len(wire))
 	for _, name := range slices.Sorted(maps.Keys(wire)) {
@@ -105,7 +106,7 @@ func (d *decoder) nodeResources(object, field string, wire map[string]float64) r
 	return bundle
 }
 
-// milliseconds converts without overflow; a negative time is none.
+// milliseconds converts ms to a duration without overflow. A negative value becomes 0.
 func milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

@@ -23,12 +23,12 @@ import (
 
 var versions = []string{"2.40.0", "2.52.0", "2.60.0"}
 
-// replay is a head that answers each method with recorded bytes.
+// replay is a test head that answers each method with recorded bytes.
 type replay struct {
 	addr string
 	// mu guards the fields below.
 	mu      sync.Mutex
-	answers map[string]answer // by method, for InternalKVGet by method and key
+	answers map[string]answer // by method; for InternalKVGet, by method and key
 	calls   []recorded
 	delay   time.Duration
 }
@@ -46,7 +46,7 @@ type recorded struct {
 	header  metadata.MD
 }
 
-// newReplay starts a head that knows nothing: every method is UNIMPLEMENTED.
+// newReplay starts a head without answers: every method returns UNIMPLEMENTED.
 func newReplay(t *testing.T, options ...grpc.ServerOption) *replay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func (r *replay) set(key string, a answer) {
 	r.answers[key] = a
 }
 
-// slow holds every answer back.
+// slow delays every answer.
 func (r *replay) slow(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func manifest(t testing.TB, version string) []entry {
 	return entries
 }
 
-// recording finds the entry of one file.
+// recording returns the entry of one file.
 func recording(t testing.TB, version, file string) entry {
 	t.Helper()
 	for _, e := range manifest(t, version) {
@@ -187,8 +187,8 @@ func recordedAnswer(t testing.TB, version, file string) answer {
 	return answer{code: codes.Code(failed.Code), message: failed.Message, trailers: failed.Trailers}
 }
 
-// headOf replays one recorded state. What the state itself lacks comes from the head of the same kind: the v2 flag,
-// a KV store without request, the node table of the state or of idle-1.
+// headOf returns a head that replays one recorded state. The other answers come from a head of the same kind: the v2
+// flag, a KV store without a request, and the node table of the state or of idle-1.
 func headOf(t *testing.T, version, state string) *replay {
 	t.Helper()
 	r := newReplay(t)
@@ -238,7 +238,7 @@ func readState(t *testing.T, version, state string) raydemand.State {
 	return reading
 }
 
-// demandText writes a demand one line per entry, for comparing.
+// demandText formats a demand with one line for each entry, for comparisons.
 func demandText(d raydemand.Demand) string {
 	var lines []string
 	for _, r := range d.Requests {

@@ -10,17 +10,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxLaunching bounds the entries of one group: `ray status` counts entries, one per pod, so a large group needs
-// many, but no reader needs more than this.
+// maxLaunching is the maximum number of entries for one group. `ray status` counts entries, one for each pod, so a
+// large group needs many. More than this number is of no use to readers.
 const maxLaunching = 1000
 
-// Report tells the GCS what `ray status` in that cluster shows. Reports are numbered by Unix milliseconds, so a
-// restarted Heliostat is not taken for an older one; the GCS ignores lower numbers. Report about every 5 s, as Ray
-// does.
+// Report sends the GCS what `ray status` shows in that cluster. The version of a report is the time in Unix
+// milliseconds, so it still increases after Heliostat restarts. The GCS ignores lower versions. Call Report about every
+// 5 s, as Ray does.
 //
-// With RAY_enable_infeasible_task_early_exit the GCS cancels waiting tasks whose shape equals a reported infeasible
-// one, without comparing selectors. A request with a selector is therefore not sent: what is impossible in one zone
-// would cancel the same shape in another.
+// With RAY_enable_infeasible_task_early_exit, the GCS cancels pending tasks that have the shape of a reported
+// infeasible request. It does not compare selectors. Therefore Report omits requests with a selector: a request that is
+// infeasible in one zone would cancel tasks of the same shape in other zones.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
 	_, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request)
@@ -30,7 +30,8 @@ func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	return nil
 }
 
-// nextReport never goes back, even when the clock does: the GCS would silently ignore the report.
+// nextReport returns the next version. It increases even if the clock goes back, because the GCS silently ignores lower
+// versions.
 func (c *Client) nextReport() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,7 @@ func encodeReport(report raydemand.Report, version int64) *autoscalerpb.Autoscal
 	return state
 }
 
-// isConstrained reports whether labels may be why r is infeasible. An empty selector means any node.
+// isConstrained reports whether labels can be the reason that r is infeasible. An empty selector matches any node.
 func isConstrained(r raydemand.Request) bool {
 	return len(r.Selectors) > 0 && len(r.Selectors[0]) > 0
 }
@@ -90,7 +91,7 @@ func encodeConstraint(requests []raydemand.Request) *autoscalerpb.ClusterResourc
 	return constraint
 }
 
-// encodeGang writes a gang as the GCS itself lists one: the plain list and one bundle selector.
+// encodeGang encodes a gang in the form that the GCS lists it: the plain list and one bundle selector.
 func encodeGang(g raydemand.Gang) *autoscalerpb.GangResourceRequest {
 	gang := &autoscalerpb.GangResourceRequest{Details: fmt.Sprintf("%s:%s|PENDING", g.ID, g.Strategy)}
 	selected := &autoscalerpb.BundleSelector{}

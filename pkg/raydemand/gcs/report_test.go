@@ -26,8 +26,8 @@ func sentReports(t *testing.T, r *replay) []*autoscalerpb.AutoscalingState {
 	return states
 }
 
-// TestReportIsTheRecordedOne sends what the recorded report said, but one entry per launching pod: `ray status` counts
-// entries and ignores their count.
+// TestReportIsTheRecordedOne compares a report with the recorded one, except that it has one entry for each launching
+// pod: `ray status` counts entries and ignores the count in them.
 func TestReportIsTheRecordedOne(t *testing.T) {
 	bytes, err := hex.DecodeString(recording(t, "2.60.0", "report.ReportAutoscalingState.binpb").Request)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestReportNumbersNeverGoBack(t *testing.T) {
 	}
 }
 
-// TestInfeasibleDemandIsReportedAsItWasRead decodes what a report says with the decoder of states.
+// TestInfeasibleDemandIsReportedAsItWasRead decodes the demand in a report with the decoder for states.
 func TestInfeasibleDemandIsReportedAsItWasRead(t *testing.T) {
 	zone := raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.NotIn, Values: []string{"b", "a"}})
 	report := raydemand.Report{
@@ -108,8 +108,8 @@ func TestInfeasibleDemandIsReportedAsItWasRead(t *testing.T) {
 	}
 }
 
-// TestShapeThatMayBeImpossibleForItsLabelsIsNotReported: Ray cancels every waiting task of a reported shape, whatever
-// its selectors (seen on 2.60.0 with RAY_enable_infeasible_task_early_exit).
+// TestShapeThatMayBeImpossibleForItsLabelsIsNotReported covers requests with selectors: Ray cancels every pending task
+// with a reported shape and ignores selectors (seen on 2.60.0 with RAY_enable_infeasible_task_early_exit).
 func TestShapeThatMayBeImpossibleForItsLabelsIsNotReported(t *testing.T) {
 	zone := raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"us"}})
 	gpu, many := raydemand.Bundle{"GPU": raydemand.One}, raydemand.Bundle{"GPU": raydemand.Whole(99)}

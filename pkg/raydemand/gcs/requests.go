@@ -13,11 +13,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// requests reads counted shapes, merges those that are equal once their selectors are in canonical order (Ray 2.49
-// and later send the values of in(a,b,c) in random order, each order as an entry of its own), and sorts them.
+// requests decodes shapes with their counts, merges equal requests, and sorts them. It compares requests with their
+// selectors in canonical order, because Ray 2.49 and later send the values of in(a,b,c) in random order, with one entry
+// for each order.
 //
-// Left out: shapes with placement-group resources, whose bundles are listed as a gang or already placed, and tasks
-// that ask for nothing anywhere, which run on any node.
+// It omits shapes with placement-group resources, because their bundles are listed as a gang or already placed. It also
+// omits tasks that request no resources and have no selector, because they run on any node.
 func (d *decoder) requests(field string, wire []*autoscalerpb.ResourceRequestByCount) []raydemand.Request {
 	var merged merger
 	for _, entry := range wire {
@@ -46,8 +47,8 @@ func (d *decoder) requests(field string, wire []*autoscalerpb.ResourceRequestByC
 	return requests
 }
 
-// bundle reads amounts and drops zeros. One bad amount makes the whole bundle unreadable: a smaller bundle would be
-// placed where the task cannot run.
+// bundle decodes amounts and drops zeros. One invalid amount makes the whole bundle invalid, because the task could not
+// run where a smaller bundle fits.
 func (d *decoder) bundle(field string, wire *autoscalerpb.ResourceRequest) (raydemand.Bundle, bool) {
 	bundle := make(raydemand.Bundle, len(wire.GetResourcesBundle()))
 	for _, name := range slices.Sorted(maps.Keys(wire.GetResourcesBundle())) {
@@ -65,7 +66,8 @@ func (d *decoder) bundle(field string, wire *autoscalerpb.ResourceRequest) (rayd
 	return bundle, true
 }
 
-// selectors reads alternatives in order of preference. When the first is empty the others can never count: none.
+// selectors decodes alternatives in order of preference. It returns nil if the first is empty: it matches any node, so
+// the others are never used.
 func (d *decoder) selectors(field string, wire []*raypb.LabelSelector) ([]raydemand.Selector, bool) {
 	var selectors []raydemand.Selector
 	for _, w := range wire {
@@ -102,7 +104,7 @@ func (d *decoder) selector(field string, wire *raypb.LabelSelector) (raydemand.S
 	return selector, true
 }
 
-// merger adds up equal requests.
+// merger adds the counts of equal requests.
 type merger struct{ byKey map[string]raydemand.Request }
 
 func (m *merger) add(r raydemand.Request) {
@@ -124,7 +126,8 @@ func (m *merger) sorted() []raydemand.Request {
 	return sorted
 }
 
-// requestKey is unambiguous for any names a head may send: every text is quoted.
+// requestKey returns a key that is unique to a request. It quotes all text, so names from the head cannot cause
+// collisions.
 func requestKey(r raydemand.Request) string {
 	var key strings.Builder
 	for _, name := range r.Bundle.Names() {

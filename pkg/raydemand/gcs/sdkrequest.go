@@ -7,12 +7,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxSDKRequest bounds the text of a v1 head's request: 50,000 bundles of 20 bytes.
+// maxSDKRequest is the maximum size in bytes of the request of a v1 head. It allows 50,000 bundles of 20 bytes.
 const maxSDKRequest = 1 << 20
 
-// sdkRequest reads the KV key in which a v1 head keeps request_resources: a JSON list with one element per unit,
-// plain resource maps, or (Ray 2.50 to 2.5x, ray #61673) objects of resources and label_selector. Absent and [] are
-// no request (docs/reference/facts.md#where-request_resources-is-kept).
+// sdkRequest decodes the value of the KV key in which a v1 head stores request_resources: a JSON list with one element
+// for each unit. The elements are plain resource maps, or (Ray 2.50 to 2.5x, ray #61673) objects with resources and
+// label_selector. A missing key and [] mean no request (docs/reference/facts.md#where-request_resources-is-kept).
 func (d *decoder) sdkRequest(text []byte) []raydemand.Request {
 	const field = "autoscaler_resource_request"
 	if len(text) == 0 {
@@ -47,8 +47,8 @@ func sdkElement(text []byte) (raydemand.Request, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return request, err
 	}
-	// A plain map has numbers only, so an object under "resources" tells the forms apart even when somebody has a
-	// custom resource of that name.
+	// The values of a plain map are numbers. So an object under "resources" identifies the other form, even if a custom
+	// resource has that name.
 	var object struct {
 		Resources raydemand.Bundle   `json:"resources"`
 		Selector  raydemand.Selector `json:"label_selector"`

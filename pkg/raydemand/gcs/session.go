@@ -9,17 +9,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// session is what stays the same as long as one GCS process lives.
+// session is the data that does not change while a GCS process runs.
 type session struct {
 	name    string
 	version int64
-	// v1 counts when v1Known: where this head keeps request_resources.
+	// v1 is set if this head stores request_resources in the KV store. It is valid only if v1Known is set.
 	v1, v1Known bool
 	labels      map[raydemand.NodeID]map[string]string
 }
 
-// enterSession forgets everything when the head is another one: a new session name, or, with GCS fault tolerance, the
-// same name and a version counter that started again.
+// enterSession clears the session data if the head restarted. The session name is then new, or, with GCS fault
+// tolerance, the name is the same and the version counter started again.
 func (c *Client) enterSession(name string, version int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,9 +29,10 @@ func (c *Client) enterSession(name string, version int64) {
 	c.session.version = version
 }
 
-// isV1 tells where request_resources lives. The head itself says which autoscaler it believes in, whatever its
-// version: on a v2 head Ray up to 2.52 writes the KV key too, and adding both would double the request. A head
-// without the flag is older than v2, or has not written it yet: only a flag that was found is remembered.
+// isV1 reports whether the head stores request_resources in the KV store. It reads the head's autoscaler flag and
+// ignores the version of Ray: on a v2 head, Ray up to 2.52 writes the KV key too, and the sum of both would double the
+// request. A head without the flag is older than v2, or has not written the flag yet, so isV1 caches only a flag that
+// exists.
 func (c *Client) isV1(ctx context.Context) (bool, error) {
 	c.mu.Lock()
 	known, v1, name := c.session.v1Known, c.session.v1, c.session.name
@@ -52,8 +53,8 @@ func (c *Client) isV1(ctx context.Context) (bool, error) {
 	return v1, nil
 }
 
-// missingLabels returns labels for living nodes that the state sent without (Ray 2.40). A node's labels never change,
-// so the node table is read again only when an unknown node appears.
+// missingLabels returns the labels of living nodes if the state has none (Ray 2.40). The labels of a node never change,
+// so missingLabels reads the node table again only if the state has an unknown node.
 func (c *Client) missingLabels(ctx context.Context,
 	wire *autoscalerpb.ClusterResourceState) (map[raydemand.NodeID]map[string]string, error) {
 	c.mu.Lock()
@@ -62,7 +63,7 @@ func (c *Client) missingLabels(ctx context.Context,
 	if !unlabelled(wire.GetNodeStates(), cached) {
 		return cached, nil
 	}
-	// The request stays empty: its filter fields mean different things in different versions.
+	// The request is empty, because the meaning of its filter fields differs between versions.
 	reply, err := call(ctx, c, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo,
 		&raypb.GetAllNodeInfoRequest{})
 	if err != nil {

@@ -10,30 +10,33 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// shapeCap is how many shapes one raylet reports (ray: max_resource_shapes_per_load_report); gangCap how many
-// placement groups the GCS lists (ray: max_placement_group_load_report_size). The rest is silently missing.
+// shapeCap is the maximum number of shapes that one raylet reports (ray: max_resource_shapes_per_load_report). gangCap
+// is the maximum number of placement groups that the GCS lists (ray: max_placement_group_load_report_size). Ray
+// silently omits the rest.
 const (
 	shapeCap = 100
 	gangCap  = 1000
 )
 
-// What a reading may hold at most, far beyond what Ray manages: a head that lies must not keep the planner busy for
-// others. More nodes make the reading unusable, more demand is cut with a finding.
+// Limits of one State. They are far higher than what Ray supports, and prevent a faulty head from delaying the planning
+// for other clusters. If there are too many nodes, State returns an error. If there is too much demand, State truncates
+// it and adds a finding.
 const (
 	maxNodes   = 50_000
 	maxShapes  = 20_000
 	maxBundles = 100_000
 )
 
-// State reads the cluster once: one call, on a v1 head two, and on the first reading of a session a third for what
-// does not change within it.
+// State reads the state of the cluster. It makes one call, or two on a v1 head. The first State of a session makes one
+// more call, for data that does not change in a session.
 //
-// Nodes are sorted by instance and id. A pod whose Ray container restarted is listed once per node id: join on the
-// entry that is not Dead. What cannot be read is left out and is a Finding; the rest of the reading stands.
+// State sorts nodes by instance and id. After the Ray container of a pod restarts, the pod has one entry for each node
+// id: use the entry that is not Dead. State omits invalid entries and reports them as Findings.
 func (c *Client) State(ctx context.Context) (raydemand.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // the calls share it: a slow head costs one deadline
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // all calls share one timeout
 	defer cancel()
-	// The version is always 0: one ahead of the server's counter kills the GCS (docs/reference/facts.md#state-version).
+	// The version is always 0: a version ahead of the server's counter kills the GCS
+	// (docs/reference/facts.md#state-version).
 	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState",
 		c.autoscaler.GetClusterResourceState, &autoscalerpb.GetClusterResourceStateRequest{})
 	if err != nil {
@@ -55,12 +58,12 @@ func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	return d.state(wire, beside), nil
 }
 
-// beside is what a reading needs and the state reply does not hold.
+// beside is the data that State needs in addition to the state reply.
 type beside struct {
-	// v1 is set when request_resources lives in the KV store; sdkRequest is then its value, nil when absent.
+	// v1 is set if the KV store holds request_resources. sdkRequest is then its value, or nil if the key is missing.
 	v1         bool
 	sdkRequest []byte
-	// labels are those of nodes that the state sent without, as Ray 2.40 does.
+	// labels are the labels of nodes that have none in the state, as with Ray 2.40.
 	labels map[raydemand.NodeID]map[string]string
 }
 
@@ -86,10 +89,10 @@ func (c *Client) readBeside(ctx context.Context, wire *autoscalerpb.ClusterResou
 	return b, err
 }
 
-// decoder turns wire values into ours and collects what it could not turn.
+// decoder converts messages of Ray to types of raydemand, and adds findings for invalid values.
 type decoder struct {
 	findings
-	// cut is set when demand beyond our own limits was left out.
+	// cut is set if the demand exceeds the limits of this package.
 	cut bool
 }
 
@@ -123,7 +126,7 @@ func (d *decoder) state(wire *autoscalerpb.ClusterResourceState, b beside) rayde
 	return state
 }
 
-// constraint reads what a v2 head holds for request_resources: the elements are one call's, so they add up.
+// constraint decodes the request_resources of a v2 head. The elements belong to one call, so they add up.
 func (d *decoder) constraint(wire []*autoscalerpb.ClusterResourceConstraint) []raydemand.Request {
 	var all []*autoscalerpb.ResourceRequestByCount
 	for _, c := range wire {
@@ -132,7 +135,7 @@ func (d *decoder) constraint(wire []*autoscalerpb.ClusterResourceConstraint) []r
 	return d.requests("cluster_resource_constraints", all)
 }
 
-// nodeInfoLabels reads the labels of the living nodes from the node table.
+// nodeInfoLabels returns the labels of living nodes from the node table.
 func nodeInfoLabels(list []*raypb.GcsNodeInfo) map[raydemand.NodeID]map[string]string {
 	labels := make(map[raydemand.NodeID]map[string]string, len(list))
 	for _, info := range list {

@@ -231,7 +231,7 @@ func TestSDKRequestOfBothForms(t *testing.T) {
 	}
 }
 
-// TestHeadIsAskedForItsKindOncePerSession counts the calls of three readings and of a restarted head's.
+// TestHeadIsAskedForItsKindOncePerSession counts the calls of three reads, and of one after the head restarts.
 func TestHeadIsAskedForItsKindOncePerSession(t *testing.T) {
 	r := newReplay(t)
 	flag, err := proto.Marshal(&raypb.InternalKVGetReply{Value: []byte("1")})
@@ -267,7 +267,7 @@ func TestHeadIsAskedForItsKindOncePerSession(t *testing.T) {
 	}
 }
 
-// TestHeadThatHasNotWrittenItsKindIsAskedAgain reads a head in its first moment and a moment later.
+// TestHeadThatHasNotWrittenItsKindIsAskedAgain reads a head before and after it writes its autoscaler flag.
 func TestHeadThatHasNotWrittenItsKindIsAskedAgain(t *testing.T) {
 	r := newReplay(t)
 	marshal := func(m proto.Message) answer {
@@ -332,7 +332,7 @@ func TestMissingMethodsDegradeWithAFinding(t *testing.T) {
 	}
 }
 
-// FuzzState decodes arbitrary replies: nothing panics, amounts are never negative, and a reading's text is bounded.
+// FuzzState decodes random replies. It expects no panic, no negative amount, and a limit on the length of text.
 func FuzzState(f *testing.F) {
 	for _, version := range versions {
 		for _, e := range manifest(f, version) {

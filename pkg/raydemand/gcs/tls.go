@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// LoadTLS builds the configuration for a head with RAY_USE_TLS=1, which demands a client certificate: the CA, our
-// certificate and our key in PEM, and the name in the head's certificate (under KubeRay the head Service's full name).
+// LoadTLS returns the configuration for a head with RAY_USE_TLS=1, which requires a client certificate. The arguments
+// are the CA, the client certificate and its key in PEM, and the name in the head's certificate (under KubeRay, the
+// full name of the head Service).
 func LoadTLS(caPEM, certPEM, keyPEM []byte, serverName string) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -23,8 +24,8 @@ func LoadTLS(caPEM, certPEM, keyPEM []byte, serverName string) (*tls.Config, err
 		ServerName: serverName}, nil
 }
 
-// FileTLS is LoadTLS on mounted files. The client certificate is read again on each handshake, so a renewed Secret
-// needs no restart; the CA is read once.
+// FileTLS is like LoadTLS, but reads files. It reads the client certificate again on each handshake, so a renewed
+// Secret needs no restart. It reads the CA only once.
 func FileTLS(caFile, certFile, keyFile, serverName string) (*tls.Config, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
 	without := good.Clone()
 	without.Certificates = nil
 	older := without.Clone()
-	older.MaxVersion = tls.VersionTLS12 // the refusal comes within our own handshake then
+	older.MaxVersion = tls.VersionTLS12 // with TLS 1.2, the head rejects the client in the handshake
 	r := tlsHead(t, authority)
 	for name, test := range map[string]struct {
 		tls  *tls.Config
@@ -61,7 +61,7 @@ func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
 		"plain text":                 {nil, raydemand.ErrUnavailable, "RAY_USE_TLS=1"},
 	} {
 		client := dial(t, r, func(c *Config) { c.TLS = test.tls })
-		for range 2 { // the second call finds the connection already failed
+		for range 2 { // the second call uses a connection that already failed
 			_, err := client.State(t.Context())
 			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: %v, want %v that says %q", name, err, test.want, test.says)
@@ -73,14 +73,15 @@ func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
 	}
 }
 
-// TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS stands for a live head, which sends no alert: after a TLS 1.3
-// handshake that is over on our side it just ends the connection. Many tries meet it in the middle of a write, too.
+// TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS uses a server that closes the connection after the TLS 1.3
+// handshake completes on the client side, without an alert, as a real head does. With many attempts, some close during
+// a write.
 func TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS(t *testing.T) {
 	authority := certs.NewAuthority(t)
 	server := authority.ServerTLS(t, authority.Issue(t, tlsName))
 	server.ClientAuth, server.NextProtos = tls.RequestClientCert, []string{"h2"}
 	addr := serveTCP(t, func(conn net.Conn) {
-		_ = tls.Server(conn, server).Handshake() // what follows is the same either way
+		_ = tls.Server(conn, server).Handshake() // the test does not depend on the result
 	})
 	config := loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName)
 	for range 100 {
@@ -92,7 +93,7 @@ func TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS(t *testing.T) {
 }
 
 func TestHeadWithoutTLSIsToldFromOneThatRefusesUs(t *testing.T) {
-	// A live head begins with its HTTP/2 settings.
+	// A real head first sends its HTTP/2 settings.
 	addr := serveTCP(t, func(conn net.Conn) {
 		_, _ = conn.Write([]byte("\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
 		_, _ = io.Copy(io.Discard, conn)
@@ -133,7 +134,7 @@ func TestTLSHeadThatGoesAwayIsUnavailable(t *testing.T) {
 	}
 }
 
-// serveTCP handles connections one by one and closes each when handle returns, or when the test ends.
+// serveTCP handles one connection at a time. It closes a connection when handle returns, or when the test ends.
 func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

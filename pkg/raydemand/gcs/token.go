@@ -28,5 +28,5 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }
 
-// RequireTransportSecurity is false: Ray's token mode runs on plain TCP unless TLS is configured beside it.
+// RequireTransportSecurity returns false, because Ray's token mode uses plain TCP unless TLS is configured too.
 func (bearer) RequireTransportSecurity() bool { return false }

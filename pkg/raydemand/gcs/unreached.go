@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unreachedBy are the ways in which a head is not reached: what the status of a call quotes, what it means of an
-// address, and what to do. The first that is quoted counts.
+// unreachedBy lists the connection errors: the text that the status of a call quotes, what it means for an address, and
+// what users can do. The first match applies.
 var unreachedBy = []struct{ quote, happened, advice string }{
 	{syscall.ECONNREFUSED.Error(), "nothing listens at %s",
 		"look at the head pod's log, whether its GCS has ended or has another port"},
@@ -28,12 +28,12 @@ var unreachedBy = []struct{ quote, happened, advice string }{
 
 const lookAtTheNetwork = "look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat"
 
-// unreached tells of a call that the head did not answer. gRPC quotes in its status what the connection met, each layer
-// in the quotes of the next; only its innermost part means anything to who looks after Ray.
+// unreached returns the error of a call without an answer from the head. The status from gRPC quotes the connection
+// error, nested in the errors of other layers. Only the innermost error is useful to operators of Ray.
 func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
-	// gRPC itself closes a connection on which nothing came in time, and may tell of that before it tells that the time
-	// is over.
+	// gRPC closes a connection that received no data in time. It can report the closed connection before it reports the
+	// exceeded deadline.
 	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
 		failure.Advice = lookAtTheNetwork

@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// failureOf is how a call failed, which must be told without the words of the transport.
+// failureOf returns the Failure in err. Its text must not contain transport error text from gRPC.
 func failureOf(t *testing.T, err error) *raydemand.Failure {
 	t.Helper()
 	var failure *raydemand.Failure
