@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// clusterConfigs leaves a cluster config behind, which a restart without fault tolerance takes away.
+// clusterConfigs leaves a cluster config on the head. A restart without fault tolerance deletes it.
 func clusterConfigs(t *testing.T, h head) {
 	if config := h.clusterConfig(t); config != nil {
 		t.Errorf("the head begins with the cluster config %v, want none", config)
@@ -48,8 +48,8 @@ func clusterConfigs(t *testing.T, h head) {
 	}
 }
 
-// clusterConfig reads the cluster config from where Ray's libraries read it (ray: python/ray/_private/state.py,
-// get_cluster_config); nil when there is none.
+// clusterConfig reads the cluster config from the same key as Ray's libraries (ray: python/ray/_private/state.py,
+// get_cluster_config). It returns nil if there is none.
 func (h head) clusterConfig(t *testing.T) *autoscalerpb.ClusterConfig {
 	t.Helper()
 	reply, err := h.kv.InternalKVGet(t.Context(), &raypb.InternalKVGetRequest{

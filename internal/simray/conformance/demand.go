@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// res is short for the resources of a task.
+// res maps the resources of a task to amounts.
 type res = map[string]float64
 
 func headAlone(t *testing.T, h head) {
@@ -70,7 +70,7 @@ func shapesWait(t *testing.T, h head) {
 	h.demands(t)
 }
 
-// manyShapes are 150 tasks of which no two are alike.
+// manyShapes returns 150 tasks with different shapes.
 func manyShapes() (work Work) {
 	for i := range 150 {
 		work.Tasks = append(work.Tasks, Task{Resources: res{"nope": float64(i + 1)}, Count: 1})
@@ -113,7 +113,7 @@ func selectorsWait(t *testing.T, h head) {
 	}})
 	fallbacks := " else zone=us-2 else tier=!spot zone=us-3"
 	if h.Version() == simray.Ray252 {
-		fallbacks = "" // accepted by the driver, not sent to the GCS
+		fallbacks = "" // the driver accepts them, but does not send them to the GCS
 	}
 	h.demands(t,
 		"2 x {CPU 1, GPU 1} where gen=in(a,b) old=!in(x,y) tier=!spot zone=us-1",

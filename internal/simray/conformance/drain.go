@@ -22,7 +22,7 @@ func drainRefused(t *testing.T, h head) {
 	idle := h.node(t, cpuWorker.Instance, raydemand.Idle)
 	stop := h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 0, "pin": 0.01}, Count: 1, Actor: true}}})
 	busy := h.node(t, cpuWorker.Instance, raydemand.Running)
-	// the lease alone makes the node busy
+	// The node is busy only because of the lease.
 	h.livingActor(t, "an actor lives", func(*raypb.ActorTableData) bool { return true })
 	_, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle})
 	if !errors.Is(err, raydemand.ErrNotIdle) {
@@ -38,8 +38,8 @@ func drainRefused(t *testing.T, h head) {
 	h.node(t, cpuWorker.Instance, raydemand.Idle)
 }
 
-// working waits until a worker process holds a lease. Resources are taken before that process has started, and a node
-// that is drained in between counts as idle: it dies at once and its task waits again.
+// working waits until a worker process has a lease. Ray allocates resources before that process starts. If a node is
+// drained in between, it counts as idle: it terminates at once, and its task is pending again.
 func (h head) working(t *testing.T, instance string) (found raydemand.Node) {
 	t.Helper()
 	h.eventually(t, func() string {
@@ -52,7 +52,7 @@ func (h head) working(t *testing.T, instance string) (found raydemand.Node) {
 	return found
 }
 
-// livingActor waits until a living actor is as wanted.
+// livingActor waits until a living actor satisfies want.
 func (h head) livingActor(t *testing.T, claim string, want func(*raypb.ActorTableData) bool) {
 	t.Helper()
 	h.eventually(t, func() string {
@@ -85,13 +85,13 @@ func drainBusy(t *testing.T, h head) {
 		list.GetDrainingNodes()[0].GetDrainingDeadlineTimestampMs() != deadline.UnixMilli() {
 		t.Errorf("draining nodes %v, %v, want one with deadline %d", list, err, deadline.UnixMilli())
 	}
-	// The value seen idle before is sent on purpose: ours would not call for a node seen draining.
+	// The test sends the node as it was when idle. The client does not send a drain for a node that is Draining.
 	again, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle})
 	if accepted := h.Version() != simray.Ray240; err != nil || again.Accepted != accepted {
 		t.Errorf("second drain of a draining node: %+v, %v, want accepted %v", again, err, accepted)
 	}
 	pause(t.Context(), time.Until(deadline)+h.Notice()/2)
-	h.node(t, cpuWorker.Instance, raydemand.Draining) // nobody ends it at its deadline, its work does
+	h.node(t, cpuWorker.Instance, raydemand.Draining) // at the deadline the node does not end; it ends with its work
 	stop()
 	h.node(t, cpuWorker.Instance, raydemand.Dead)
 	h.died(t, cpuWorker.Instance, raypb.NodeDeathInfo_AUTOSCALER_DRAIN_PREEMPTED)

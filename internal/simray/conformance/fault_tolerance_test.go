@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// TestRealHeadWithRedisOutlivesItsGCS is the real side of simray's RestartGCS. HELIOSTAT_REDIS_SERVER names a
-// redis-server program, which nothing else here needs.
+// TestRealHeadWithRedisOutlivesItsGCS checks on a real head what simray's RestartGCS does. HELIOSTAT_REDIS_SERVER is
+// the path of a redis-server program, which only this test needs.
 func TestRealHeadWithRedisOutlivesItsGCS(t *testing.T) {
 	program := os.Getenv("HELIOSTAT_REDIS_SERVER")
 	if program == "" {
@@ -38,7 +38,7 @@ func TestRealHeadWithRedisOutlivesItsGCS(t *testing.T) {
 	before := h.state(t)
 
 	head.killGCS(t)
-	head.driver.stop() // its own raylet, the head's, has gone
+	head.driver.stop() // the raylet of the driver, which is the head's, has ended
 	head.startHead(t)
 	var after raydemand.State
 	h.eventually(t, func() string {
@@ -75,7 +75,7 @@ func TestRealHeadWithRedisOutlivesItsGCS(t *testing.T) {
 	})
 }
 
-// killGCS kills the GCS process, upon which ray start ends the rest of the head.
+// killGCS kills the GCS process. Then ray start stops the rest of the head.
 func (h *realHead) killGCS(t *testing.T) {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -87,7 +87,7 @@ func (h *realHead) killGCS(t *testing.T) {
 		line, err := os.ReadFile(path)
 		arguments := strings.Split(string(line), "\x00")
 		if err != nil || filepath.Base(arguments[0]) != "gcs_server" || !strings.Contains(string(line), fmt.Sprintf("--gcs_server_port=%d\x00", h.port)) {
-			continue // gone meanwhile, or somebody else's
+			continue // the process has ended, or belongs to another program
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -103,7 +103,7 @@ func (h *realHead) killGCS(t *testing.T) {
 	}
 	<-h.head.done
 	h.head.stop()
-	if err := os.RemoveAll(h.dir + "/h"); err != nil { // a new container has none of it
+	if err := os.RemoveAll(h.dir + "/h"); err != nil { // a new container has none of these files
 		t.Fatal(err)
 	}
 }

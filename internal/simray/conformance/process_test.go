@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// process is a child with a process group of its own, its output in a file.
+// process is a child process with its own process group. Its output goes to a file.
 type process struct {
 	cmd  *exec.Cmd
 	path string
@@ -21,7 +21,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd, path string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = output.Close() }() // the child has its own
+	defer func() { _ = output.Close() }() // the child has its own descriptor
 	if cmd.Stdout == nil {
 		cmd.Stdout = output
 	}
@@ -44,7 +44,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// stop asks first; ray start then ends its raylet and agents. What is left of the group is killed.
+// stop sends SIGTERM, and ray start then stops its raylet and agents. Finally, stop kills what is left of the process
+// group.
 func (p *process) stop() {
 	if p == nil {
 		return
@@ -56,7 +57,7 @@ func (p *process) stop() {
 		case <-time.After(10 * time.Second):
 		}
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // ESRCH when nothing is left
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // ESRCH if no process is left
 	<-p.done
 }
 

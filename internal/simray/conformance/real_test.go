@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// TestRealHeadConforms runs the same list against real heads, started as local processes. HELIOSTAT_RAY_VENV_2_60_0
-// and its siblings name a virtual environment with that version of ray[default].
+// TestRealHeadConforms runs the list against real heads, which are local processes. HELIOSTAT_RAY_VENV_2_60_0 is the
+// path of a virtual environment with ray[default] 2.60.0. The other versions have a variable each.
 func TestRealHeadConforms(t *testing.T) {
 	for _, version := range []simray.Version{simray.Ray240, simray.Ray252, simray.Ray260} {
 		t.Run(string(version), func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestRealHeadConforms(t *testing.T) {
 	}
 }
 
-// TestRealTokenHeadConforms does so for a head in token mode.
+// TestRealTokenHeadConforms runs the list for a head in token mode.
 func TestRealTokenHeadConforms(t *testing.T) {
 	for _, version := range []simray.Version{simray.Ray252, simray.Ray260} {
 		t.Run(string(version), func(t *testing.T) {
@@ -34,12 +34,12 @@ func TestRealTokenHeadConforms(t *testing.T) {
 	}
 }
 
-// TestRealTLSHeadConforms does so for a head with TLS and a token, in which all of Ray's own processes speak TLS too.
+// TestRealTLSHeadConforms runs the list for a head with TLS and a token. All of Ray's own processes use TLS too.
 func TestRealTLSHeadConforms(t *testing.T) {
 	const token = "token-of-a-test-0123456789"
 	head := newReal(t, simray.Ray260)
 	authority := certs.NewAuthority(t)
-	pair := authority.Issue(t, serverName, head.network+".1") // Ray's own clients check the address
+	pair := authority.Issue(t, serverName, head.network+".1") // Ray's own clients verify the address
 	head.env = append(head.env, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN="+token, "RAY_USE_TLS=1",
 		"RAY_TLS_CA_CERT="+head.write(t, "ca.crt", authority.PEM),
 		"RAY_TLS_SERVER_CERT="+head.write(t, "tls.crt", pair.Cert), "RAY_TLS_SERVER_KEY="+head.write(t, "tls.key", pair.Key))
@@ -52,7 +52,7 @@ func TestRealTLSHeadConforms(t *testing.T) {
 	RunTLS(t, head.Addr(), token, authority)
 }
 
-// TestRealV1HeadKeepsRequestsInItsKeyValueStore is the real side of the simulated test of that name.
+// TestRealV1HeadKeepsRequestsInItsKeyValueStore runs the simulated test of the same name on real heads.
 func TestRealV1HeadKeepsRequestsInItsKeyValueStore(t *testing.T) {
 	for _, version := range []simray.Version{simray.Ray240, simray.Ray252, simray.Ray260} {
 		t.Run(string(version), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRealV1HeadKeepsRequestsInItsKeyValueStore(t *testing.T) {
 	}
 }
 
-// TestRealHeadTellsMoreShapesWhenItsLimitIsRaised proves the fix that the finding about cut demand advises.
+// TestRealHeadTellsMoreShapesWhenItsLimitIsRaised checks the advice of the finding about truncated demand.
 func TestRealHeadTellsMoreShapesWhenItsLimitIsRaised(t *testing.T) {
 	target := newReal(t, simray.Ray260)
 	target.env = append(target.env, "RAY_max_resource_shapes_per_load_report=1000")

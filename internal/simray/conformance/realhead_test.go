@@ -21,12 +21,12 @@ import (
 //go:embed driver.py
 var driverPy string
 
-// realHead is a Ray head, its workers and a driver as local processes, on loopback addresses of their own.
+// realHead is a Ray head, its workers and a driver. They are local processes with their own loopback addresses.
 type realHead struct {
 	version simray.Version
 	venv    string
-	dir     string // short: Ray's sockets lie below it and must stay within 107 bytes
-	network string // the first three numbers of the addresses
+	dir     string // short, because the paths of Ray's sockets in it are at most 107 bytes
+	network string // the first three numbers of the IP addresses
 	port    int
 	env     []string
 	hosts   int
@@ -51,8 +51,8 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 	}
 	h := &realHead{version: version, venv: venv, dir: dir, network: fmt.Sprintf("127.%d.%d", 128+os.Getpid()>>8&0x7f, os.Getpid()&0xff), hosts: 1}
 	h.port = freePort(t, h.network+".1")
-	// A home of its own: with a token in ~/.ray a head demands it.
-	// 2.40 is v1 otherwise
+	// The home directory is empty: if ~/.ray has a token, a head requires it. RAY_enable_autoscaler_v2 is set because
+	// the default of 2.40 is v1.
 	h.env = append(withoutRay(os.Environ()), "HOME="+dir, "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1")
 	t.Cleanup(func() {
 		h.end()
@@ -60,12 +60,12 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 			t.Logf("logs are kept in %s", dir)
 			return
 		}
-		_ = os.RemoveAll(dir) // a late write of an agent may leave a file; it lies in the temporary directory
+		_ = os.RemoveAll(dir) // an agent can still write a file here; it is left in the temporary directory
 	})
 	return h
 }
 
-// withoutRay drops the variables of a Ray that may run around this test.
+// withoutRay removes the variables of a Ray that this test may run under.
 func withoutRay(environ []string) []string {
 	var kept []string
 	for _, e := range environ {
@@ -95,7 +95,7 @@ func startReal(t *testing.T, version simray.Version) *realHead {
 	return h
 }
 
-// waitForRaylet keeps a driver from coming before the head's own raylet: it would attach to whichever comes next.
+// waitForRaylet waits for the head's own raylet. Without it, a driver attaches to the next raylet that joins.
 func (h *realHead) waitForRaylet(t *testing.T) {
 	t.Helper()
 	h.waitForNode(t, gcs.Config{Address: h.Addr()})
@@ -125,7 +125,7 @@ func (h *realHead) Addr() string            { return fmt.Sprintf("%s.1:%d", h.ne
 func (h *realHead) Version() simray.Version { return h.version }
 func (h *realHead) Notice() time.Duration   { return time.Second }
 
-// Patience is long: a head is up in 3 s on an idle machine, and a machine full of tests takes what it takes.
+// Patience is long: a head starts in 3 s on an idle machine, but much slower on a machine that runs many tests.
 func (h *realHead) Patience() time.Duration { return 3 * time.Minute }
 
 func (h *realHead) startHead(t *testing.T) {
@@ -192,8 +192,9 @@ func (h *realHead) Start(t *testing.T, worker simray.Node) {
 	}
 }
 
-// runs waits until a worker has started, one at a time: before 2.60 they ignore --temp-dir, share the head's, and of
-// several started at once all but one give up. On a busy machine any gives up, 30 s after its raylet began.
+// runs waits until one worker has started. Workers start one at a time: before 2.60 they ignore --temp-dir and share
+// the head's directory, so all but one of several fail. On a busy machine, any worker can fail 30 s after its raylet
+// starts.
 func (h *realHead) runs(t *testing.T, worker *process) bool {
 	t.Helper()
 	deadline := time.Now().Add(h.Patience())
@@ -209,7 +210,7 @@ func (h *realHead) runs(t *testing.T, worker *process) bool {
 	return true
 }
 
-// labels are JSON up to 2.40, key=value pairs later.
+// labels formats labels as JSON up to 2.40, and as key=value pairs in later versions.
 func (h *realHead) labels(t *testing.T, labels map[string]string) string {
 	t.Helper()
 	if h.version == simray.Ray240 {
@@ -249,10 +250,10 @@ func (h *realHead) write(t *testing.T, name string, content []byte) (path string
 	return path
 }
 
-// answer reads until the driver's next "ok"; whatever else a library prints is passed over.
+// answer reads until the driver's next "ok". It ignores other output of libraries.
 func (h *realHead) answer(t *testing.T, doing string) {
 	t.Helper()
-	late := time.AfterFunc(h.Patience(), h.driver.stop) // ends Scan
+	late := time.AfterFunc(h.Patience(), h.driver.stop) // stops Scan
 	defer late.Stop()
 	var said []string
 	for h.answers.Scan() {
@@ -291,13 +292,13 @@ func (h *realHead) RequestResources(t *testing.T, bundles []map[string]float64, 
 func (h *realHead) Restart(t *testing.T) {
 	t.Helper()
 	h.end()
-	if err := os.RemoveAll(h.dir + "/h"); err != nil { // else the new head finds the old one's address
+	if err := os.RemoveAll(h.dir + "/h"); err != nil { // otherwise the new head reads the old address
 		t.Fatal(err)
 	}
 	h.startHead(t)
 }
 
-// end stops everything, the head last.
+// end stops all processes. The head is the last.
 func (h *realHead) end() {
 	for _, p := range append([]*process{h.driver}, append(h.workers, h.head)...) {
 		p.stop()

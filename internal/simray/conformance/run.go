@@ -19,7 +19,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// head is a target with the clients that look at it: ours, and the bare wire for what ours refuses to send.
+// head is a target and its clients: Heliostat's client, and plain gRPC clients for requests that Heliostat's client
+// rejects.
 type head struct {
 	Target
 	ours       *gcs.Client
@@ -31,10 +32,10 @@ type head struct {
 	conn       *grpc.ClientConn
 }
 
-// callTimeout is longer than the client's own default: a machine full of tests may stop a head for seconds.
+// callTimeout is longer than the client's default: a machine that runs many tests can delay a head for seconds.
 const callTimeout = 30 * time.Second
 
-// The workers of the list. The names of their groups and labels are what the assertions ask for.
+// The workers of the list. The assertions use the names of their groups and labels.
 var (
 	gpuWorker = simray.Node{
 		Instance: "conf-gpu-worker-a", Group: "gpu",
@@ -48,8 +49,8 @@ var (
 	}
 )
 
-// Run holds the target to the whole list, in this order: each step leaves the head as the next one expects it, and the
-// last two replace and kill it.
+// Run runs the whole list against the target. The order matters: each step leaves the head in the state that the next
+// step expects. The last two steps restart and kill the head.
 func Run(t *testing.T, target Target) {
 	h := connect(t, target)
 	steps := []struct {
@@ -105,7 +106,7 @@ func connect(t *testing.T, target Target) head {
 	}
 }
 
-// eventually polls until the check has no complaint. A real head needs seconds for what the simulated one shows at
+// eventually polls until check returns no complaint. A real head needs seconds for what the simulated head shows at
 // once.
 func (h head) eventually(t *testing.T, check func() (complaint string)) {
 	t.Helper()
@@ -143,14 +144,14 @@ func (h head) state(t *testing.T) raydemand.State {
 	return state
 }
 
-// demands waits until the state's demand reads as wanted, in any order of lines.
+// demands waits until the demand in the state equals want. The order of lines is ignored.
 func (h head) demands(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	h.eventually(t, func() string { return cmp.Diff(want, demandLines(h.state(t).Demand)) })
 }
 
-// node returns the entry of an instance that is in the wanted state, waiting for it.
+// node waits until the node with the given instance has the given status, and returns it.
 func (h head) node(t *testing.T, instance string, want raydemand.NodeStatus) (found raydemand.Node) {
 	t.Helper()
 	h.eventually(t, func() string {

@@ -12,10 +12,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// serverName is what the certificate of a TLS head is issued for, a head Service's full name as under KubeRay.
+// serverName is the name in the certificate of a TLS head. It is the full name of a head Service, as under KubeRay.
 const serverName = "conf-head-svc.ml.svc.cluster.local"
 
-// RunToken holds a head started with RAY_AUTH_MODE=token to what a token head answers.
+// RunToken checks the answers of a head with RAY_AUTH_MODE=token.
 func RunToken(t *testing.T, addr, token string) {
 	read := func(given string) error {
 		t.Helper()
@@ -33,9 +33,9 @@ func RunToken(t *testing.T, addr, token string) {
 	}
 }
 
-// RunTLS holds a head with RAY_USE_TLS=1 and a token to what our client makes of it: nothing but the right certificate
-// together with the right token reads its state, and each failure says which of them is wrong. The head's certificate
-// is of the authority and for serverName.
+// RunTLS checks that, on a head with RAY_USE_TLS=1 and a token, the client reads the state only with both the right
+// certificate and the right token. Each error must name the one that is wrong. The authority must have signed the
+// head's certificate for serverName.
 func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
 	config := func(authority certs.Authority, pair certs.Pair, name string) *tls.Config {
 		t.Helper()
@@ -85,7 +85,7 @@ func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
 	}
 }
 
-// readOnce asks for version and state over a connection of its own.
+// readOnce reads the version and the state over a new connection.
 func readOnce(t *testing.T, config gcs.Config) (raydemand.State, error) {
 	t.Helper()
 	config.Timeout = callTimeout
@@ -100,7 +100,7 @@ func readOnce(t *testing.T, config gcs.Config) (raydemand.State, error) {
 	return client.State(t.Context())
 }
 
-// plainHead meets a client that speaks TLS.
+// plainHead checks a client with TLS against a head without TLS.
 func plainHead(t *testing.T, h head) {
 	authority := certs.NewAuthority(t)
 	pair := authority.Issue(t, "heliostat")

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Simulated is simray as a Target.
+// Simulated is a Target for simray.
 type Simulated struct {
 	Head *simray.Head
 	Ray  simray.Version
@@ -20,7 +20,7 @@ func (s Simulated) Addr() string { return s.Head.Addr() }
 // Version implements Target.
 func (s Simulated) Version() simray.Version { return s.Ray }
 
-// Patience implements Target: only the clock's next millisecond is ever waited for.
+// Patience implements Target. A simulated head waits only for the next millisecond of the clock.
 func (s Simulated) Patience() time.Duration { return 5 * time.Second }
 
 // Notice implements Target.
