@@ -1,5 +1,5 @@
-// Package certs makes the certificates of tests that speak mutual TLS with a Ray head, simulated or real. They are
-// worth nothing elsewhere: keys are made on the spot and last an hour.
+// Package certs creates certificates for tests that use mutual TLS with a simulated or real Ray head. It creates keys
+// on each run, and certificates expire after an hour. They must not be used outside of tests.
 package certs
 
 import (
@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Authority signs certificates. PEM is its own certificate, what Ray calls RAY_TLS_CA_CERT.
+// Authority signs certificates. PEM is its own certificate, which is RAY_TLS_CA_CERT in Ray.
 type Authority struct {
 	PEM  []byte
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Pair is a certificate for client and server use, and its key, both in PEM.
+// Pair is a certificate for client and server use, and its key. Both are in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewAuthority makes a self-signed authority.
+// NewAuthority creates a self-signed authority.
 func NewAuthority(tb testing.TB) Authority {
 	tb.Helper()
 	template := &x509.Certificate{
@@ -43,13 +43,13 @@ func NewAuthority(tb testing.TB) Authority {
 	return Authority{PEM: encode("CERTIFICATE", der), cert: cert, key: key}
 }
 
-// Issue signs a certificate that is good now for names, each a DNS name or an IP address.
+// Issue signs a valid certificate for names. Each name is a DNS name or an IP address.
 func (a Authority) Issue(tb testing.TB, names ...string) Pair {
 	tb.Helper()
 	return a.issue(tb, time.Now().Add(time.Hour), names)
 }
 
-// IssueExpired signs a certificate whose time is over.
+// IssueExpired signs an expired certificate.
 func (a Authority) IssueExpired(tb testing.TB, names ...string) Pair {
 	tb.Helper()
 	return a.issue(tb, time.Now().Add(-time.Minute), names)
@@ -78,7 +78,8 @@ func (a Authority) issue(tb testing.TB, until time.Time, names []string) Pair {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("PRIVATE KEY", keyDER)}
 }
 
-// ServerTLS is what a head with RAY_USE_TLS=1 does: it shows pair and demands a certificate of the authority.
+// ServerTLS returns the configuration of a head with RAY_USE_TLS=1. The head uses pair and requires a client
+// certificate that the authority signed.
 func (a Authority) ServerTLS(tb testing.TB, pair Pair) *tls.Config {
 	tb.Helper()
 	shown, err := tls.X509KeyPair(pair.Cert, pair.Key)
