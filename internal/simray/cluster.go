@@ -9,20 +9,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// cluster is the state of one session. It is a discrete event simulation without goroutines: advance moves it to a
-// time, and everything it holds then is true at that time.
+// cluster is the state of one session. It is a discrete event simulation without goroutines: advance computes the state
+// at a given time.
 type cluster struct {
 	options   Options
 	session   string
 	clusterID string
 	version   int64
-	nodes     []*node // in order of joining, dead ones included
+	nodes     []*node // in order of joining, including dead nodes
 	head      *node   // the head's own raylet, one of nodes
 	work      []*work // in order of submission, all that is not over
 	nextWork  WorkID
 	ids       uint64
 	kv        map[kvKey][]byte
-	// constraint is nil when nobody has called, and may be empty.
+	// constraint is nil before the first call, and can be empty.
 	constraint *autoscalerpb.ClusterResourceConstraint
 	report     *autoscalerpb.AutoscalingState
 	reports    int
@@ -34,8 +34,8 @@ type node struct {
 	Node
 	id        raydemand.NodeID
 	free      raydemand.Bundle
-	held      string    // why it counts as busy without work, empty when it does not
-	idleSince time.Time // while nothing runs
+	held      string    // why the node is busy without work; empty if it is not
+	idleSince time.Time // valid while nothing runs
 	running   int
 	drain     autoscalerpb.DrainNodeReason
 	message   string
@@ -45,16 +45,16 @@ type node struct {
 	activity  []string
 }
 
-// work is a task, an actor or a placement group. Its parts are placed together, except that a placement group which
-// lost a node waits for its lost parts only.
+// work is a task, an actor or a placement group. All its parts are placed together. If a placement group loses a node,
+// only the lost parts are pending again.
 type work struct {
 	id        WorkID
-	gangID    string // hex, of placement groups
+	gangID    string // in hex; only for placement groups
 	gang      Gang
 	task      Task
 	submitted time.Time
 	parts     []part
-	ends      time.Time // zero while it waits, or when it never ends
+	ends      time.Time // zero while the work is pending, or if it runs until Cancel
 	preempted bool
 	over      bool
 	actorID   raydemand.NodeID
@@ -86,7 +86,7 @@ func newCluster(options Options, start int) *cluster {
 	return c
 }
 
-// joinHead lets the head's own raylet join; it is the first living node of the head group.
+// joinHead adds the head's own raylet. It is the first living node of the head group.
 func (c *cluster) joinHead(now time.Time) {
 	head := c.options.Head
 	if head.Instance == "" {
@@ -106,14 +106,14 @@ func (c *cluster) joinHead(now time.Time) {
 	c.head = c.join(head, now)
 }
 
-// restart forgets what a GCS with fault tolerance does not write to Redis.
+// restart drops the data that a GCS with fault tolerance does not write to Redis.
 func (c *cluster) restart(now time.Time) {
 	c.version, c.constraint, c.report, c.reports = 0, nil, nil, 0
 	c.die(c.head, raypb.NodeDeathInfo_UNEXPECTED_TERMINATION, "the head's container ended", now)
 	c.joinHead(now)
 }
 
-// newID makes ids that differ within and between heads and repeat with the same options.
+// newID returns an id that is unique within and between heads. The same options produce the same ids.
 func (c *cluster) newID(seed string) raydemand.NodeID {
 	c.ids++
 	return idOf(fmt.Sprintf("%s/%s/%d", c.session, seed, c.ids))
@@ -156,8 +156,8 @@ func (c *cluster) find(id []byte) *node {
 
 func (n *node) busy() bool { return n.running > 0 || n.held != "" }
 
-// die takes the node out at a time. Tasks on it wait again, actors are lost, placement groups wait for their lost
-// bundles.
+// die marks a node as dead at a given time. Its tasks are pending again, its actors are lost, and its placement groups
+// wait for their lost bundles.
 func (c *cluster) die(n *node, reason raypb.NodeDeathInfo_Reason, message string, now time.Time) {
 	if n.dead {
 		return

@@ -1,7 +1,9 @@
-// Package simray is a Ray head in Go that speaks the GCS wire: the services Heliostat calls and a few that change what
-// they return. It is for scale and faults, where a real Ray is too slow or too healthy: a thousand heads fit into one
-// process, time is a parameter, and each may be slow, lie, refuse, restart, or die of what kills a live GCS.
+// Package simray simulates a Ray head in Go. It implements the GCS services that Heliostat calls, and a few that change
+// what those services return. It is for tests of scale and faults, for which a real Ray is too slow or too reliable. A
+// thousand heads fit into one process, and a test controls their time. A head can be slow, send invalid data, reject
+// calls, restart, or crash on a request that crashes a real GCS.
 //
-// What it answers was learned from live heads of Ray 2.40.0, 2.52.0 and 2.60.0; package conformance holds it and them
-// to one list of assertions. It schedules simply (first fit in order of arrival): it is no model of Ray's scheduler.
+// The answers are those of real heads of Ray 2.40.0, 2.52.0 and 2.60.0. Package conformance checks simray and real
+// heads with one list of assertions. Scheduling is simple: first fit, in order of arrival. Tests must not use the
+// package as a model of Ray's scheduler.
 package simray

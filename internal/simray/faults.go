@@ -15,21 +15,21 @@ import (
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 )
 
-// Fault is how a method misbehaves. The zero value is none.
+// Fault is a fault of a method. The zero value means no fault.
 type Fault struct {
-	// Delay holds every answer back, in real time.
+	// Delay delays every answer, in real time.
 	Delay time.Duration
-	// Code and Message replace the answer; for ABORTED, Message is Ray's code name and Text its explanation.
+	// Code and Message replace the answer. For ABORTED, Message is Ray's code name and Text its explanation.
 	Code          codes.Code
 	Message, Text string
-	// Garbage replaces the answer's bytes.
+	// Garbage replaces the bytes of the answer.
 	Garbage []byte
-	// Lie changes the state before it is sent (GetClusterResourceState alone).
+	// Lie changes the state before the head sends it. It applies only to GetClusterResourceState.
 	Lie func(*autoscalerpb.ClusterResourceState)
 }
 
-// SetFault makes one method, named without its service, misbehave until it is set to the zero Fault. The method ""
-// stands for all that have none of their own.
+// SetFault sets the fault of a method. The method is named without its service. The zero Fault removes it. The fault of
+// method "" applies to all methods without a fault of their own.
 func (h *Head) SetFault(method string, fault Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (f Fault) none() bool {
 	return f.Delay == 0 && f.Code == codes.OK && f.Garbage == nil && f.Lie == nil
 }
 
-// SetPassive makes the head the passive one of a leader election: every call is refused with GcsPassive.
+// SetPassive makes the head the passive head of a leader election. It then answers every call with GcsPassive.
 func (h *Head) SetPassive(passive bool) {
 	fault := Fault{}
 	if passive {
@@ -62,7 +62,7 @@ func (h *Head) fault(method string) Fault {
 	return h.faults[""]
 }
 
-// intercept checks the token first and the cluster id second, as Ray does, and then injects the method's fault.
+// intercept checks the token, then the cluster id, as Ray does. Then it applies the fault of the method.
 func (h *Head) intercept(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
@@ -115,7 +115,8 @@ func (h *Head) authorize(ctx context.Context, method string) error {
 	return status.Error(codes.Unauthenticated, text)
 }
 
-// rayError answers as Ray's handlers do: the code's name as the message, the text in a trailer.
+// rayError returns an error in the form of Ray's handlers: the name of the code is the message, and the text is in a
+// trailer.
 func rayError(ctx context.Context, code codes.Code, message, text string) error {
 	if text != "" {
 		if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-status-details-bin", text)); err != nil {
@@ -125,7 +126,7 @@ func rayError(ctx context.Context, code codes.Code, message, text string) error 
 	return status.Error(code, message)
 }
 
-// rawBytes is a reply sent as it is.
+// rawBytes is a reply that the head sends unchanged.
 type rawBytes []byte
 
 type rawCodec struct{}
@@ -137,7 +138,7 @@ func (rawCodec) Marshal(v any) ([]byte, error) {
 	return proto.Marshal(v.(proto.Message))
 }
 
-// Unmarshal answers what Ray answers to a request that is no protobuf.
+// Unmarshal returns the same error as Ray if a request is not valid protobuf.
 func (rawCodec) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
 
 func (rawCodec) Name() string { return "proto" }

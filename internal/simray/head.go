@@ -14,12 +14,12 @@ import (
 	"heliostat.dev/heliostat/api/proto/raypb"
 )
 
-// Head is a running simulated Ray head. Its methods are safe for concurrent use.
+// Head is a running simulated Ray head. It is safe for concurrent use.
 type Head struct {
 	options Options
 	addr    string
 
-	// mu guards all below. cluster advances to the clock's time whenever it is looked at.
+	// mu guards the fields below. look advances cluster to the clock's time before each access.
 	mu      sync.Mutex
 	cluster *cluster
 	server  *grpc.Server
@@ -28,7 +28,7 @@ type Head struct {
 	starts  int
 }
 
-// Start starts a head that answers at Addr until Close.
+// Start starts a head that serves at Addr until Close.
 func Start(options Options) (*Head, error) {
 	if options.Version == "" {
 		options.Version = Ray260
@@ -46,8 +46,8 @@ func Start(options Options) (*Head, error) {
 	return h, nil
 }
 
-// serve brings the GCS up, with the given cluster or, when it is nil, with a new session and an empty one. Callers hold
-// mu, or are Start.
+// serve starts the GCS with the given cluster. If it is nil, the GCS starts with an empty cluster and a new session.
+// Callers must hold mu, except Start.
 func (h *Head) serve(kept *cluster) error {
 	listener, err := net.Listen("tcp", h.addr)
 	if err != nil {
@@ -65,7 +65,7 @@ func (h *Head) serve(kept *cluster) error {
 	h.server = grpc.NewServer(
 		grpc.Creds(transport), grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}),
 		grpc.MaxSendMsgSize(1<<30),
-		// Small buffers: tests run a thousand heads in one process.
+		// Buffers are small, because tests run a thousand heads in one process.
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
 	)
 	server := h.server
@@ -77,22 +77,22 @@ func (h *Head) serve(kept *cluster) error {
 	h.served.Add(1)
 	go func() {
 		defer h.served.Done()
-		_ = server.Serve(listener) // ends by Stop
+		_ = server.Serve(listener) // returns after Stop
 	}()
 	return nil
 }
 
-// Addr is "ip:port" of the GCS.
+// Addr returns "ip:port" of the GCS.
 func (h *Head) Addr() string { return h.addr }
 
-// Alive reports whether the head serves: not closed, stopped, or dead of a fatal request.
+// Alive reports whether the head serves: it is not closed, not stopped, and no fatal request has crashed it.
 func (h *Head) Alive() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.server != nil
 }
 
-// Stop ends the GCS as a crash does: calls under way get UNAVAILABLE, later ones find the port closed.
+// Stop stops the GCS like a crash. Calls in progress return UNAVAILABLE, and the port is closed for later calls.
 func (h *Head) Stop() {
 	h.mu.Lock()
 	server := h.server
@@ -103,14 +103,14 @@ func (h *Head) Stop() {
 	}
 }
 
-// Close stops the head and waits for its goroutines.
+// Close stops the head and waits for its goroutines to end.
 func (h *Head) Close() {
 	h.Stop()
 	h.served.Wait()
 }
 
-// Restart brings up a new head at the same address, as without GCS fault tolerance: new session and cluster id,
-// versions from zero, nodes, work, constraint and KV gone.
+// Restart starts a new head at the same address, as Ray does without GCS fault tolerance. The session and cluster id
+// are new, versions start from zero, and nodes, work, constraint and KV are lost.
 func (h *Head) Restart() error {
 	h.Close()
 	h.mu.Lock()
@@ -118,9 +118,9 @@ func (h *Head) Restart() error {
 	return h.serve(nil)
 }
 
-// RestartGCS brings up the same cluster again, as a head pod with GCS fault tolerance does after its container has
-// ended (seen on Ray 2.60.0 with Redis): session, cluster id, KV, the workers with their node ids and their work stay;
-// the head's own raylet is a new one; versions count from zero; the constraint and the reports are gone.
+// RestartGCS starts the GCS again for the same cluster, as a head pod with GCS fault tolerance does after its container
+// ended (seen on Ray 2.60.0 with Redis). The session, the cluster id, the KV, the workers with their node ids, and
+// their work are kept. The head's own raylet is new. Versions start from zero. The constraint and the reports are lost.
 func (h *Head) RestartGCS() error {
 	h.Close()
 	h.mu.Lock()
@@ -131,7 +131,7 @@ func (h *Head) RestartGCS() error {
 	return h.serve(h.cluster)
 }
 
-// look runs f on the cluster as it is at the clock's time.
+// look calls f with the cluster at the clock's time.
 func (h *Head) look(f func(c *cluster, now time.Time)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

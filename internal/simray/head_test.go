@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// clock is a time that moves when told.
+// clock is a clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -111,7 +111,7 @@ func TestPlacementGroupsFollowTheirStrategy(t *testing.T) {
 	tests := []struct {
 		name   string
 		gang   simray.Gang
-		labels []string // the value of label "rack" of each node with one GPU
+		labels []string // the value of label "rack" on each node with one GPU
 		placed bool
 	}{
 		{"strict pack needs one node", simray.Gang{Strategy: raydemand.StrictPack, Bundles: []raydemand.Bundle{gpus(1), gpus(1)}}, []string{"", ""}, false},
@@ -156,7 +156,7 @@ func TestLostNodeTakesActorsAndReturnsBundles(t *testing.T) {
 	}
 }
 
-// TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot follows what a real head of 2.60.0 with Redis does.
+// TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot checks the behavior of a real 2.60.0 head with Redis.
 func TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot(t *testing.T) {
 	for _, v1 := range []bool{false, true} {
 		clock := newClock()
@@ -175,7 +175,7 @@ func TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot(t *testing.T)
 			t.Fatal(err)
 		}
 		var after raydemand.State
-		for after.Session == "" { // the connection of before may take a moment to be seen broken
+		for after.Session == "" { // the client can need a moment to detect that the old connection is broken
 			var err error
 			if after, err = client.State(t.Context()); err != nil && !errors.Is(err, raydemand.ErrUnavailable) {
 				t.Fatal(err)

@@ -13,10 +13,10 @@ import (
 
 type kvKey struct{ namespace, key string }
 
-// sdkKey is where a v1 head keeps request_resources.
+// sdkKey is the key of request_resources on a v1 head.
 var sdkKey = kvKey{"", "autoscaler_resource_request"}
 
-// clusterConfigKey is where the GCS keeps the cluster config.
+// clusterConfigKey is the key of the cluster config.
 var clusterConfigKey = kvKey{"__autoscaler", "__autoscaler_cluster_config"}
 
 func (c *cluster) startKV() {
@@ -28,8 +28,8 @@ func (c *cluster) startKV() {
 	c.kv[kvKey{"session", "session_name"}] = []byte(c.session)
 }
 
-// RequestResources does what Ray's SDK call of that name does on this version: entries are one call's bundles with
-// their counts; none clears.
+// RequestResources does the same as the function of Ray's SDK with this name, for the version of the head. entries are
+// the bundles of one call with their counts. A call without entries clears the request.
 func (h *Head) RequestResources(entries []raydemand.Request) {
 	h.look(func(c *cluster, _ time.Time) {
 		v := c.options.Version
@@ -72,7 +72,7 @@ func sdkJSON(v Version, entries []raydemand.Request) []byte {
 	}
 	text, err := json.Marshal(elements)
 	if err != nil {
-		panic("marshaling bundles: " + err.Error()) // amounts and texts always marshal
+		panic("marshaling bundles: " + err.Error()) // amounts and strings always marshal
 	}
 	return text
 }

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// advance ends what ends until now, in order of time, places what waits after each end, and lets drained nodes leave
-// when they are idle.
+// advance ends all work that is due until now, in order of time. After each end, it places pending work and lets idle
+// drained nodes terminate.
 func (c *cluster) advance(now time.Time) {
 	for {
 		next := c.nextEnd(now)
@@ -41,7 +41,7 @@ func (c *cluster) nextEnd(now time.Time) *work {
 	return next
 }
 
-// finish gives back what the work holds.
+// finish releases the resources of the work.
 func (c *cluster) finish(w *work, at time.Time) {
 	w.over = true
 	for i := range w.parts {
@@ -62,7 +62,7 @@ func (c *cluster) release(p *part, at time.Time) {
 	}
 }
 
-// leave ends drained nodes that are idle.
+// leave terminates drained nodes that are idle.
 func (c *cluster) leave(at time.Time) {
 	for _, n := range c.nodes {
 		if n.dead || n.drain == autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED || n.busy() {
@@ -76,7 +76,7 @@ func (c *cluster) leave(at time.Time) {
 	}
 }
 
-// place gives waiting work its nodes, in order of arrival; what does not fit does not block what comes after it.
+// place places pending work in order of arrival. Work that does not fit does not block later work.
 func (c *cluster) place(at time.Time) {
 	for _, w := range c.work {
 		if w.over || !w.waiting() {
@@ -108,7 +108,7 @@ func (w *work) runs() time.Duration {
 	return w.task.Runs
 }
 
-// choose returns a node for every part, those already placed included, or nil. It tries without touching anything.
+// choose returns a node for every part of the work, including parts that are placed, or nil. It changes nothing.
 func (c *cluster) choose(w *work) []*node {
 	if w.gangID == "" {
 		if n := c.fit(w.parts[0], c.open(w.parts[0]), nil); n != nil {
@@ -171,7 +171,7 @@ func (c *cluster) chooseAmong(w *work, allowed func(*node) bool) []*node {
 	return chosen
 }
 
-// open lists the nodes that take work, those without GPUs first for work that asks for none, as Ray prefers.
+// open lists the nodes that accept work. If the part requests no GPU, nodes without GPUs come first, as Ray prefers.
 func (c *cluster) open(p part) []*node {
 	var open []*node
 	for _, n := range c.nodes {
@@ -187,7 +187,7 @@ func (c *cluster) open(p part) []*node {
 	return open
 }
 
-// fit returns the first node that holds the part, trying its selectors in order of preference.
+// fit returns the first node that has room for the part. It tries the selectors in order of preference.
 func (c *cluster) fit(p part, candidates []*node, free map[*node]raydemand.Bundle) *node {
 	selectors := p.selector
 	if len(selectors) == 0 {

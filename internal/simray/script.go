@@ -17,13 +17,13 @@ func idOf(seed string) (id raydemand.NodeID) {
 	return id
 }
 
-// AddNode lets a raylet join and returns its node id.
+// AddNode adds a raylet and returns its node id.
 func (h *Head) AddNode(spec Node) (id raydemand.NodeID) {
 	h.look(func(c *cluster, now time.Time) { id = c.join(spec, now).id })
 	return id
 }
 
-// KillNode ends a raylet without a drain, as a lost machine does once the GCS has noticed.
+// KillNode ends a raylet without a drain, like a machine failure that the GCS has detected.
 func (h *Head) KillNode(id raydemand.NodeID) {
 	h.look(func(c *cluster, now time.Time) {
 		if n := c.find(id[:]); n != nil {
@@ -33,7 +33,7 @@ func (h *Head) KillNode(id raydemand.NodeID) {
 	})
 }
 
-// Forget drops dead nodes from the state, as the GCS does when its cache of dead nodes is full.
+// Forget removes dead nodes from the state, as the GCS does when its cache of dead nodes is full.
 func (h *Head) Forget() {
 	h.look(func(c *cluster, _ time.Time) {
 		c.nodes = slices.DeleteFunc(c.nodes, func(n *node) bool { return n.dead })
@@ -49,7 +49,7 @@ func (h *Head) SetIdle(id raydemand.NodeID, idle time.Duration) {
 	})
 }
 
-// SetBusy makes a node busy without any work of ours, for example by an object copy; SetIdle ends it.
+// SetBusy makes a node busy without submitted work, for example because of an object copy. SetIdle ends it.
 func (h *Head) SetBusy(id raydemand.NodeID, why string) {
 	h.look(func(c *cluster, _ time.Time) {
 		if n := c.find(id[:]); n != nil {
@@ -83,7 +83,7 @@ func (h *Head) submit(w *work) WorkID {
 		id := c.newID("work")
 		w.actorID = id
 		if len(w.gang.Bundles) > 0 {
-			// 14 random bytes and the job's 4, 18 in all, as Ray's placement group ids.
+			// 18 bytes, like Ray's placement group ids: 14 random bytes and 4 of the job.
 			w.gangID = hex.EncodeToString(id[:14]) + "01000000"
 		}
 		c.work = append(c.work, w)
@@ -91,7 +91,7 @@ func (h *Head) submit(w *work) WorkID {
 	return w.id
 }
 
-// Cancel ends work, waiting or running.
+// Cancel ends pending or running work.
 func (h *Head) Cancel(id WorkID) {
 	h.look(func(c *cluster, now time.Time) {
 		for _, w := range c.work {
@@ -102,10 +102,10 @@ func (h *Head) Cancel(id WorkID) {
 	})
 }
 
-// Counts says how much work waits and runs, and how many tasks, actors and bundles a dead node has taken with it.
+// Counts holds how much work is pending and running, and how many tasks, actors and bundles were lost with dead nodes.
 type Counts struct{ Waiting, Running, Lost int }
 
-// Counts of the present session.
+// Counts returns the counts of the current session.
 func (h *Head) Counts() (counts Counts) {
 	h.look(func(c *cluster, _ time.Time) {
 		counts.Lost = c.lost
@@ -122,7 +122,7 @@ func (h *Head) Counts() (counts Counts) {
 	return counts
 }
 
-// Preempted reports whether a drain, accepted or refused, has marked the actor.
+// Preempted reports whether a drain has marked the actor as preempted. A rejected drain marks actors too.
 func (h *Head) Preempted(id WorkID) (preempted bool) {
 	h.look(func(c *cluster, _ time.Time) {
 		for _, w := range c.work {
@@ -132,20 +132,20 @@ func (h *Head) Preempted(id WorkID) (preempted bool) {
 	return preempted
 }
 
-// Report returns the last report of an autoscaler, nil when there is none, and how many calls have come.
+// Report returns the last report of an autoscaler, or nil, and the number of report calls.
 func (h *Head) Report() (report *autoscalerpb.AutoscalingState, calls int) {
 	h.look(func(c *cluster, _ time.Time) { report, calls = c.report, c.reports })
 	return report, calls
 }
 
-// Session is the name of the present Ray session.
+// Session returns the name of the current Ray session.
 func (h *Head) Session() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cluster.session
 }
 
-// ClusterID is what a client may send as ray_cluster_id, in hex.
+// ClusterID returns the cluster id in hex, which clients can send as ray_cluster_id.
 func (h *Head) ClusterID() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

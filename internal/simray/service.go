@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// nilClusterID is 28 bytes of 0xff, which GetClusterId alone accepts.
+// nilClusterID is 28 bytes of 0xff. Only GetClusterId accepts it.
 var nilClusterID = strings.Repeat("ff", 28)
 
 type autoscalerService struct {
@@ -23,7 +23,7 @@ type autoscalerService struct {
 	head *Head
 }
 
-// GetClusterResourceState dies of a version ahead of its counter, as a live GCS does.
+// GetClusterResourceState crashes the head if the requested version is ahead of its counter, as a real GCS does.
 func (s autoscalerService) GetClusterResourceState(
 	ctx context.Context, r *autoscalerpb.GetClusterResourceStateRequest,
 ) (*autoscalerpb.GetClusterResourceStateReply, error) {
@@ -50,7 +50,7 @@ func (s autoscalerService) GetClusterStatus(
 	return reply, nil
 }
 
-// ReportAutoscalingState ignores a version lower than the stored one; an equal one replaces.
+// ReportAutoscalingState ignores a version lower than the stored one. An equal version replaces the report.
 func (s autoscalerService) ReportAutoscalingState(
 	_ context.Context, r *autoscalerpb.ReportAutoscalingStateRequest,
 ) (*autoscalerpb.ReportAutoscalingStateReply, error) {
@@ -64,7 +64,7 @@ func (s autoscalerService) ReportAutoscalingState(
 	return &autoscalerpb.ReportAutoscalingStateReply{}, nil
 }
 
-// RequestClusterResourceConstraint replaces the constraint, on a v1 head too.
+// RequestClusterResourceConstraint replaces the constraint, also on a v1 head.
 func (s autoscalerService) RequestClusterResourceConstraint(
 	_ context.Context, r *autoscalerpb.RequestClusterResourceConstraintRequest,
 ) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
@@ -77,7 +77,8 @@ func (s autoscalerService) RequestClusterResourceConstraint(
 	return &autoscalerpb.RequestClusterResourceConstraintReply{}, nil
 }
 
-// ReportClusterConfig keeps the config in the key-value store, where Ray's libraries read it. It is unknown to 2.40.
+// ReportClusterConfig stores the config in the key-value store, where Ray's libraries read it. Ray 2.40 lacks this
+// method.
 func (s autoscalerService) ReportClusterConfig(
 	_ context.Context, r *autoscalerpb.ReportClusterConfigRequest,
 ) (*autoscalerpb.ReportClusterConfigReply, error) {
@@ -92,7 +93,7 @@ func (s autoscalerService) ReportClusterConfig(
 	return &autoscalerpb.ReportClusterConfigReply{}, nil
 }
 
-// crash ends the server as a failed check ends the GCS: the caller sees the connection break.
+// crash stops the server like a failed check in the GCS. The caller gets a connection error.
 func (h *Head) crash(ctx context.Context) error {
 	h.served.Go(h.Stop)
 	<-ctx.Done()
@@ -113,7 +114,7 @@ func (s nodeInfoService) GetClusterId(context.Context, *raypb.GetClusterIdReques
 	return &raypb.GetClusterIdReply{Status: &raypb.GcsStatus{}, ClusterId: id}, nil
 }
 
-// CheckAlive tells the version; only 2.60 says that it leads.
+// CheckAlive returns the version of Ray. Only 2.60 also returns whether the head is the leader.
 func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (*raypb.CheckAliveReply, error) {
 	reply := &raypb.CheckAliveReply{Status: &raypb.GcsStatus{}, RayVersion: string(s.head.options.Version)}
 	if s.head.options.Version == Ray260 {
@@ -123,7 +124,7 @@ func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (
 	return reply, nil
 }
 
-// GetAllNodeInfo lists the node table, labels included in every version.
+// GetAllNodeInfo returns the node table. It has labels in every version.
 func (s nodeInfoService) GetAllNodeInfo(
 	context.Context, *raypb.GetAllNodeInfoRequest,
 ) (*raypb.GetAllNodeInfoReply, error) {
@@ -151,7 +152,7 @@ type nodeResourceService struct {
 	head *Head
 }
 
-// GetDrainingNodes lists drained nodes that still live.
+// GetDrainingNodes lists drained nodes that are not dead.
 func (s nodeResourceService) GetDrainingNodes(
 	context.Context, *raypb.GetDrainingNodesRequest,
 ) (*raypb.GetDrainingNodesReply, error) {
@@ -193,7 +194,7 @@ func (s actorInfoService) GetAllActorInfo(
 	return reply, nil
 }
 
-// DrainNode in the order of a live GCS: check the request, mark the actors, then ask the raylet.
+// DrainNode follows the order of a real GCS: it checks the request, marks the actors, and then asks the raylet.
 func (s autoscalerService) DrainNode(
 	ctx context.Context, r *autoscalerpb.DrainNodeRequest,
 ) (*autoscalerpb.DrainNodeReply, error) {
@@ -222,7 +223,7 @@ func (s autoscalerService) DrainNode(
 			reply = &autoscalerpb.DrainNodeReply{RejectionReasonMessage: text}
 			return
 		}
-		// The first drain stands: a second one of a draining node changes neither reason nor deadline.
+		// Only the first drain counts: a second drain of the same node changes neither reason nor deadline.
 		if n.drain == autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED {
 			n.drain, n.message, n.deadline = r.GetReason(), r.GetReasonMessage(), r.GetDeadlineTimestampMs()
 		}
@@ -242,8 +243,8 @@ func (c *cluster) markPreempted(n *node) {
 	}
 }
 
-// refusal is the raylet's word on a drain: an idle termination needs an idle node; since 2.52 a second drain of a
-// draining node is accepted.
+// refusal returns the raylet's reason to reject a drain, or "". A drain because of idleness needs an idle node. Since
+// 2.52, the raylet accepts a second drain of a draining node.
 func (c *cluster) refusal(n *node, reason autoscalerpb.DrainNodeReason) string {
 	drains := n.drain != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED
 	if reason != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION || !n.busy() ||

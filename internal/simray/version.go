@@ -2,23 +2,24 @@ package simray
 
 import "heliostat.dev/heliostat/pkg/raydemand"
 
-// Version is a Ray release whose wire a Head speaks.
+// Version is a release of Ray that a Head simulates.
 type Version string
 
-// The releases whose answers were recorded.
+// The releases with recorded answers.
 const (
 	Ray240 Version = "2.40.0"
 	Ray252 Version = "2.52.0"
 	Ray260 Version = "2.60.0"
 )
 
-// hasLabels: nodes carry labels in the state, requests selectors and gangs bundle_selectors (since about 2.49).
+// hasLabels reports whether nodes have labels in the state, requests have selectors, and gangs have bundle_selectors
+// (since about 2.49).
 func (v Version) hasLabels() bool { return v != Ray240 }
 
-// hasTokens: RAY_AUTH_MODE=token is honoured; before, the header is ignored.
+// hasTokens reports whether the release supports RAY_AUTH_MODE=token. Older releases ignore the token header.
 func (v Version) hasTokens() bool { return v != Ray240 }
 
-// wireSelectors are the selectors that this release sends of a task: none, the primary one, or all fallbacks too.
+// wireSelectors returns the selectors of a task that this release sends: none, only the first, or all.
 func (v Version) wireSelectors(all []raydemand.Selector) []raydemand.Selector {
 	switch {
 	case !v.hasLabels():
@@ -31,13 +32,13 @@ func (v Version) wireSelectors(all []raydemand.Selector) []raydemand.Selector {
 	return all
 }
 
-// writesKVBeside: request_resources() on a v2 head writes the KV key as well as the constraint.
+// writesKVBeside reports whether request_resources() on a v2 head writes both the KV key and the constraint.
 func (v Version) writesKVBeside() bool { return v != Ray260 }
 
-// kvObjects: elements of the KV key are objects of resources and label_selector.
+// kvObjects reports whether the elements in the KV key are objects with resources and label_selector.
 func (v Version) kvObjects() bool { return v == Ray252 }
 
-// unreachable is the code name with which a drain ends when the raylet dies of it.
+// unreachable returns the code name and text of the error if the raylet dies during a drain.
 func (v Version) unreachable() (name, text string) {
 	if v == Ray240 {
 		return "RpcError", "RPC Error message: Socket closed; RPC Error details:"

@@ -12,13 +12,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// shapeCap and gangCap are Ray's limits on what a state lists; the rest is silently missing.
+// shapeCap and gangCap are Ray's limits on the lists in a state. The head silently omits the rest.
 const (
 	shapeCap = 100
 	gangCap  = 1000
 )
 
-// state builds the reply and counts the call, as Ray's version does.
+// state builds the reply and increments the version on each call, as Ray does.
 func (c *cluster) state(now time.Time) *autoscalerpb.ClusterResourceState {
 	c.version++
 	state := &autoscalerpb.ClusterResourceState{ClusterResourceStateVersion: c.version, ClusterSessionName: c.session}
@@ -71,7 +71,8 @@ func (n *node) status(now time.Time) (autoscalerpb.NodeStatus, int64) {
 	return autoscalerpb.NodeStatus_IDLE, idle
 }
 
-// addPlaced shows bundles of a placement group on their node: the label, and resources under made-up names.
+// addPlaced adds the bundles of a placement group to the state of their node: the label, and the generated resource
+// names.
 func addPlaced(state *autoscalerpb.NodeState, w *work, n *node) {
 	for i, p := range w.parts {
 		if p.on != n {
@@ -91,8 +92,8 @@ func addPlaced(state *autoscalerpb.NodeState, w *work, n *node) {
 	}
 }
 
-// pending lists waiting tasks by shape and selectors. Ray sends the values of in(a,b) in random order and takes each
-// order for a shape of its own; here the order turns with the task's number, so that it repeats.
+// pending lists pending tasks by shape and selectors. Ray sends the values of in(a,b) in random order, and each order
+// counts as a separate shape. Here the order depends on the id of the task, so the result is reproducible.
 func (c *cluster) pending(now time.Time) []*autoscalerpb.ResourceRequestByCount {
 	var entries []*autoscalerpb.ResourceRequestByCount
 	index := map[string]*autoscalerpb.ResourceRequestByCount{}
@@ -169,7 +170,7 @@ func wireRequest(bundle raydemand.Bundle) *autoscalerpb.ResourceRequest {
 	return &autoscalerpb.ResourceRequest{ResourcesBundle: wireBundle(bundle)}
 }
 
-// wireBundle leaves out zeros, as Ray does.
+// wireBundle omits zero amounts, as Ray does.
 func wireBundle(bundle raydemand.Bundle) map[string]float64 {
 	resources := make(map[string]float64, len(bundle))
 	for name, amount := range bundle {
@@ -202,7 +203,7 @@ func wireSelectors(selectors []raydemand.Selector, turn int) []*raypb.LabelSelec
 func wireKey(request *autoscalerpb.ResourceRequest) string {
 	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
 	if err != nil {
-		panic("marshaling a request: " + err.Error()) // texts come from tests and are UTF-8
+		panic("marshaling a request: " + err.Error()) // strings come from tests and are valid UTF-8
 	}
 	return string(bytes)
 }
