@@ -1,6 +1,6 @@
-// Package fairshare divides a budget by max-min fairness: a demand below an equal share is met in full, and what it
-// leaves is divided equally among the others. It divides on two levels, first among groups and then among the owners in
-// each group. It keeps no state: equal input gives equal output, so a result changes only when demand changes.
+// Package fairshare divides a budget by max-min fairness. A demand below an equal share is met in full, and the rest is
+// divided equally among the other demands. The budget is divided first among groups, and then among the owners in each
+// group. The package must not keep state: equal input gives equal output, so a result changes only if demand changes.
 package fairshare
 
 import (
@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Item is one thing that takes a part of the budget, as a whole or not at all.
+// Item is one request for a part of the budget. It is admitted as a whole or not at all.
 type Item struct {
-	// Group and Owner identify the owner. Owners of the same name in two groups are two owners.
+	// Group and Owner identify the owner. Owners with the same name in two groups are different owners.
 	Group, Owner string
-	// Size is its part of the budget, at least 0.
+	// Size is the part of the budget that the item needs. It is at least 0.
 	Size int64
 }
 
-// Admit reports for each item whether the budget has room for it. Together, admitted items never exceed the budget. If
-// all items of an owner are within its share, all of them are admitted. Otherwise the owner's items are admitted in the
-// order of the list; an item that does not fit into the rest of the share is skipped.
+// Admit reports for each item whether the budget has room for it. The total size of admitted items never exceeds the
+// budget. If all items of an owner fit into its share, all of them are admitted. Otherwise Admit takes the owner's
+// items in list order and skips an item that does not fit into the rest of the share.
 func Admit(items []Item, budget int64) []bool {
 	left := shares(items, budget)
 	admitted := make([]bool, len(items))
@@ -36,7 +36,7 @@ func Admit(items []Item, budget int64) []bool {
 
 type owner struct{ group, name string }
 
-// shares are the parts of the budget that owners may use.
+// shares returns the part of the budget that each owner can use.
 func shares(items []Item, budget int64) map[owner]int64 {
 	groups, owners := map[string]int64{}, map[string]map[string]int64{}
 	for _, item := range items {
@@ -55,8 +55,8 @@ func shares(items []Item, budget int64) map[owner]int64 {
 	return all
 }
 
-// MaxMin divides a budget among demands. No demand gets more than it wants, or less than min(what it wants, an equal
-// share). Less than one unit for each demand may stay undivided.
+// MaxMin divides a budget among demands. The share of a demand is at most the demand, and at least the smaller of the
+// demand and an equal share of the budget. The undivided rest is less than one unit for each demand.
 func MaxMin(wanted map[string]int64, budget int64) map[string]int64 {
 	names := slices.SortedFunc(maps.Keys(wanted), func(a, b string) int {
 		return cmp.Or(cmp.Compare(wanted[a], wanted[b]), strings.Compare(a, b))
@@ -64,7 +64,7 @@ func MaxMin(wanted map[string]int64, budget int64) map[string]int64 {
 	shares := make(map[string]int64, len(wanted))
 	left := max(budget, 0)
 	for i, name := range names {
-		// The smallest come first, so an equal share of the rest only grows.
+		// The smallest demands come first, so an equal share of the rest never decreases.
 		shares[name] = min(wanted[name], left/int64(len(names)-i))
 		left -= shares[name]
 	}

@@ -38,7 +38,8 @@ func TestAnOwnersExcessIsItsOwn(t *testing.T) {
 		{"big", "mallory", 30}, {"big", "mallory", 30}, {"big", "mallory", 30}, {"big", "bob", 20},
 		{"small", "ann", 10}, {"small", "ann", 10},
 	}
-	// small wants 20 of 100 and gets it. big gets 80: bob wants 20 and gets it, and mallory gets 60.
+	// The budget is 100. small wants 20 and gets 20. big gets 80, of which bob wants 20 and gets 20, and mallory gets
+	// 60.
 	want := []bool{true, true, false, true, true, true}
 	if diff := cmp.Diff(want, Admit(items, 100)); diff != "" {
 		t.Errorf("(-want +got): %s", diff)
@@ -94,7 +95,7 @@ func TestRulesOnRandomInput(t *testing.T) {
 			t.Fatalf("seed %d: %d admitted, the budget is %d", seed, sum, budget)
 		}
 		for of := range refused {
-			// An equal part of an equal part is the least that an owner may use, whatever the others want.
+			// The minimum for an owner is an equal share of its group's equal share, whatever other owners want.
 			if least := budget / int64(len(groups)) / int64(len(owners[of.group])); wanted[of] <= least {
 				t.Fatalf("seed %d: %v wants %d, may use at least %d, and is refused", seed, of, wanted[of], least)
 			}
@@ -103,8 +104,8 @@ func TestRulesOnRandomInput(t *testing.T) {
 	}
 }
 
-// checkOthersExcess increases the demand of the largest owner and expects that no owner within its share loses
-// anything.
+// checkOthersExcess increases the demand of the largest owner, and expects that owners within their shares lose
+// nothing.
 func checkOthersExcess(t *testing.T, seed uint64, items []Item, budget int64, before []bool) {
 	t.Helper()
 	shares := shares(items, budget)
