@@ -1,5 +1,5 @@
-// Package v1alpha1 has the Kubernetes objects of Heliostat: with a ResourceRequest, an owner requests capacity of one
-// RayCluster. It depends on apimachinery only, so that other programs can use it.
+// Package v1alpha1 defines the Kubernetes objects of Heliostat. With a ResourceRequest, an owner requests capacity of
+// one RayCluster. So that other programs can use it, the package must not depend on modules other than apimachinery.
 //
 // +kubebuilder:object:generate=true
 // +groupName=heliostat.dev

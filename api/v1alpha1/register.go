@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the API group and version of all objects of this package.
+// GroupVersion is the API group and version of all objects in this package.
 var GroupVersion = schema.GroupVersion{Group: "heliostat.dev", Version: "v1alpha1"}
 
 // Resource is the resource of ResourceRequests.
