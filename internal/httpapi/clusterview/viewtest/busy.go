@@ -1,4 +1,4 @@
-// Package viewtest has a view of a RayCluster for tests. No program imports it.
+// Package viewtest provides a view of a RayCluster for tests. Programs must not import it.
 package viewtest
 
 import (
@@ -17,7 +17,7 @@ var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // LLM is the RayCluster of the view.
 var LLM = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
-// Busy has something in every field that the API shows.
+// Busy returns a view with a value in every field that the API shows.
 func Busy() clusterview.View {
 	gpu := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8), raydemand.GPU: raydemand.One}
 	half := raydemand.Bundle{raydemand.GPU: raydemand.One / 2}
