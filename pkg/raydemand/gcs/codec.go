@@ -13,7 +13,7 @@ import (
 // maxElements is the maximum number of messages, map entries and strings in one reply. An empty element takes 2 bytes
 // on the wire and up to 100 bytes in memory, so 64 MiB of them could use up the memory of the process, which serves the
 // whole fleet. A node has about 60 elements and a shape 10. The limit allows 20,000 nodes, several times the largest
-// cluster that Ray has run.
+// known Ray cluster.
 const maxElements = 1_500_000
 
 // boundedCodec counts the elements of a reply before it decodes the reply.
