@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// FindProcess returns the one process whose arguments contain all the given ones in that order.
+// FindProcess returns the process whose arguments contain all the given ones, in that order. It returns an error unless
+// exactly one process matches.
 func FindProcess(arguments ...string) (int, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -21,7 +22,7 @@ func FindProcess(arguments ...string) (int, error) {
 	for _, path := range lines {
 		line, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(line, wanted) {
-			continue // it has ended, or it is another process
+			continue // the process has exited, or is another one
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -35,8 +36,8 @@ func FindProcess(arguments ...string) (int, error) {
 	return found[0], nil
 }
 
-// Crash kills the processes of a pod whose command line contains program, as a crash would. KubeRay gives every Ray
-// process the pod's name, and pods' names end in random letters, so it hits no other pod.
+// Crash kills the processes of a pod whose command line contains program, as a crash would. KubeRay passes the pod's
+// name to every Ray process. Pod names end in random letters, so Crash hits no other pod.
 func Crash(pod, program string) error {
 	killed := 0
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -46,7 +47,7 @@ func Crash(pod, program string) error {
 	for _, path := range environments {
 		environment, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(environment, []byte("RAY_CLOUD_INSTANCE_ID="+pod+"\x00")) {
-			continue // it has ended, or it belongs to another user or pod
+			continue // the process has exited, or belongs to another user or pod
 		}
 		command, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if err != nil || !bytes.Contains(command, []byte(program)) {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ResourceRequests are requests with owners. customResources are the definitions of installed kinds.
+// ResourceRequests are requests that have owners. customResources are the definitions of the installed kinds.
 var (
 	ResourceRequests = schema.GroupVersionResource{
 		Group: "heliostat.dev", Version: "v1alpha1", Resource: "resourcerequests",
@@ -25,7 +25,7 @@ var (
 	}
 )
 
-// InstallCRDs installs the kinds of Heliostat's chart. It leaves existing ones as they are.
+// InstallCRDs installs the kinds of Heliostat's chart. It does not change existing ones.
 func InstallCRDs(ctx context.Context, client dynamic.Interface) error {
 	root, err := source(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func InstallCRDs(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// RemoveCRDs removes the kinds with all their objects.
+// RemoveCRDs removes the kinds and all their objects.
 func RemoveCRDs(ctx context.Context, client dynamic.Interface) error {
 	err := client.Resource(customResources).
 		Delete(ctx, ResourceRequests.GroupResource().String(), metav1.DeleteOptions{})

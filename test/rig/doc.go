@@ -1,7 +1,6 @@
-// Package rig puts the whole product together on one machine: the dev cluster, Heliostat as a process of its own, real
-// RayClusters and real Ray drivers. Around them it keeps a Journal of what happened and when, read from the
-// Kubernetes API, from Ray's GCS and from inside the work itself. The demo, the end-to-end tests, the churn test and
-// the benchmarks use it.
+// Package rig runs the whole product on one machine: the dev cluster, Heliostat in its own process, real RayClusters
+// and real Ray drivers. It records events and their times in a Journal. It reads them from the Kubernetes API, from
+// Ray's GCS and from the workload. The demo, the end-to-end tests, the churn test and the benchmarks use it.
 //
-// It never asks Heliostat what Heliostat did, so its facts can be compared with what Heliostat reports.
+// It must not read facts from Heliostat, so that tests can compare the facts with what Heliostat reports.
 package rig

@@ -22,7 +22,7 @@ import (
 //go:embed driver.py
 var driverProgram []byte
 
-// ErrLost means that Ray reported the end of work that nobody had released.
+// ErrLost means that Ray reported the end of work that the test had not released.
 var ErrLost = errors.New("work was lost")
 
 // Command is an instruction to the driver. Resources and Labels are the Ray options of the same names.
@@ -36,28 +36,29 @@ type Command struct {
 	Seconds   float64              `json:"seconds,omitempty"`
 	Bundles   []map[string]float64 `json:"bundles,omitempty"`
 	Strategy  string               `json:"strategy,omitempty"`
-	// Batches and Actors describe a pipeline: its number of batches, and the minimum and maximum of its actor pool.
+	// Batches and Actors describe a pipeline: the number of batches, and the minimum and maximum size of its actor
+	// pool.
 	Batches int    `json:"batches,omitempty"`
 	Actors  [2]int `json:"actors,omitzero"`
 	// Workers is the number of workers of a training job, each with Resources.
 	Workers int `json:"workers,omitempty"`
 }
 
-// Event is a report of the driver. At is when it happened, by the clock of this machine.
+// Event is a report from the driver. At is the time of the event by this machine's clock.
 type Event struct {
 	ID    string
 	Event string
 	At    time.Time
-	// Pod is the pod in which work ran; Nodes are the ids of the Ray nodes that hold a placement group.
+	// Pod is the pod that ran the work. Nodes are the IDs of the Ray nodes that hold a placement group.
 	Pod   string
 	Nodes []string
-	// Error is why work was lost.
+	// Error is the reason why work was lost.
 	Error string
 	// Groups are the node groups of a cluster config.
 	Groups []NodeGroup
 }
 
-// NodeGroup is a node group as Ray's libraries read it from the cluster config. Max is -1 where there is no limit.
+// NodeGroup is a node group as Ray's libraries read it from the cluster config. Max is -1 if there is no limit.
 type NodeGroup struct {
 	Name      string
 	Min, Max  int
@@ -103,8 +104,8 @@ type Driver struct {
 	done    chan struct{}
 }
 
-// StartDriver connects a driver to the head at address (host:port) with the Python of a Ray environment, and returns
-// when Ray has accepted it. The program and the log are in dir.
+// StartDriver connects a driver to the head at address (host:port) and returns when Ray has accepted it. It uses the
+// Python interpreter of a Ray environment. The program and the log are in dir.
 func StartDriver(ctx context.Context, python, address, dir string, env ...string) (*Driver, error) {
 	program := filepath.Join(dir, "driver.py")
 	if err := os.WriteFile(program, driverProgram, 0o644); err != nil {
@@ -142,7 +143,7 @@ func StartDriver(ctx context.Context, python, address, dir string, env ...string
 	return d, nil
 }
 
-// listen reads the driver's events until the driver ends.
+// listen reads the driver's events until the driver exits.
 func (d *Driver) listen(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
@@ -167,7 +168,7 @@ func (d *Driver) add(e Event) {
 	d.changed = make(chan struct{})
 }
 
-// Do sends the driver a command. Events report what becomes of it.
+// Do sends a command to the driver. The driver reports the result as events.
 func (d *Driver) Do(c Command) error {
 	line, err := json.Marshal(c)
 	if err != nil {
@@ -185,14 +186,14 @@ func (d *Driver) Events() []Event {
 	return events
 }
 
-// read returns all events so far, and a channel that is closed at the next one.
+// read returns all events so far, and a channel that is closed when the next event arrives.
 func (d *Driver) read() ([]Event, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.events[:len(d.events):len(d.events)], d.changed
 }
 
-// Wait waits for the first event of that name about id. It returns ErrLost if the work is lost first.
+// Wait waits for the first event with that name and ID. It returns ErrLost if the work is lost first.
 func (d *Driver) Wait(ctx context.Context, id, event string) (Event, error) {
 	for {
 		events, changed := d.read()
@@ -214,7 +215,7 @@ func (d *Driver) Wait(ctx context.Context, id, event string) (Event, error) {
 	}
 }
 
-// Lost returns the losses so far.
+// Lost returns all events of lost work so far.
 func (d *Driver) Lost() []Event {
 	var lost []Event
 	for _, e := range d.Events() {
@@ -225,7 +226,7 @@ func (d *Driver) Lost() []Event {
 	return lost
 }
 
-// Stop asks the driver to disconnect, and kills it if it still runs when ctx ends.
+// Stop asks the driver to disconnect, and kills it if it still runs when ctx is done.
 func (d *Driver) Stop(ctx context.Context) {
 	d.stdin.Close()
 	select {
@@ -235,9 +236,9 @@ func (d *Driver) Stop(ctx context.Context) {
 	}
 }
 
-// Kill kills the driver and waits for its end. Ray then ends its actors and tasks.
+// Kill kills the driver and waits until it has exited. Ray then ends its actors and tasks.
 func (d *Driver) Kill() {
-	// The process group is gone if the driver has just ended by itself.
+	// The process group no longer exists if the driver has just exited.
 	_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
 	<-d.done
 }

@@ -19,7 +19,7 @@ const gcsPort = "6379"
 
 var errNoHead = errors.New("no head pod has an address")
 
-// HeadPod returns the running head pod of a RayCluster, unless it is being deleted.
+// HeadPod returns the running head pod of a RayCluster. It ignores a pod that is being deleted.
 func (r *Rig) HeadPod(ctx context.Context, namespace, name string) (corev1.Pod, error) {
 	selector := "ray.io/cluster=" + name + ",ray.io/node-type=head"
 	pods, err := r.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -34,7 +34,7 @@ func (r *Rig) HeadPod(ctx context.Context, namespace, name string) (corev1.Pod, 
 	return corev1.Pod{}, fmt.Errorf("finding the head of %s/%s: %w", namespace, name, errNoHead)
 }
 
-// Head returns the address, host:port, of the GCS of a RayCluster.
+// Head returns the address (host:port) of a RayCluster's GCS.
 func (r *Rig) Head(ctx context.Context, namespace, name string) (string, error) {
 	pod, err := r.HeadPod(ctx, namespace, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Rig) headAlive(ctx context.Context, namespace, name string) error {
 	return errors.New("the GCS lists no head that is alive")
 }
 
-// ensureNamespace creates a namespace unless it exists.
+// ensureNamespace creates a namespace if it does not exist.
 func (r *Rig) ensureNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := r.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Heliostat is `autoscaler serve` in its own process.
+// Heliostat is a running `autoscaler serve` process.
 type Heliostat struct {
 	*Process
 	// URL is the address of its REST API.
 	URL string
 }
 
-// source returns the root of the repository.
+// source returns the root directory of the repository.
 func source(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "heliostat.dev/heliostat").Output()
 	if err != nil {
@@ -30,8 +30,8 @@ func source(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Build returns the path of the autoscaler program: the value of HELIOSTAT_PROGRAM, or else a program that it compiles
-// into dir.
+// Build returns the path of the autoscaler program. This is the value of HELIOSTAT_PROGRAM, if set. Otherwise, Build
+// compiles the program into dir.
 func Build(ctx context.Context, dir string) (string, error) {
 	if program := os.Getenv("HELIOSTAT_PROGRAM"); program != "" {
 		return program, nil
@@ -50,13 +50,14 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Serve starts `autoscaler serve` with --mode managed and returns when it is ready. It then scales every RayCluster
-// without a mode of its own.
+// Serve starts `autoscaler serve` with --mode managed and returns when it is ready. Heliostat then scales every
+// RayCluster that does not set a mode of its own.
 func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	return r.ServeByDefault(ctx, append([]string{"--mode", "managed"}, arguments...)...)
 }
 
-// ServeByDefault starts `autoscaler serve` with the default mode, in which it scales only RayClusters that opt in.
+// ServeByDefault starts `autoscaler serve` with the default mode, in which Heliostat scales only RayClusters that opt
+// in.
 func (r *Rig) ServeByDefault(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	address, err := FreeAddress(r.Cluster.Host())
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *Rig) ServeByDefault(ctx context.Context, arguments ...string) (*Heliost
 	return h, nil
 }
 
-// Call sends a request to Heliostat's REST API and returns status and body. An empty body means none.
+// Call sends a request to Heliostat's REST API and returns the status and the body. If body is empty, it sends none.
 func (h *Heliostat) Call(ctx context.Context, method, path, body string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // longer than any call takes
 	defer cancel()
@@ -96,7 +97,7 @@ func (h *Heliostat) Call(ctx context.Context, method, path, body string) (int, [
 	return response.StatusCode, answer, nil
 }
 
-// RequestPath is the REST path of a RayCluster's request_resources.
+// RequestPath returns the REST path of a RayCluster's request_resources.
 func RequestPath(namespace, name string) string {
 	return "/v1/namespaces/" + namespace + "/rayclusters/" + name + "/request_resources"
 }

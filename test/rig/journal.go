@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// Stage is one step in the life of demand and of the worker that serves it.
+// Stage is one step in the lifecycle of demand and of the worker that serves it.
 type Stage string
 
-// The stages, in the order in which one worker passes them.
+// The stages, in the order in which a worker reaches them.
 const (
-	DemandSeen   Stage = "demand seen"    // the GCS reports it as pending
-	GroupPatched Stage = "group patched"  // replicas of the RayCluster's group have changed
-	PodCreated   Stage = "pod created"    // the operator has made the pod
-	Scheduled    Stage = "scheduled"      // the scheduler has bound it to a node
+	DemandSeen   Stage = "demand seen"    // the GCS reports pending demand
+	GroupPatched Stage = "group patched"  // the replicas of the RayCluster's group changed
+	PodCreated   Stage = "pod created"    // the operator created the pod
+	Scheduled    Stage = "scheduled"      // the scheduler bound the pod to a node
 	NodeAlive    Stage = "Ray node alive" // the GCS lists its Ray node
-	WorkRan      Stage = "work ran"       // a task, an actor or a placement group has its place on the pod and runs
+	WorkRan      Stage = "work ran"       // a task, actor or placement group runs on the pod
 	NodeIdle     Stage = "idle"           // the GCS reports the Ray node as idle
 	NodeBusy     Stage = "busy"           // the GCS reports the Ray node as running work
 	Drained      Stage = "drained"        // the GCS reports the Ray node as draining or dead
-	PodStopping  Stage = "pod stopping"   // the operator has deleted the pod, which may still end its processes
+	PodStopping  Stage = "pod stopping"   // the operator deleted the pod, whose processes may still run
 	PodGone      Stage = "pod gone"       // the pod is gone
-	DemandGone   Stage = "demand gone"    // the GCS reports nothing pending any more
+	DemandGone   Stage = "demand gone"    // the GCS reports no more pending demand
 )
 
 // Fact is an observation about one RayCluster.
 type Fact struct {
 	At    time.Time
 	Stage Stage
-	// Group and Pod are empty if the stage has none.
+	// Group and Pod are empty if they do not apply to the stage.
 	Group, Pod string
-	// Node is the ID of the Ray node in hex, of facts from the GCS.
+	// Node is the hex ID of the Ray node. Only facts from the GCS set it.
 	Node string
-	// From and To are the replicas before and after, of GroupPatched.
+	// From and To are the replicas before and after a change. Only GroupPatched sets them.
 	From, To int64
-	// Detail is further text for people.
+	// Detail is additional text for a person.
 	Detail string
 }
 
-// Journal collects facts in the order in which they arrive. Use NewJournal to make one.
+// Journal collects facts in the order in which they arrive. Use NewJournal to create one.
 type Journal struct {
 	report func(Fact)
 
@@ -49,7 +49,7 @@ type Journal struct {
 	changed chan struct{} // closed and replaced whenever a fact is added
 }
 
-// NewJournal returns an empty journal. It calls report, which may be nil, with every fact, one at a time.
+// NewJournal returns an empty journal. It calls report, which may be nil, with each fact, one at a time.
 func NewJournal(report func(Fact)) *Journal {
 	if report == nil {
 		report = func(Fact) {}
@@ -67,7 +67,7 @@ func (j *Journal) Add(f Fact) {
 	j.report(f)
 }
 
-// Facts returns all facts so far.
+// Facts returns all facts recorded so far.
 func (j *Journal) Facts() []Fact {
 	facts, _ := j.read()
 	return facts
@@ -79,7 +79,7 @@ func (j *Journal) read() ([]Fact, <-chan struct{}) {
 	return j.facts[:len(j.facts):len(j.facts)], j.changed
 }
 
-// Wait returns when done returns true for the facts so far. The error of a wait that ends early contains what.
+// Wait returns when done returns true for the facts so far. If the wait ends early, its error contains what.
 func (j *Journal) Wait(ctx context.Context, what string, done func([]Fact) bool) error {
 	for {
 		facts, changed := j.read()
@@ -104,13 +104,14 @@ func First(facts []Fact, is func(Fact) bool) (Fact, bool) {
 	return Fact{}, false
 }
 
-// OfPod returns when the pod first reached the stage.
+// OfPod returns the time when the pod first reached the stage.
 func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 	f, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == stage })
 	return f.At, ok
 }
 
-// Pods returns the pods of a group in the order of their creation; of all groups when group is empty.
+// Pods returns the pods of a group in the order of their creation. If group is empty, it returns the pods of all
+// groups.
 func Pods(facts []Fact, group string) []string {
 	var pods []string
 	for _, f := range facts {
@@ -121,7 +122,7 @@ func Pods(facts []Fact, group string) []string {
 	return pods
 }
 
-// Living returns the pods that were created and are not gone, in the order of their creation.
+// Living returns the pods that were created and still exist, in the order of their creation.
 func Living(facts []Fact, group string) []string {
 	var living []string
 	for _, pod := range Pods(facts, group) {

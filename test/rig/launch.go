@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Main is the main function of a program on a rig: the first Ctrl-C ends
-// run, the second one the program and all that it started.
+// Main is the main function of a program that uses a rig. The first Ctrl-C cancels run. The second one kills the
+// program and every process that it started.
 func Main(run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -34,7 +34,8 @@ type Process struct {
 	done chan struct{}
 }
 
-// Launch starts `autoscaler serve` and returns when its probe succeeds. Its log is in dir, which is also its HOME.
+// Launch starts `autoscaler serve` and returns when its probe succeeds. The process writes its log to dir, which is
+// also its HOME.
 func Launch(ctx context.Context, program, dir, probe string, env []string, arguments ...string) (*Process, error) {
 	p := &Process{Log: filepath.Join(dir, "heliostat.log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -51,13 +52,13 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	memory.apply(p.cmd)
 	if memory != nil {
-		fmt.Fprintln(os.Stderr, memory) // not into the log: tests read each line of that
+		fmt.Fprintln(os.Stderr, memory) // not to the log, because tests parse each line of it
 	}
 	if err := start(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, memory.end(), log.Close()))
 	}
 	go func() {
-		p.cmd.Wait() // an unexpected end shows as an API that does not answer
+		p.cmd.Wait() // if it exits unexpectedly, its API stops answering
 		if err := memory.end(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -94,10 +95,10 @@ func (p *Process) ready(ctx context.Context, probe string) error {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended is closed when the process has ended.
+// Ended returns a channel that is closed when the process has exited.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 
-// Stop sends SIGTERM, and kills the process if it still runs when ctx ends.
+// Stop sends SIGTERM, and kills the process if it still runs when ctx is done.
 func (p *Process) Stop(ctx context.Context) {
 	p.signal(syscall.SIGTERM)
 	select {
@@ -107,19 +108,19 @@ func (p *Process) Stop(ctx context.Context) {
 	}
 }
 
-// Kill kills the process, like a crash, and waits for its end.
+// Kill kills the process, as a crash would, and waits until it has exited.
 func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// signal sends a signal. An error means that the process has just ended.
+// signal sends a signal. It ignores the error, which means that the process has already exited.
 func (p *Process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // LastLines returns the last n lines of the log.
 func (p *Process) LastLines(n int) string { return tail(p.Log, n) }
 
-// tail returns the last n lines of a file, or "" if it cannot be read.
+// tail returns the last n lines of a file, or "" if it cannot read the file.
 func tail(path string, n int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

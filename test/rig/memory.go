@@ -22,11 +22,11 @@ type memoryLimit struct {
 	bytes int64
 	// dir is the cgroup's directory, empty if this process may not create one.
 	dir string
-	// refused is why there is no cgroup.
+	// refused is the reason why there is no cgroup.
 	refused error
 }
 
-// newMemoryLimit reads MemoryVariable and creates the cgroup. It returns nil for no limit.
+// newMemoryLimit reads MemoryVariable and creates the cgroup. It returns nil if no limit is set.
 func newMemoryLimit() (*memoryLimit, error) {
 	text := os.Getenv(MemoryVariable)
 	if text == "" {
@@ -78,7 +78,7 @@ func memoryPath(text string) string {
 	return unified
 }
 
-// apply makes a command start inside the cgroup. Without one, the Go runtime alone applies the limit.
+// apply makes a command start inside the cgroup. Without a cgroup, only the Go runtime enforces the limit.
 func (m *memoryLimit) apply(cmd *exec.Cmd) {
 	if m == nil {
 		return
@@ -87,7 +87,7 @@ func (m *memoryLimit) apply(cmd *exec.Cmd) {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", m.bytes/10*9))
 		return
 	}
-	// The shell enters the cgroup before it becomes the program, so the cgroup accounts for its first page too.
+	// The shell enters the cgroup before it execs the program, so the cgroup accounts for all of the program's memory.
 	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
 	cmd.Args = append([]string{"sh", "-c", enter, m.dir, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
@@ -101,8 +101,8 @@ func (m *memoryLimit) String() string {
 	return fmt.Sprintf("rig: the cgroup %s limits the memory to %d MiB", m.dir, m.bytes>>20)
 }
 
-// end removes the cgroup of a process that has ended. It returns an error if the kernel killed the process for its
-// memory.
+// end removes the cgroup after the process has exited. It returns an error if the kernel killed the process because it
+// ran out of memory.
 func (m *memoryLimit) end() error {
 	if m == nil || m.dir == "" {
 		return nil
@@ -111,7 +111,7 @@ func (m *memoryLimit) end() error {
 	for _, file := range []string{"memory.oom_control", "memory.events"} {
 		text, err := os.ReadFile(filepath.Join(m.dir, file))
 		if err != nil {
-			continue // of the other version
+			continue // belongs to the other cgroup version
 		}
 		_, rest, _ := strings.Cut(string(text), "oom_kill ")
 		if fields := strings.Fields(rest); len(fields) > 0 {

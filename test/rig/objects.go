@@ -15,7 +15,7 @@ var (
 	RayServices = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayservices"}
 )
 
-// CreateAny creates an object, and its namespace if that does not exist.
+// CreateAny creates an object. It also creates the namespace if it does not exist.
 func (r *Rig) CreateAny(
 	ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured,
 ) error {

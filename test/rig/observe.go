@@ -17,19 +17,20 @@ import (
 // statePoll is how often the observer reads the GCS. A reply costs the head about 1 ms.
 const statePoll = 50 * time.Millisecond
 
-// Observe records what happens to a RayCluster in the journal until ctx ends. The cluster need not exist yet.
+// Observe records the events of a RayCluster in the journal until ctx is done. The RayCluster does not need to exist
+// yet.
 func (r *Rig) Observe(ctx context.Context, namespace, name string, journal *Journal) {
 	r.ObserveKubernetes(ctx, namespace, name, journal)
 	go r.followRay(ctx, namespace, name, journal)
 }
 
-// ObserveKubernetes is Observe without the facts from Ray, and puts no load on the head.
+// ObserveKubernetes is Observe without the facts from Ray. It puts no load on the head.
 func (r *Rig) ObserveKubernetes(ctx context.Context, namespace, name string, journal *Journal) {
 	go r.followGroups(ctx, namespace, name, journal)
 	go r.followPods(ctx, namespace, name, journal)
 }
 
-// follow keeps a watch open, although the API server may close it, or die, at any time.
+// follow keeps a watch open. It reopens the watch when the API server closes it or stops.
 func follow(ctx context.Context, open func() (watch.Interface, error), see func(watch.Event)) {
 	for ctx.Err() == nil {
 		w, err := open()
@@ -56,10 +57,10 @@ func drainWatch(ctx context.Context, w watch.Interface, see func(watch.Event)) {
 	}
 }
 
-// requestAnnotation is where Heliostat stores what was requested over REST.
+// requestAnnotation is the annotation in which Heliostat stores REST requests.
 const requestAnnotation = "heliostat.dev/resource-requests"
 
-// followGroups records every change of a group's replicas and of what was requested over REST.
+// followGroups records each change of a group's replicas and of the REST requests.
 func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal *Journal) {
 	replicas := map[string]int64{}
 	var asked string
@@ -109,7 +110,7 @@ func Replicas(cluster *unstructured.Unstructured) map[string]int64 {
 	return replicas
 }
 
-// followPods records the life of worker pods.
+// followPods records the lifecycle of worker pods.
 func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *Journal) {
 	seen := map[string]map[Stage]bool{}
 	note := func(pod *corev1.Pod, stage Stage, detail string) {
@@ -204,8 +205,8 @@ func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus
 	}
 }
 
-// Describe returns pending demand as one line, such as 2 × {GPU 1}, placement group [{CPU 1} {GPU 1}], or "" if
-// nothing is pending. It leaves out constraints, which stay for as long as they are requested.
+// Describe returns pending demand as one line, such as 2 × {GPU 1}, placement group [{CPU 1} {GPU 1}], or "" if nothing
+// is pending. It omits constraints, which stay until the request is withdrawn.
 func Describe(demand raydemand.Demand) string {
 	var parts []string
 	for _, request := range demand.Requests {
@@ -226,12 +227,12 @@ func workersOf(cluster string) string {
 	return "ray.io/cluster=" + cluster + ",ray.io/node-type=worker"
 }
 
-// only selects the object with that name.
+// only selects the object with the given name.
 func only(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 }
 
-// FollowDriver records where a driver's work runs until ctx ends.
+// FollowDriver records where a driver's work runs until ctx is done.
 func FollowDriver(ctx context.Context, driver *Driver, journal *Journal) {
 	for seen := 0; ; {
 		events, changed := driver.read()
@@ -252,7 +253,7 @@ func noteWork(ctx context.Context, journal *Journal, e Event) {
 		journal.Add(Fact{At: e.At, Stage: WorkRan, Pod: e.Pod, Detail: e.ID})
 	case "placed":
 		for _, id := range e.Nodes {
-			// The driver may know a node before the next read of the GCS.
+			// The driver may report a node before the next read of the GCS.
 			var node Fact
 			known := func(facts []Fact) (ok bool) {
 				node, ok = First(facts, func(f Fact) bool { return f.Node == id })
@@ -266,7 +267,7 @@ func noteWork(ctx context.Context, journal *Journal, e Event) {
 	}
 }
 
-// pause waits for d or until ctx ends.
+// pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StandInHead creates the pod of a head as the operator and a kubelet would, running at ip. It is for dev clusters that
+// StandInHead creates the pod of a head at address ip, as the operator and a kubelet would. Use it in dev clusters that
 // have neither.
 func StandInHead(ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, ip string) error {
 	return standIn(ctx, kube, cluster, "head", "headgroup", cluster.GetName()+"-head", ip)
@@ -82,8 +82,8 @@ func standIn(
 	return nil
 }
 
-// standInNode is the node of all these pods. A worker whose Node object is missing counts as lost. The node has room
-// for everything, so that it bounds no worker group.
+// standInNode is the node of all these pods. Heliostat counts a worker as lost if its Node object is missing. The node
+// is so large that it limits no worker group.
 const standInNode = "nowhere"
 
 func standInNodeExists(ctx context.Context, kube kubernetes.Interface) error {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// starter starts processes on one thread that lives as long as the program: the kernel sends PDEATHSIG when the
-// *thread* that started a child ends, and Go may end threads at any time.
+// starter starts processes on one thread that lives as long as the program. The kernel sends PDEATHSIG when the
+// *thread* that started a child exits, and Go may end threads at any time.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -24,21 +24,22 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts a command whose SysProcAttr.Pdeathsig means the death of this program.
+// start starts a command. The kernel sends the command its SysProcAttr.Pdeathsig when this program exits.
 func start(cmd *exec.Cmd) error {
 	errs := make(chan error, 1)
 	starter() <- func() { errs <- cmd.Start() }
 	return <-errs
 }
 
-// Usage is the resource usage of a process at one moment.
+// Usage is the resource usage of a process at a point in time.
 type Usage struct {
-	// CPU is the processor time since its start. Resident and Peak are in bytes.
+	// CPU is the processor time since the start of the process. Resident and Peak are in bytes.
 	CPU            time.Duration
 	Resident, Peak int64
 }
 
-// clockTick is the kernel's unit of processor times in /proc, USER_HZ, which is 100 on every Linux platform Go runs on.
+// clockTick is the unit of processor times in /proc, USER_HZ. It is 100 per second on every Linux platform that Go
+// supports.
 const clockTick = 10 * time.Millisecond
 
 // UsageOf reads the usage of a process from /proc.
@@ -47,7 +48,7 @@ func UsageOf(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
 	}
-	// The second field is the name in parentheses, which may contain anything; fields are counted after it.
+	// The second field is the name in parentheses, which may contain any character. Count fields after it.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 13 {
 		return Usage{}, fmt.Errorf("reading the usage of process %d: stat has %d fields", pid, len(fields))

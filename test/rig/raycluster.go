@@ -14,23 +14,23 @@ var RayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Re
 // RayVersion is the default version of Ray in the dev cluster's pods.
 const RayVersion = "2.60.0"
 
-// Image is the image of pods with that Ray.
+// Image is the image of pods that run RayVersion.
 const Image = "rayproject/ray:" + RayVersion
 
-// Group describes a worker group of a RayCluster. Zero values mean KubeRay's defaults, or nothing.
+// Group describes a worker group of a RayCluster. A zero value means KubeRay's default.
 type Group struct {
 	Name               string
 	Replicas, Min, Max int64
 	Hosts              int64
-	// Image is the image of the group's pods; empty means Image, the one with Ray.
+	// Image is the image of the group's pods. The default is the constant Image.
 	Image string
-	// CPU is the container's CPU limit; empty means "1". Devices are further limits, such as nvidia.com/gpu.
+	// CPU is the container's CPU limit, by default "1". Devices are additional limits, such as nvidia.com/gpu.
 	CPU     string
 	Devices map[string]int64
 	// Labels are Ray node labels, not Kubernetes labels.
 	Labels map[string]string
 	Params map[string]string
-	// IdleSeconds is the group's own idle timeout, which the operator accepts only with autoscaler v2.
+	// IdleSeconds is the group's own idle timeout. The operator accepts it only with autoscaler v2.
 	IdleSeconds int64
 }
 
@@ -38,9 +38,9 @@ type Group struct {
 type Cluster struct {
 	Namespace, Name string
 	Annotations     map[string]string
-	// IdleSeconds is the idle timeout of groups without their own.
+	// IdleSeconds is the idle timeout of groups that do not set their own.
 	IdleSeconds int64
-	// InTree adds an autoscaler sidecar from SidecarImage; empty means Ray's own.
+	// InTree adds an autoscaler sidecar that runs SidecarImage, by default Ray's own.
 	InTree       bool
 	SidecarImage string
 	Groups       []Group
@@ -56,7 +56,7 @@ func (c Cluster) Manifest() *unstructured.Unstructured {
 	}}
 }
 
-// Spec returns the spec alone, which a RayJob and a RayService contain too.
+// Spec returns only the spec, which a RayJob and a RayService also contain.
 func (c Cluster) Spec() map[string]any {
 	groups := make([]any, len(c.Groups))
 	for i, g := range c.Groups {

@@ -17,44 +17,45 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
-// SidecarImage is the image of Heliostat for pods that use it in place of Ray's own autoscaler.
+// SidecarImage is the Heliostat image for pods that run Heliostat instead of Ray's own autoscaler.
 const SidecarImage = "heliostat/autoscaler:dev"
 
 // Options configure a rig.
 type Options struct {
 	// Out receives the progress of builds.
 	Out io.Writer
-	// Name is the dev cluster's name for the devcluster command. Empty means an anonymous one.
+	// Name is the dev cluster's name for the devcluster command. If it is empty, the cluster has no name.
 	Name string
-	// KeepLogs keeps the logs of all parts after Stop, as does the variable HELIOSTAT_KEEP_LOGS.
+	// KeepLogs keeps all logs after Stop, as does the environment variable HELIOSTAT_KEEP_LOGS.
 	KeepLogs bool
-	// Nodes are the nodes whose pods are real processes; nil means the dev cluster's default.
+	// Nodes are the nodes whose pods are real processes. Nil means the dev cluster's default nodes.
 	Nodes []nodeagent.NodeSpec
-	// OperatorEnv are variables of the operator, as KEY=value.
+	// OperatorEnv are environment variables of the operator, as KEY=value.
 	OperatorEnv []string
-	// InstanceTypes are what Karpenter launches. If there are any, the rig has Karpenter, and kwok simulates its nodes.
+	// InstanceTypes are the types that Karpenter can launch. If there are any, the rig runs Karpenter, and kwok
+	// simulates its nodes.
 	InstanceTypes []devcluster.InstanceType
-	// ControlPlaneOnly leaves out all nodes and the operator.
+	// ControlPlaneOnly starts the control plane without nodes and without the operator.
 	ControlPlaneOnly bool
-	// APIServerEnv are variables of the API server, as KEY=value.
+	// APIServerEnv are environment variables of the API server, as KEY=value.
 	APIServerEnv []string
-	// Kueue adds Kueue. KueueFeatureGates change its feature gates, as NAME=true or NAME=false.
+	// Kueue installs Kueue. KueueFeatureGates sets its feature gates, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
 }
 
-// Rig is a running dev cluster and a built Heliostat.
+// Rig is a running dev cluster and a compiled Heliostat.
 type Rig struct {
 	Cluster *devcluster.Cluster
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Program is the path of the autoscaler program. Dir is a directory that Stop removes.
 	Program, Dir string
-	// HeliostatEnv are further environment variables of Heliostat, as KEY=value.
+	// HeliostatEnv are additional environment variables of Heliostat, as KEY=value.
 	HeliostatEnv []string
 }
 
-// Start builds what is missing and starts a dev cluster. Stop ends it.
+// Start builds the missing programs and starts a dev cluster. Stop stops it.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	cache, err := devcluster.CacheDir()
 	if err != nil {
@@ -68,7 +69,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// The directory is the sidecar's image. KubeRay calls the program in it `ray`.
+	// The directory serves as the sidecar's image. KubeRay calls its program `ray`.
 	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
@@ -115,17 +116,18 @@ func workDir(cache string) (string, error) {
 	return dir, nil
 }
 
-// Stop ends the dev cluster with all its pods and removes the rig's directory. The caller stops Heliostat and drivers.
+// Stop stops the dev cluster and all its pods, and removes the rig's directory. The caller stops Heliostat and the
+// drivers.
 func (r *Rig) Stop(ctx context.Context) error {
 	return errors.Join(r.Cluster.Stop(ctx), os.RemoveAll(r.Dir))
 }
 
-// Python is the interpreter that has Ray.
+// Python returns the path of the Python interpreter that has Ray installed.
 func (r *Rig) Python() string {
 	return filepath.Join(r.Cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
 }
 
-// Create creates a RayCluster, and its namespace if that does not exist.
+// Create creates a RayCluster. It also creates the namespace if it does not exist.
 func (r *Rig) Create(ctx context.Context, cluster *unstructured.Unstructured) error {
 	return r.CreateAny(ctx, RayClusters, cluster)
 }
@@ -139,8 +141,8 @@ func (r *Rig) GCS(ctx context.Context, namespace, name string) (*gcs.Client, err
 	return gcs.Dial(gcs.Config{Address: address})
 }
 
-// Driver connects a driver to a RayCluster whose head is alive. The driver's files are in a directory named label, and
-// env is added to its environment.
+// Driver connects a driver to a RayCluster whose head is alive. The driver's files are in a directory named label.
+// Driver adds env to the driver's environment.
 func (r *Rig) Driver(ctx context.Context, namespace, name, label string, env ...string) (*Driver, error) {
 	address, err := r.Head(ctx, namespace, name)
 	if err != nil {
