@@ -18,9 +18,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestSharedPartsMayDie kills Heliostat, the API server and the operator in turn. Work that is asked for while the part
-// is dead is served once it is back, by one worker, and what is busy stays alive all the time. No other test runs
-// beside it.
+// TestSharedPartsMayDie kills Heliostat, the API server and the operator, one after the other. The test requests work
+// while a component is down. One worker serves it after the component recovers, and busy workers stay alive throughout.
+// No other test runs at the same time.
 func TestSharedPartsMayDie(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "crashes", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
 	driver := s.drive()
@@ -42,7 +42,7 @@ func TestSharedPartsMayDie(t *testing.T) {
 		s.must(part.kill(s.ctx))
 		id := fmt.Sprintf("after-%d", i)
 		s.do(driver, task(id, 1))
-		time.Sleep(2 * time.Second) // the others meet the gap
+		time.Sleep(2 * time.Second) // the other components see the outage
 		ctx, cancel := s.patient()
 		s.must(part.back(ctx))
 		cancel()
@@ -55,7 +55,8 @@ func TestSharedPartsMayDie(t *testing.T) {
 	s.created("gpu", 1+len(parts))
 	s.created("cpu", 1)
 
-	// The REST request has survived, and since when it was made; without it and without work everything goes.
+	// The REST request still exists, with its original time. After the test deletes it and ends the work, all workers
+	// go.
 	if diff := cmp.Diff(string(requested), string(s.rest(http.MethodGet, "/request_resources", ""))); diff != "" {
 		s.Errorf("the request after all restarts (-before +after):\n%s", diff)
 	}
@@ -90,7 +91,8 @@ func restartFleet(ctx context.Context) error {
 }
 
 // TestAnUndecodableNeighbourBlindsNobody stores a RayCluster that typed clients cannot decode. The operator then sees
-// no RayCluster at all; Heliostat must go on deciding for the good one, whose pods come when the bad one is gone.
+// no RayCluster at all. Heliostat must still decide for the valid one, whose pods appear after the invalid one is
+// deleted.
 func TestAnUndecodableNeighbourBlindsNobody(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "good", IdleSeconds: 5, Groups: []rig.Group{gpu}})
 	bad := rig.Cluster{Namespace: s.namespace, Name: "bad", Groups: []rig.Group{gpu}}.Manifest()
@@ -111,16 +113,15 @@ func TestAnUndecodableNeighbourBlindsNobody(t *testing.T) {
 	})
 
 	s.must(lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.ctx, "bad", metav1.DeleteOptions{}))
-	// The operator's cache recovers when its list is tried again, which may take it a minute; a new process does it
-	// now.
+	// The operator's cache recovers when it retries its list, which can take a minute. A new process lists immediately.
 	ctx, cancel := s.patient()
 	defer cancel()
 	s.must(lab.Cluster.RestartPart(ctx, devcluster.Operator))
 	s.workers("gpu", 1)
 }
 
-// TestARayHeadMayDie kills the GCS. The workers and the work end with it, as Ray has it; the REST request lives on in
-// the RayCluster, and the loop goes on with the new session.
+// TestARayHeadMayDie kills the GCS. Ray ends the workers and the work with it. The REST request is still in the
+// RayCluster, and the loop continues with the new session.
 func TestARayHeadMayDie(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "head", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
@@ -146,14 +147,13 @@ func TestARayHeadMayDie(t *testing.T) {
 	s.workers("gpu", 1)
 	s.living("cpu", 1)
 	s.created("gpu", 1)
-	// The lost worker's container comes back in its pod, or after a while a new pod takes its place: never both at
-	// once.
+	// The lost worker's container restarts in its pod, or a new pod replaces it later. Both must not exist at once.
 	if pods := rig.Pods(s.journal.Facts(), "cpu"); len(pods) > 2 {
 		s.Errorf("group cpu had %d workers in all, want the lost one and at most one in its place: %v", len(pods), pods)
 	}
 }
 
-// session returns the name of the head's Ray session, "" while nobody answers.
+// session returns the name of the head's Ray session, or "" while the head does not respond.
 func (s *scene) session() string {
 	s.Helper()
 	client, err := lab.GCS(s.ctx, s.namespace, s.name)
@@ -168,7 +168,7 @@ func (s *scene) session() string {
 	return session
 }
 
-// living waits until Ray has exactly n living workers of the group that are not about to leave.
+// living waits until Ray has exactly n living workers of the group that are not draining.
 func (s *scene) living(group string, n int) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -185,7 +185,7 @@ func (s *scene) living(group string, n int) {
 	}
 }
 
-// alive counts the living workers of a group as the GCS lists them, -1 while it does not answer.
+// alive returns the number of living workers of a group that the GCS lists, or -1 while the GCS does not respond.
 func (s *scene) alive(ctx context.Context, group string) int {
 	client, err := lab.GCS(ctx, s.namespace, s.name)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *scene) alive(ctx context.Context, group string) int {
 	return n
 }
 
-// TestAWorkerMayDie kills the Ray processes of an idle worker that a request keeps, beside one that is busy.
+// TestAWorkerMayDie kills the Ray processes of an idle worker that a request retains. Another worker is busy.
 func TestAWorkerMayDie(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "worker", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})

@@ -1,7 +1,7 @@
 // Package e2e tests the whole loop on the dev cluster: a real API server, the real KubeRay operator, real Ray, and
-// Heliostat as a process of its own. What is asserted is read from the Kubernetes API, from Ray's GCS and from inside
-// the work, never from Heliostat alone.
+// Heliostat in its own process. It must not rely on Heliostat's own reports alone: assertions read the Kubernetes API,
+// Ray's GCS and the workload.
 //
-// All tests share one control plane and one Heliostat, each has a namespace and RayClusters of its own. Those that kill
-// a shared part run alone and first; those that only look after their own namespace then run side by side.
+// All tests share one control plane and one Heliostat. Each test has its own namespace and RayClusters. Tests that kill
+// a shared component run first and one at a time. The other tests then run in parallel.
 package e2e

@@ -12,13 +12,13 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// lab is the shared dev cluster, fleet the shared Heliostat, which tests may kill and start again.
+// lab is the shared dev cluster. fleet is the shared Heliostat, which tests may kill and restart.
 var (
 	lab   *rig.Rig
 	fleet *rig.Heliostat
 )
 
-// nodes are those of the dev cluster and those of nodes.yaml.
+// nodes are the default nodes of the dev cluster and those of nodes.yaml.
 var nodes []nodeagent.NodeSpec
 
 func allNodes() ([]nodeagent.NodeSpec, error) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run starts what all tests share and ends it, also when a test has failed.
+// run starts the shared components and stops them, even if a test fails.
 func run(m *testing.M) (status int) {
 	rig.Quiet()
 	ctx := context.Background()

@@ -11,14 +11,15 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// gpuCase is one way to hand out GPUs, with a group of it.
+// gpuCase is one way to expose GPUs, with a worker group that uses it.
 type gpuCase struct {
 	name    string
 	devices map[string]int64
-	// pool is the value of the node label gpus that the group selects, where the resource's name does not tell nodes
-	// apart.
+	// pool is the value of the node label gpus that the group selects. It is set if the resource name does not identify
+	// the node.
 	pool string
-	// derived is what the operator passes by itself, -1 for no flag; gpus is what a pod gets, and in the end announces.
+	// derived is the number that the operator passes by default, or -1 for no flag. gpus is the number that a pod gets,
+	// and that it announces in the end.
 	derived, gpus float64
 }
 
@@ -33,10 +34,10 @@ var gpuCases = []gpuCase{
 	{name: "memory-cores", devices: map[string]int64{"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-core.percentage": 20}, derived: -1, gpus: 1},
 }
 
-// TestEveryWayToHandOutGPUsIsCountedRight has one group of each way in one RayCluster. First nothing is written, and
-// the columns show where the operator counts wrong. Then what the device plugin reports is written while the groups are
-// empty, and a task that needs all GPUs of a pod runs in each. A plugin that then takes devices away changes no number
-// that is true of running pods.
+// TestEveryWayToHandOutGPUsIsCountedRight runs one RayCluster with one group for each way to expose GPUs. At first,
+// Heliostat writes nothing, and the columns show where the operator counts wrong. Then, while the groups are empty,
+// Heliostat writes the numbers that the device plugin reports. A task that needs all GPUs of a pod runs in each group.
+// Finally, the plugin removes devices, which must not change a number that is correct for running pods.
 func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "counts", IdleSeconds: 600}
@@ -67,8 +68,8 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 		})
 	})
 
-	// A device of the card is lost, then all: what a further pod would get is as before, then not known. The running
-	// one stays true.
+	// The card loses one device, then all of them. The number for a new pod first stays the same, then is unknown. The
+	// number of the running pod stays correct.
 	s.announce("gpus-single", "6")
 	s.told("no node for seven", func(st status) bool {
 		g := st.group("single")
@@ -82,7 +83,7 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	}
 }
 
-// selecting adds the node selectors of the cases.
+// selecting adds the node selectors of the cases to a manifest.
 func selecting(t *testing.T, manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	groups, _, err := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
@@ -103,7 +104,7 @@ func selecting(t *testing.T, manifest *unstructured.Unstructured) *unstructured.
 	return manifest
 }
 
-// columns reports whether the numbers are those of the cases, before or after a sync.
+// columns reports whether the numbers match those of the cases, before or after a sync.
 func columns(st status, synced bool) bool {
 	for _, c := range gpuCases {
 		n := st.group(c.name).NumGPUs
@@ -125,7 +126,7 @@ func columns(st status, synced bool) bool {
 	return true
 }
 
-// group is what REST tells of one group.
+// group returns the REST API's status of one group.
 func (s status) group(name string) groupStatus {
 	for _, g := range s.Groups {
 		if g.Name == name {
@@ -135,7 +136,7 @@ func (s status) group(name string) groupStatus {
 	return groupStatus{}
 }
 
-// announce changes how many devices the plugin of a node of nodes.yaml announces as nvidia.com/gpu.
+// announce sets the number of devices that the plugin of a node in nodes.yaml announces as nvidia.com/gpu.
 func (s *scene) announce(node, devices string) {
 	s.Helper()
 	ctx, cancel := s.patient()

@@ -15,19 +15,20 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// rayData is what Ray Data needs beside Ray. It is a layer of its own, 90 MB to fetch, which no other test needs.
+// rayData is the set of packages that Ray Data needs in addition to Ray. It is a layer of its own, because it is a 90
+// MB download that no other test needs.
 var rayData = kit.Tool{Name: "raydata", Version: "26.0.1", Lock: "raydata.lock", MinPython: 10, MaxPython: 14}
 
-// utilization makes Ray Data's autoscaler look at the last 2 s instead of 10 s, and ask every 2 s. V2 asks for nodes by
-// their shapes; it was the default of Ray 2.53 and of some later releases, and is a choice in 2.60.
+// utilization makes Ray Data's autoscaler evaluate the last 2 s instead of 10 s, and request nodes every 2 s. V2
+// requests nodes by their shapes. It was the default in Ray 2.53 and in some later releases, and is optional in 2.60.
 var utilization = []string{
 	"RAY_DATA_CLUSTER_AUTOSCALER=V2", "RAY_DATA_CLUSTER_UTIL_AVG_WINDOW_S=2", "RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS=2",
 }
 
-// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors where the head has a GPU, which the first actor
-// takes. Ray Data starts no second actor before there is a GPU for it, so nothing waits that Heliostat could see. Ray
-// Data asks for one more node of each shape that it knows of: without the cluster config it knows of none, and with it
-// of the group at zero.
+// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors. The head has one GPU, which the first actor takes.
+// Ray Data starts no second actor before there is a GPU for it, so Heliostat sees no pending demand. Ray Data requests
+// one more node of each shape that it knows. Without the cluster config it knows no shape. With the cluster config it
+// knows the shape of the group with zero replicas.
 func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	t.Parallel()
 	layer := rayDataLayer(t)
@@ -36,7 +37,7 @@ func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	driver := s.driveData(layer, utilization...)
 	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
 
-	// As long as nothing changes, Heliostat does not report again, so this pipeline runs without the cluster config.
+	// Heliostat does not report again until something changes, so this pipeline runs without the cluster config.
 	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
 	s.see(driver, "forget", "forgotten")
 	began := time.Now()
@@ -51,16 +52,16 @@ func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	s.setGroup(0, map[string]any{"maxReplicas": 1})
 	s.configured(driver, "after a change of the spec", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 1}})
 	began = time.Now()
-	s.do(driver, pipeline("with", 10_000, 2)) // it ends with its driver
+	s.do(driver, pipeline("with", 10_000, 2)) // the pipeline ends with its driver
 	worker := s.workers("gpu", 1)[0]
 	t.Logf("with the cluster config: the group's worker was alive after %.1f s", time.Since(began).Seconds())
 	s.ranOn(driver, "with", worker)
 	t.Logf("with the cluster config: an actor ran in it after %.1f s", time.Since(began).Seconds())
 }
 
-// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor is the case that needs no cluster config: the first actor of a pool
-// waits, and that is ordinary demand. Ray Train reads the cluster config before that, and waits for no workers that can
-// never come.
+// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor tests the case that needs no cluster config. The first actor of a
+// pool is pending, which is ordinary demand. Ray Train reads the cluster config before that, and does not wait for
+// workers that cannot be launched.
 func TestRayDataStartsAGPUGroupAtZeroByItsFirstActor(t *testing.T) {
 	t.Parallel()
 	layer := rayDataLayer(t)
@@ -83,12 +84,12 @@ func TestRayDataStartsAGPUGroupAtZeroByItsFirstActor(t *testing.T) {
 	t.Logf("without the cluster config, the group at zero, Ray Data's default autoscaler: the pipeline took %.1f s", time.Since(began).Seconds())
 }
 
-// pipeline has batches of a second each, and a pool that grows from one actor with one GPU.
+// pipeline returns a pipeline with batches of one second each. Its pool grows from one actor with one GPU.
 func pipeline(id string, batches, actors int) rig.Command {
 	return rig.Command{Do: "data", ID: id, GPUs: 1, Seconds: 1, Batches: batches, Actors: [2]int{1, actors}}
 }
 
-// rayDataLayer returns the directory of Ray Data's packages. It belongs to the same Python as Ray's environment.
+// rayDataLayer returns the directory of Ray Data's packages. They use the Python of Ray's environment.
 func rayDataLayer(t *testing.T) string {
 	t.Helper()
 	bin, err := kit.EnsureTool(t.Context(), rayData)
@@ -106,7 +107,7 @@ func rayDataLayer(t *testing.T) string {
 	return found[0]
 }
 
-// stageData creates a RayCluster whose pods have Ray Data, and whose head has what the parameters of its Ray say.
+// stageData creates a RayCluster whose pods have Ray Data. The head starts with the given Ray parameters.
 func stageData(t *testing.T, layer string, params map[string]any, groups ...rig.Group) *scene {
 	t.Helper()
 	s := prepare(t, "data")
@@ -131,17 +132,17 @@ func stageData(t *testing.T, layer string, params map[string]any, groups ...rig.
 func setEnv(group map[string]any, layer string) {
 	containers, _, _ := unstructured.NestedSlice(group, "template", "spec", "containers")
 	containers[0].(map[string]any)["env"] = []any{map[string]any{"name": "PYTHONPATH", "value": layer}}
-	_ = unstructured.SetNestedSlice(group, containers, "template", "spec", "containers") // the path was just read
+	_ = unstructured.SetNestedSlice(group, containers, "template", "spec", "containers") // just read
 }
 
-// driveData connects a driver that has Ray Data.
+// driveData connects a driver that has Ray Data installed.
 func (s *scene) driveData(layer string, env ...string) *rig.Driver {
 	s.Helper()
 	return s.drive(append([]string{"PYTHONPATH=" + layer}, env...)...)
 }
 
-// configured waits until Ray's libraries read a cluster config with exactly these groups, each with its least and most
-// nodes; nil is none.
+// configured waits until Ray's libraries read a cluster config with exactly these groups, each with its minimum and
+// maximum number of nodes. Nil means no cluster config.
 func (s *scene) configured(driver *rig.Driver, when string, want map[string][2]int) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -154,7 +155,7 @@ func (s *scene) configured(driver *rig.Driver, when string, want map[string][2]i
 		got := map[string][2]int{}
 		for _, g := range e.Groups {
 			if _, learned := g.Resources["object_store_memory"]; g.Min > 0 && !learned {
-				continue // its worker joins just now, and what that announces is reported once more
+				continue // its worker is joining, and Heliostat then reports again
 			}
 			got[g.Name] = [2]int{g.Min, g.Max}
 			if g.Resources["memory"] != 1<<30 || g.Name == "gpu" && g.Resources["GPU"] != 1 {

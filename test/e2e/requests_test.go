@@ -15,16 +15,16 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestRequestsOfTwoOwnersAddUpAndEachEndsByItself lets one owner ask by kubectl and another over REST, installs the
-// kind of their requests only then, and starts Heliostat anew between. When the lease of one is over its workers go,
-// and the other's stays however long it is idle.
+// TestRequestsOfTwoOwnersAddUpAndEachEndsByItself lets one owner request with kubectl and another over REST. The test
+// installs the kind of their requests late, and restarts Heliostat in between. When the lease of one owner expires, its
+// workers go. The workers of the other owner stay, no matter how long they are idle.
 func TestRequestsOfTwoOwnersAddUpAndEachEndsByItself(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "owned", IdleSeconds: 5, Groups: []rig.Group{gpu}})
 	if code := s.keeps("bob", `{"holdUntilDeleted": true, "bundles": [{"resources": {"GPU": 1}}]}`); code != http.StatusNotImplemented {
 		t.Errorf("without the kind a request with an owner is answered %d", code)
 	}
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
-	s.workers("gpu", 1) // the plain face works without it
+	s.workers("gpu", 1) // the plain API works without the kind
 	s.must(rig.InstallCRDs(s.ctx, lab.Dynamic))
 	s.apply("ann", `{"rayCluster": "owned", "owner": "ann", "leaseSeconds": 3600, "bundles": [{"resources": {"GPU": 1}, "count": 2}]}`)
 	ctx, cancel := s.patient()
@@ -56,7 +56,7 @@ func TestRequestsOfTwoOwnersAddUpAndEachEndsByItself(t *testing.T) {
 		t.Errorf("workers %v before and %v after the restart", held, living)
 	}
 
-	// The lease is made one that is over.
+	// The test shortens the lease so that it has expired.
 	s.patchRequest("ann", `{"spec": {"leaseSeconds": 1}}`)
 	s.k8sEvent("RequestExpired")
 	s.workers("gpu", 1)
@@ -68,9 +68,9 @@ func TestRequestsOfTwoOwnersAddUpAndEachEndsByItself(t *testing.T) {
 		t.Errorf("after ann's lease bob's request is %+v", got)
 	}
 	s.quiet("bob's worker is kept beyond its idle time-out")
-	s.drainedBeforeStopped() // from here on pods go that have never joined
+	s.drainedBeforeStopped() // from here on, Heliostat stops pods that never joined
 
-	// A longer lease, renewed, makes it count again for as long as it is wanted.
+	// After the lease is extended and renewed, the request counts again for the length of the lease.
 	s.patchRequest("ann", `{"spec": {"leaseSeconds": 3600}}`)
 	s.rest(http.MethodPost, "/request_resources/ann/renew", "")
 	s.until("ann's request to count again", func() bool {
@@ -82,7 +82,7 @@ func TestRequestsOfTwoOwnersAddUpAndEachEndsByItself(t *testing.T) {
 	s.workers("gpu", 0)
 }
 
-// ownedRequest is what REST tells of a request.
+// ownedRequest is a request as the REST API returns it.
 type ownedRequest struct {
 	State  string
 	Reason struct{ Code, Message string }
@@ -102,7 +102,7 @@ func (s *scene) keeps(id, body string) int {
 	return code
 }
 
-// waitFor lets the server answer when a request is no longer waiting.
+// waitFor makes a call that the server answers when the request is no longer pending.
 func (s *scene) waitFor(id string) ownedRequest {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -121,7 +121,7 @@ func (s *scene) apply(name, spec string) {
 	object := &unstructured.Unstructured{}
 	s.must(json.Unmarshal(fmt.Appendf(nil, `{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": {"name": %q, "namespace": %q}, "spec": %s}`,
 		name, s.namespace, spec), object))
-	// The kind was installed a moment ago, and is served a moment later.
+	// The API server serves a new kind with a short delay.
 	s.until("the API server to take a request", func() bool {
 		_, err := lab.Dynamic.Resource(rig.ResourceRequests).Namespace(s.namespace).Create(s.ctx, object, metav1.CreateOptions{})
 		return err == nil
@@ -141,7 +141,7 @@ func (s *scene) patchRequest(name, merge string) {
 	s.must(err)
 }
 
-// until waits for what somebody else does.
+// until waits until holds returns true.
 func (s *scene) until(what string, holds func() bool) {
 	s.Helper()
 	ctx, cancel := s.patient()

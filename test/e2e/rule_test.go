@@ -11,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestWhoMayNotWriteDoesNotWrite walks one RayCluster with waiting demand through everything that forbids writes.
+// TestWhoMayNotWriteDoesNotWrite puts one RayCluster with pending demand into every state in which Heliostat must not
+// write.
 func TestWhoMayNotWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{
@@ -35,14 +36,15 @@ func TestWhoMayNotWriteDoesNotWrite(t *testing.T) {
 	s.annotate("freeze", "")
 	worker := s.workers("gpu", 1)[0]
 
-	// Frozen again, nothing is taken away either, and the REST API writes nothing. A person still may.
+	// In a frozen RayCluster, Heliostat also removes no workers, and the REST API writes nothing. Users can still
+	// write.
 	s.annotate("freeze", "true")
 	status, _, err := fleet.Call(s.ctx, http.MethodDelete, rig.RequestPath(s.namespace, s.name), "")
 	if err != nil || status < http.StatusBadRequest {
 		s.Errorf("clearing the request of a frozen cluster: status %d, %v; want a problem", status, err)
 	}
 	s.annotate("resource-requests", "")
-	time.Sleep(6 * time.Second) // the idle time-out, and a second
+	time.Sleep(6 * time.Second) // the idle timeout, and a second
 	s.quiet("frozen takes nothing away")
 	if _, stopped := rig.OfPod(s.journal.Facts(), worker, rig.PodStopping); stopped {
 		s.Error("the idle worker was stopped")
@@ -62,7 +64,7 @@ func (s *scene) annotate(key, value string) {
 	s.patch(`{"metadata": {"annotations": {"heliostat.dev/` + key + `": ` + quoted + `}}}`)
 }
 
-// TestASuspendedClusterIsLeftAlone suspends a cluster, whose pods the operator then deletes, and resumes it.
+// TestASuspendedClusterIsLeftAlone suspends a RayCluster, whose pods the operator then deletes, and resumes it.
 func TestASuspendedClusterIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "sleeper")
@@ -77,8 +79,8 @@ func TestASuspendedClusterIsLeftAlone(t *testing.T) {
 	s.workers("gpu", 1)
 }
 
-// TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head. It scales; Heliostat tells that it only
-// looks on.
+// TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head. The sidecar scales the RayCluster.
+// Heliostat reports that it only observes.
 func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "python", IdleSeconds: 60, InTree: true, Groups: []rig.Group{gpu}})
@@ -93,7 +95,8 @@ func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 	s.created("gpu", 1)
 }
 
-// TestOurSidecarScalesWithTheRoleKubeRayGrants puts Heliostat in the place of Ray's sidecar. The fleet lets it.
+// TestOurSidecarScalesWithTheRoleKubeRayGrants runs Heliostat instead of Ray's sidecar. The fleet instance does not
+// scale that RayCluster.
 func TestOurSidecarScalesWithTheRoleKubeRayGrants(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "sidecar", IdleSeconds: 5, InTree: true, SidecarImage: rig.SidecarImage, Groups: []rig.Group{gpu}})
@@ -109,7 +112,7 @@ func TestOurSidecarScalesWithTheRoleKubeRayGrants(t *testing.T) {
 	s.drainedBeforeStopped()
 }
 
-// TestADeletedAndRecreatedClusterStartsAnew deletes a cluster that has a worker and makes one of the same name.
+// TestADeletedAndRecreatedClusterStartsAnew deletes a RayCluster that has a worker and creates one with the same name.
 func TestADeletedAndRecreatedClusterStartsAnew(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "phoenix", IdleSeconds: 5, Groups: []rig.Group{gpu}}

@@ -11,11 +11,12 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// mig is a group of one MIG slice. Its label lets work ask for a slice and not for a whole GPU.
+// mig is a group whose pods have one MIG slice. Its label lets work request a slice instead of a whole GPU.
 var mig = rig.Group{Name: "mig", Max: 7, Devices: map[string]int64{"nvidia.com/mig-1g.10gb": 1}, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}}
 
-// TestWorkGetsExactlyTheWorkersItNeeds asks in every way Ray has, one after the other on one RayCluster; what is asked
-// stays, so each step needs new workers, and every further one would be demand counted twice.
+// TestWorkGetsExactlyTheWorkersItNeeds creates demand in every way that Ray has, one after the other, on one
+// RayCluster. The demand stays, so each step needs new workers. Any additional worker means that demand was counted
+// twice.
 func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "asks", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu, mig}})
@@ -26,7 +27,7 @@ func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 	s.see(driver, "whole", "running")
 	s.workers("gpu", 1)
 
-	// Four halves on two workers, since the first worker is full.
+	// Four half GPUs need two workers, because the first worker is full.
 	s.do(driver, task("half-1", 0.5), task("half-2", 0.5), task("half-3", 0.5), task("half-4", 0.5))
 	for _, id := range []string{"half-1", "half-2", "half-3", "half-4"} {
 		s.see(driver, id, "running")
@@ -40,19 +41,20 @@ func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 	s.see(driver, "slice", "running")
 	s.workers("mig", 1)
 
-	// A placement group that needs a worker of either GPU group and one with two CPUs.
+	// A placement group that needs one worker of each GPU group and one with two CPUs.
 	s.do(driver, rig.Command{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"CPU": 2}}})
 	s.see(driver, "gang", "placed")
 	s.workers("cpu", 1)
 
-	// Nothing came that was not needed, and nothing busy goes although all others would have been idle by now.
+	// Heliostat launched no unneeded worker. It stops no busy worker, although all others would be idle by now.
 	s.quiet("all demand is served and all workers are busy")
 	s.created("cpu", 1)
 	if gpus := len(rig.Pods(s.journal.Facts(), "gpu")) + len(rig.Pods(s.journal.Facts(), "mig")); gpus != 5 {
 		s.Errorf("%d workers with GPUs were created, 5 are needed", gpus)
 	}
 
-	// A shape that no group can serve is impossible, one that the maximum forbids is capped; neither scales anything.
+	// A shape that no group can serve is impossible. A shape that exceeds the maximum is capped. Neither scales a
+	// group.
 	tooMany := rig.Command{Do: "group", ID: "too-many"}
 	for range cpu.Max + 1 {
 		tooMany.Bundles = append(tooMany.Bundles, map[string]float64{"CPU": 2})
@@ -79,8 +81,9 @@ func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 	}
 }
 
-// TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther checks the semantics of Ray's call on both ways in: the
-// cluster keeps at least this much, each way for itself, and the next call replaces.
+// TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther checks the semantics of Ray's request_resources through REST
+// and through the SDK. The cluster retains at least the requested resources of each way, and each call replaces the
+// previous one of the same way.
 func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{Name: "requests", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
@@ -88,7 +91,7 @@ func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
 	s.workers("gpu", 1)
 
-	// The driver asks for as much and a CPU bundle: the GPU that is there serves both requests.
+	// The driver requests the same and a CPU bundle. The existing GPU serves both requests.
 	driver := s.drive()
 	s.do(driver, rig.Command{Do: "request_resources", ID: "sdk", Bundles: []map[string]float64{{"GPU": 1}, {"CPU": 2}}})
 	s.see(driver, "sdk", "requested")
@@ -96,7 +99,7 @@ func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
 	s.quiet("both requests are served")
 	s.created("gpu", 1)
 
-	// Without the driver's, the REST request still holds its worker, past its idle time-out.
+	// Without the driver's request, the REST request still retains its worker after the idle timeout.
 	s.do(driver, rig.Command{Do: "request_resources", ID: "sdk-none", Bundles: []map[string]float64{}})
 	s.workers("cpu", 0)
 	s.workers("gpu", 1)
@@ -107,9 +110,9 @@ func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
 	s.drainedBeforeStopped()
 }
 
-// TestLimitsAreKept moves minimum and maximum under a cluster with idle and busy workers. The fleet manages it, our
-// sidecar in its head pod parks: while enableInTreeAutoscaling is false, the operator itself would answer a lower limit
-// by deleting the pod of its choice.
+// TestLimitsAreKept changes the minimum and maximum of groups with idle and busy workers. The fleet instance manages
+// the cluster, and our sidecar in its head pod is idle. Without the sidecar, enableInTreeAutoscaling is false, and the
+// operator itself reacts to a lower limit: it deletes a pod of its choice.
 func TestLimitsAreKept(t *testing.T) {
 	t.Parallel()
 	s := stage(t, rig.Cluster{
@@ -117,11 +120,11 @@ func TestLimitsAreKept(t *testing.T) {
 		InTree: true, SidecarImage: rig.SidecarImage, Annotations: map[string]string{"heliostat.dev/mode": "managed"},
 	})
 
-	// A minimum is kept without demand, also when it is raised later.
+	// Heliostat keeps the minimum without demand, also after it is raised.
 	s.setGroup(0, map[string]any{"minReplicas": 1})
 	s.workers("cpu", 1)
 
-	// More is asked for than the maximum allows; the maximum is raised, and the rest comes.
+	// Demand exceeds the maximum. After the maximum is raised, Heliostat launches the rest.
 	s.setGroup(1, map[string]any{"maxReplicas": 1})
 	driver := s.drive()
 	s.do(driver, actor("first", 1), actor("second", 1))
@@ -132,7 +135,8 @@ func TestLimitsAreKept(t *testing.T) {
 	s.see(driver, "second", "running")
 	busy := s.workers("gpu", 2)
 
-	// The maximum falls below what is busy. Work has ten minutes to end: nothing is stopped now, and the actors live.
+	// The maximum falls below the number of busy workers. Work has ten minutes to end, so Heliostat stops nothing now,
+	// and the actors stay alive.
 	s.setGroup(1, map[string]any{"maxReplicas": 1})
 	s.quiet("both workers are busy")
 	s.do(driver, rig.Command{Do: "ask", ID: "first"}, rig.Command{Do: "ask", ID: "second"})
@@ -142,14 +146,14 @@ func TestLimitsAreKept(t *testing.T) {
 		s.Errorf("workers %v became %v", busy, living)
 	}
 
-	// The minimum holds an idle worker; without it the worker goes.
+	// The minimum retains an idle worker. Without the minimum, Heliostat stops it.
 	s.workers("cpu", 1)
 	s.setGroup(0, map[string]any{"minReplicas": 0})
 	s.workers("cpu", 0)
 	s.drainedBeforeStopped()
 }
 
-// TestAMultiHostGroupScalesByWholeReplicas asks for one GPU of a group whose replicas have two pods.
+// TestAMultiHostGroupScalesByWholeReplicas requests one GPU of a group whose replicas have two pods.
 func TestAMultiHostGroupScalesByWholeReplicas(t *testing.T) {
 	t.Parallel()
 	pair := rig.Group{Name: "pair", Max: 2, Hosts: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
@@ -166,14 +170,14 @@ func TestAMultiHostGroupScalesByWholeReplicas(t *testing.T) {
 	s.drainedBeforeStopped()
 }
 
-// TestAClusterThatARayJobOrRayServiceOwnsIsScaled lets another object own the RayCluster's spec.
+// TestAClusterThatARayJobOrRayServiceOwnsIsScaled scales a RayCluster whose spec belongs to a RayJob or a RayService.
 func TestAClusterThatARayJobOrRayServiceOwnsIsScaled(t *testing.T) {
 	for _, test := range []struct {
 		kind     string
 		resource schema.GroupVersionResource
 		spec     map[string]any
 	}{
-		// In this mode a person submits the job; the operator makes the cluster and waits.
+		// In this mode, users submit the job. The operator creates the cluster and waits.
 		{"RayJob", rig.RayJobs, map[string]any{"submissionMode": "InteractiveMode", "rayClusterSpec": nil}},
 		{"RayService", rig.RayServices, map[string]any{"serveConfigV2": "applications: []", "rayClusterConfig": nil}},
 	} {

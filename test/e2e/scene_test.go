@@ -19,11 +19,11 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// patience bounds each wait. On a quiet machine none takes 20 s; several Ray nodes that start at once on two busy cores
-// take a minute.
+// patience is the limit of each wait. On an idle machine, no wait takes 20 s. When several Ray nodes start at once on
+// two busy cores, a wait takes a minute.
 const patience = 4 * time.Minute
 
-// scene is one RayCluster under test with everything that watches it.
+// scene is one RayCluster under test, with everything that observes it.
 type scene struct {
 	*testing.T
 	ctx             context.Context
@@ -31,13 +31,13 @@ type scene struct {
 	journal         *rig.Journal
 }
 
-// gpu and cpu are the worker groups most tests need.
+// gpu and cpu are the worker groups that most tests need.
 var (
 	gpu = rig.Group{Name: "gpu", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 	cpu = rig.Group{Name: "cpu", Max: 4, CPU: "2"}
 )
 
-// stage creates a RayCluster in a namespace of the test's own and waits until its head is alive.
+// stage creates a RayCluster in the test's own namespace and waits until its head is alive.
 func stage(t *testing.T, cluster rig.Cluster) *scene {
 	t.Helper()
 	s := prepare(t, cluster.Name)
@@ -46,7 +46,7 @@ func stage(t *testing.T, cluster rig.Cluster) *scene {
 	return s
 }
 
-// prepare watches a RayCluster that may not exist yet. Everything in its namespace goes when the test ends.
+// prepare observes a RayCluster that may not exist yet. It deletes the namespace when the test ends.
 func prepare(t *testing.T, name string) *scene {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,12 +58,12 @@ func prepare(t *testing.T, name string) *scene {
 	s.journal = rig.NewJournal(func(f rig.Fact) {
 		t.Logf("%7.2fs %-14s %-5s %s %s", f.At.Sub(began).Seconds(), f.Stage, f.Group, f.Pod, f.Detail)
 	})
-	if name != "" { // a cluster that the operator names is watched once it has its name
+	if name != "" { // the journal starts to observe a cluster that the operator names after its name is known
 		lab.Observe(ctx, s.namespace, name, s.journal)
 	}
 	t.Cleanup(func() {
 		cancel()
-		// Without its namespace the cluster's pods and objects go too, whatever the test left.
+		// Kubernetes deletes the cluster's pods and objects with the namespace.
 		err := lab.Kube.CoreV1().Namespaces().Delete(context.Background(), s.namespace, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("deleting namespace %s: %v", s.namespace, err)
@@ -86,7 +86,7 @@ func (s *scene) headAlive() {
 	s.must(lab.HeadAlive(ctx, s.namespace, s.name))
 }
 
-// drive connects a driver, which ends with the test. env is added to its environment.
+// drive connects a driver and stops it when the test ends. It adds env to the driver's environment.
 func (s *scene) drive(env ...string) *rig.Driver {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -114,7 +114,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// do gives a driver commands and waits until each is submitted.
+// do sends commands to a driver and waits until each one is submitted.
 func (s *scene) do(driver *rig.Driver, commands ...rig.Command) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -138,7 +138,7 @@ func (s *scene) see(driver *rig.Driver, id, event string) rig.Event {
 	return e
 }
 
-// eventually waits until done holds for the facts.
+// eventually waits until done returns true for the facts.
 func (s *scene) eventually(what string, done func([]rig.Fact) bool) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -146,7 +146,7 @@ func (s *scene) eventually(what string, done func([]rig.Fact) bool) {
 	s.must(s.journal.Wait(ctx, what, done))
 }
 
-// workers waits until exactly n workers of the group live in Ray, and returns their pods.
+// workers waits until exactly n workers of the group are alive in Ray, and returns their pods.
 func (s *scene) workers(group string, n int) []string {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d living workers of group %s", n, group), func(facts []rig.Fact) bool {
@@ -161,8 +161,8 @@ func (s *scene) workers(group string, n int) []string {
 	return rig.Living(s.journal.Facts(), group)
 }
 
-// quiet asserts that for a while no group is patched and no pod is created or stopped. It is for what must not happen,
-// which nothing can tell earlier; demand is acted on within a second.
+// quiet asserts that for a while Heliostat patches no group and no pod is created or stopped. Heliostat acts on demand
+// within a second.
 func (s *scene) quiet(why string) {
 	s.Helper()
 	before := len(s.journal.Facts())
@@ -174,7 +174,8 @@ func (s *scene) quiet(why string) {
 	}
 }
 
-// created asserts how many workers the group had in all since the test began: more would be demand counted twice.
+// created asserts the total number of workers that the group has had since the test began. More workers mean that
+// demand was counted twice.
 func (s *scene) created(group string, want int) {
 	s.Helper()
 	if pods := rig.Pods(s.journal.Facts(), group); len(pods) != want {
@@ -182,7 +183,7 @@ func (s *scene) created(group string, want int) {
 	}
 }
 
-// patch changes the RayCluster as a person would.
+// patch changes the RayCluster as a user would.
 func (s *scene) patch(merge string) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -216,8 +217,8 @@ func (s *scene) object() *unstructured.Unstructured {
 	return object
 }
 
-// rest calls Heliostat about the RayCluster, or about its request_resources, and demands success. A conflict and a
-// cluster that Heliostat has not met yet are tried again, as the API tells its clients to.
+// rest calls Heliostat's REST API for the RayCluster, or for its request_resources, and fails the test unless the call
+// succeeds. It retries after a conflict and if Heliostat does not know the cluster yet, as the API documents.
 func (s *scene) rest(method, suffix, body string) []byte {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -235,7 +236,7 @@ func (s *scene) rest(method, suffix, body string) []byte {
 	}
 }
 
-// status is what GET …/rayclusters/{name} tells.
+// status is the response of GET …/rayclusters/{name}.
 type status struct {
 	Mode, ModeReason string
 	Groups           []groupStatus
@@ -243,7 +244,7 @@ type status struct {
 	Findings         []struct{ Code, Field string }
 }
 
-// groupStatus is what it tells of one worker group.
+// groupStatus is the part of a status about one worker group.
 type groupStatus struct {
 	Name             string
 	Current, Desired int
@@ -256,7 +257,7 @@ type groupStatus struct {
 	}
 }
 
-// unmet says whether there is demand that is not served for that reason.
+// unmet reports whether there is unmet demand with that reason.
 func (s status) unmet(code string) bool {
 	for _, u := range s.Unmet {
 		if u.Reason.Code == code {
@@ -266,7 +267,7 @@ func (s status) unmet(code string) bool {
 	return false
 }
 
-// told waits until Heliostat's REST API tells what is wanted of the cluster.
+// told waits until the status in Heliostat's REST API satisfies want.
 func (s *scene) told(what string, want func(status) bool) {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -305,7 +306,7 @@ func (s *scene) k8sEvent(reason string) corev1.Event {
 	}
 }
 
-// drainedBeforeStopped asserts that Ray had let go of every stopped worker before its pod was deleted.
+// drainedBeforeStopped asserts that Ray drained every stopped worker before its pod was deleted.
 func (s *scene) drainedBeforeStopped() {
 	s.Helper()
 	facts := s.journal.Facts()
@@ -315,14 +316,14 @@ func (s *scene) drainedBeforeStopped() {
 			continue
 		}
 		drained, ok := rig.OfPod(facts, pod, rig.Drained)
-		// The GCS is read every 50 ms, the pods are watched.
+		// The journal reads the GCS every 50 ms, and watches the pods.
 		if !ok || drained.After(stopped.Add(100*time.Millisecond)) {
 			s.Errorf("pod %s was stopped before Ray had drained it", pod)
 		}
 	}
 }
 
-// ownedCluster waits for the RayCluster that the operator makes for the one RayJob or RayService in the namespace.
+// ownedCluster waits for the RayCluster that the operator creates for the RayJob or RayService in the namespace.
 func (s *scene) ownedCluster() string {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -339,7 +340,7 @@ func (s *scene) ownedCluster() string {
 	}
 }
 
-// task, actor and release are the commands tests use most. Work is held until it is released.
+// task, actor and release are the most common commands. Work runs until it is released.
 func task(id string, gpus float64) rig.Command  { return rig.Command{Do: "task", ID: id, GPUs: gpus} }
 func actor(id string, gpus float64) rig.Command { return rig.Command{Do: "actor", ID: id, GPUs: gpus} }
 func release(id string) rig.Command             { return rig.Command{Do: "release", ID: id} }

@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// comparison is what GET …/shadow tells.
+// comparison is the response of GET …/shadow.
 type comparison struct {
 	Writer      string
 	Agreement   *float64
@@ -39,12 +39,12 @@ type comparison struct {
 	}
 }
 
-// leadTold is how the table tells by how much one side was before the other.
+// leadTold matches the text in the table that shows how much earlier one side decided.
 var leadTold = regexp.MustCompile(`[0-9](ms|s) earlier`)
 
-// TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python
-// autoscaler, which scales one task up and down. Both decide; the comparison tells both, and nothing on the RayCluster
-// is Heliostat's.
+// TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python autoscaler,
+// which scales one task up and down. Both decide. The comparison reports both, and Heliostat writes nothing to the
+// RayCluster.
 func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "theirs")
@@ -86,7 +86,7 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	}
 }
 
-// compared waits until a Heliostat's comparison is as wanted, and returns it.
+// compared waits until a Heliostat's comparison satisfies want, and returns it.
 func (s *scene) compared(looker *rig.Heliostat, what string, want func(comparison) bool) comparison {
 	s.Helper()
 	ctx, cancel := s.patient()
@@ -107,8 +107,8 @@ func (s *scene) compared(looker *rig.Heliostat, what string, want func(compariso
 	}
 }
 
-// writers gathers the field managers of every version of the RayCluster from now on. The last one would not do: the
-// list of worker groups belongs to whoever wrote it last.
+// writers collects the field managers of every later version of the RayCluster. The last version is not enough, because
+// the list of worker groups belongs to the last writer.
 func (s *scene) writers() func() []string {
 	var mu sync.Mutex
 	seen := map[string]bool{}

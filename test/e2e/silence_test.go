@@ -11,9 +11,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestALeaderMayLoseAnAPIServerThatIsSilent stops the API server where it is. The leader cannot renew its lease: it
-// tells who waits for an answer, and ends. The process that is started then waits, and goes on from what it finds: what
-// is busy or asked for stands, and new work is served.
+// TestALeaderMayLoseAnAPIServerThatIsSilent pauses the API server. The leader cannot renew its lease, so it returns an
+// error to callers that wait for a response, and exits. The new process waits and then continues from the current
+// state: busy and requested workers stay, and it serves new work.
 func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "silent", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
 	s.must(rig.InstallCRDs(s.ctx, lab.Dynamic))
@@ -27,9 +27,9 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 
 	letGo, err := lab.Cluster.HoldPart(devcluster.APIServer)
 	s.must(err)
-	// a second time, where all went well
+	// a second call, if the test succeeded
 	t.Cleanup(func() { _ = letGo() })
-	// it may still happen, and changes nothing
+	// the write may still happen, and changes nothing
 	status, answer, err := fleet.Call(s.ctx, http.MethodPut, rig.RequestPath(s.namespace, s.name)+"/ann", ask)
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "the server is shutting down") {
 		t.Fatalf("a call under way when the lease is lost: %d, %v: %s", status, err, answer)
@@ -56,7 +56,7 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	case started := <-next:
 		fleet = started
 		t.Fatal("it is ready without an API server")
-	case <-time.After(7 * time.Second): // more than a call to the API server may take
+	case <-time.After(7 * time.Second): // longer than a call to the API server may take
 	}
 	s.must(letGo())
 	select {
@@ -79,7 +79,7 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	}
 }
 
-// elects lets a Heliostat that elects a leader stand in for the shared one until the test ends.
+// elects replaces the shared Heliostat, until the test ends, with one that uses leader election.
 func (s *scene) elects() {
 	s.Helper()
 	exchange := func(arguments ...string) {
@@ -92,5 +92,5 @@ func (s *scene) elects() {
 	}
 	s.Cleanup(func() { exchange() })
 	exchange("--leader-elect")
-	s.rest(http.MethodGet, "", "") // answered once it leads
+	s.rest(http.MethodGet, "", "") // returns once Heliostat is the leader
 }

@@ -12,9 +12,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that bring the same to Ray. The pods of the one that is
-// taken first ask for a device that no node has, and a node autoscaler that has spoken of another pod says nothing of
-// them.
+// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that provide the same resources to Ray. The pods of the
+// preferred group request a device that no node has. A node autoscaler that has reported on another pod reports nothing
+// about them.
 func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	t.Parallel()
 	scarce := rig.Group{Name: "a-scarce", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}}
@@ -45,7 +45,7 @@ func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	s.created("a-scarce", 1)
 }
 
-// spokenOf writes an Event about a pod as the Cluster Autoscaler does, which is not installed here.
+// spokenOf writes an Event about a pod as the Cluster Autoscaler does. The Cluster Autoscaler is not installed here.
 func (s *scene) spokenOf(pod string) {
 	s.Helper()
 	now := metav1.NewTime(time.Now())

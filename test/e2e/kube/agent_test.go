@@ -22,7 +22,7 @@ import (
 
 const agentAccount = "heliostat-agent"
 
-// gpuNode makes a Node on which nothing is scheduled; it goes with the test, and the pods on it too.
+// gpuNode creates a Node that accepts no pods from the scheduler. The test deletes it, with its pods, when it ends.
 func (s *scene) gpuNode(name string) {
 	s.Helper()
 	nodes := lab.Client().CoreV1().Nodes()
@@ -47,7 +47,7 @@ func (s *scene) gpuNode(name string) {
 	}
 }
 
-// agentPod makes the pod that the DaemonSet of deploy/agent.yaml would have on the node, and returns its token.
+// agentPod creates the pod that the DaemonSet of deploy/agent.yaml would create on the node, and returns its token.
 func (s *scene) agentPod(node string) string {
 	s.Helper()
 	set, err := lab.Client().AppsV1().DaemonSets(s.namespace).Get(s.Context(), agentAccount, metav1.GetOptions{})
@@ -71,7 +71,7 @@ func (s *scene) agentPod(node string) string {
 	return s.token(&authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID})
 }
 
-// token is one of the agent's account, as kubelet asks for it: bound to the pod.
+// token returns a token of the agent's account, bound to the pod, as the kubelet requests it.
 func (s *scene) token(bound *authenticationv1.BoundObjectReference) string {
 	s.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
@@ -88,7 +88,7 @@ func (s *scene) config(token string) *rest.Config {
 	return config
 }
 
-// patcher changes nodes with a token.
+// patcher returns a function that patches nodes with a token.
 func (s *scene) patcher(token string) func(node, patch string, subresources ...string) error {
 	s.Helper()
 	client, err := kubernetes.NewForConfig(s.config(token))
@@ -114,7 +114,8 @@ func oneCard(t *testing.T, problem string) string {
 	return value
 }
 
-// deployedAgent applies deploy/agent.yaml, with two nodes and an agent on the first, and waits until its policy holds.
+// deployedAgent applies deploy/agent.yaml, creates two nodes and an agent on the first, and waits until the policy is
+// in force.
 func deployedAgent(t *testing.T) (s *scene, token string) {
 	t.Helper()
 	s = deployment(t)
@@ -128,15 +129,15 @@ func deployedAgent(t *testing.T) (s *scene, token string) {
 	token = s.agentPod("gpu-1")
 	patch, number := s.patcher(token), 0
 	s.until("the policy to hold", func() bool {
-		number++ // a patch that changes nothing never comes to a policy
+		number++ // the API server skips the policy for a patch without changes
 		err := patch("gpu-2", fmt.Sprintf(`{"metadata":{"annotations":{"heliostat.dev/gpus":"%d"}}}`, number))
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "and no other")
 	})
 	return s, token
 }
 
-// Two RBAC rules and a policy are all that stands between a taken agent and every node: a real API server has to
-// enforce them.
+// TestAnAgentMayAnnotateItsOwnNodeAndNothingElse checks that a real API server enforces the RBAC rules and the policy.
+// Only these keep a compromised agent from writing to every node.
 func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 	s, token := deployedAgent(t)
 	node, err := kube.NewAgentNode(s.config(token), "gpu-1")
@@ -195,7 +196,7 @@ func (s *scene) agentRefused(token string) {
 			s.Errorf("%s: got %v, want it to be forbidden with %q", name, err, try.says)
 		}
 	}
-	// A token that is not of a pod names no node.
+	// A token that is not bound to a pod has no node name.
 	if err := s.patcher(s.token(nil))("gpu-1", `{"metadata":{"annotations":{"heliostat.dev/gpus":"{}"}}}`); !apierrors.IsForbidden(err) {
 		s.Errorf("a token without a pod: %v", err)
 	}
@@ -212,14 +213,14 @@ func (s *scene) agentRefused(token string) {
 	if _, err := client.CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		s.Errorf("listing pods: %v", err)
 	}
-	// Who is not the agent is not bound by its policy, and what was written can be taken away.
+	// The policy does not apply to other users, and they can remove the agent's annotations.
 	if _, err := lab.Client().CoreV1().Nodes().Patch(s.Context(), "gpu-1", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"a":"b"},"annotations":{"heliostat.dev/gpus":null}}}`), metav1.PatchOptions{}); err != nil {
 		s.Error(err)
 	}
 }
 
-// deployment is the namespace that the files in deploy name, which tests share.
+// deployment returns the namespace that the files in deploy use. Tests share it.
 func deployment(t *testing.T) *scene {
 	t.Helper()
 	name := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "heliostat"}}

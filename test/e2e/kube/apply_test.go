@@ -26,7 +26,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At once, before the cache can have caught up.
+	// Read at once, before the cache is up to date.
 	after, err := m.Cluster(t.Context(), s.key("llm"))
 	if err != nil || after.Generation != generation || after.Groups[1].Replicas != 3 || generation <= cluster.Generation {
 		t.Fatalf("read after the write: generation %d, groups %+v, %v; want generation %d", after.Generation, after.Groups, err, generation)
@@ -45,7 +45,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	rest := []string{names[0], names[2]}
 	s.until("the named worker to go, and no other", func() bool { return cmp.Diff(rest, s.workers("llm", "gpu")) == "" })
 
-	// Its name stays in the list until the pod is gone, then a target of its own clears it.
+	// The name stays in the list until the pod is gone. A separate target then clears it.
 	s.until("the list may be cleared", func() bool {
 		targets, _, err := nodepool.Targets(s.read(m, "llm"), nil, nil)
 		return err == nil && len(targets) == 1 && len(targets[0].WorkersToDelete) == 0
@@ -61,8 +61,8 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	}
 }
 
-// The single form with a long poll reads once, so what it knows is stale as soon as somebody writes: the guards of the
-// patch are all that protects the RayCluster then.
+// TestAStaleChangeWritesNothing uses the single form with a long poll interval. It reads once, so its data is stale
+// after any write. Only the test operations of the patch then protect it.
 func TestAStaleChangeWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "stale")

@@ -18,7 +18,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// apart keeps the pods of all other tests off a node: without a kubelet they would never end there.
+// apart is a taint that keeps the pods of all other tests off a node. The node has no kubelet, so the pods would never
+// terminate.
 var apart = corev1.Taint{Key: "heliostat.dev/apart", Effect: corev1.TaintEffectNoSchedule}
 
 // addNode registers a node of an AKS pool as a kubelet would.
@@ -45,7 +46,7 @@ func (s *scene) addNode(name, pool string) {
 	}
 }
 
-// allow binds a role to a user of the test's own.
+// allow binds a role to one of the test's own users.
 func (s *scene) allow(user, name string, rules ...rbacv1.PolicyRule) {
 	s.Helper()
 	rbac := lab.Client().RbacV1()
@@ -63,8 +64,8 @@ func (s *scene) allow(user, name string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// A status as the Cluster Autoscaler writes it bounds a pool, for whoever may read it. Karpenter is not installed,
-// which is no fault.
+// TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem writes a status as the Cluster Autoscaler does. The
+// status limits a pool for every user who may read it. Karpenter is not installed, which is not an error.
 func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "ceilings")

@@ -25,7 +25,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// clinic is where the program looks at the dev cluster, and where a shell with kubectl runs what it prints.
+// clinic runs the program against the dev cluster, and runs the printed commands in a shell with kubectl.
 type clinic struct {
 	*scene
 	program, path string
@@ -48,12 +48,12 @@ func (s *scene) clinic() clinic {
 	return clinic{s, program, dir + ":" + os.Getenv("PATH")}
 }
 
-// seen is what is compared of a finding.
+// seen is the part of a finding that the test compares.
 type seen struct {
 	Code, Severity, Object, Field, Fix string
 }
 
-// examined runs `autoscaler doctor` and returns its findings, by code, and how it ended.
+// examined runs `autoscaler doctor` and returns its findings by code, and the exit code.
 func (c clinic) examined(kubeconfig string, arguments ...string) (map[string]seen, int) {
 	c.Helper()
 	var out, errOut bytes.Buffer
@@ -74,7 +74,7 @@ func (c clinic) examined(kubeconfig string, arguments ...string) (map[string]see
 	return byCode, cmd.ProcessState.ExitCode()
 }
 
-// run has a shell run a printed fix as somebody who may do all.
+// run runs a printed fix in a shell as a cluster administrator.
 func (c clinic) run(fix string) {
 	c.Helper()
 	cmd := exec.CommandContext(c.Context(), "sh", "-c", fix)
@@ -94,7 +94,7 @@ func ill(namespace string) *unstructured.Unstructured {
 	return cluster
 }
 
-// A finding is worth its fix: what is printed is run, and the finding is gone.
+// TestDoctorFindsPlantedFaultsAndItsFixesMendThem runs each printed fix and checks that the finding is gone.
 func TestDoctorFindsPlantedFaultsAndItsFixesMendThem(t *testing.T) {
 	s := stage(t, "doctor")
 	c := s.clinic()
@@ -134,7 +134,7 @@ func TestDoctorFindsPlantedFaultsAndItsFixesMendThem(t *testing.T) {
 	}
 }
 
-// viewer is the kubeconfig of an account that may list RayClusters of the namespace, and nothing else.
+// viewer returns the kubeconfig of an account that may only list RayClusters in the namespace.
 func (s *scene) viewer() string {
 	s.Helper()
 	meta := metav1.ObjectMeta{Name: "viewer", Namespace: s.namespace}

@@ -1,6 +1,5 @@
-// Package kube tests the adapter pkg/nodepool/kube against a real API server and the real KubeRay operator. There are
-// no nodes: pods stay pending, and deleted ones are gone at once, which is all that the rules of replicas and names
-// need.
+// Package kube tests the adapter pkg/nodepool/kube against a real API server and the real KubeRay operator. It must not
+// need nodes: pods stay pending, and deleted pods are gone at once, which is enough to test replicas and names.
 package kube
 
 import (
@@ -26,7 +25,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// lab is the control plane that all tests share; each has a namespace of its own.
+// lab is the control plane that all tests share. Each test has its own namespace.
 var lab *devcluster.Cluster
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -66,7 +65,7 @@ func (s *scene) key(name string) nodepool.ClusterKey {
 	return nodepool.ClusterKey{Namespace: s.namespace, Name: name}
 }
 
-// create makes a RayCluster with groups of plain pods.
+// create creates a RayCluster with groups of plain pods.
 func (s *scene) create(name string, groups ...rig.Group) {
 	s.Helper()
 	s.createAs(rig.Cluster{Namespace: s.namespace, Name: name, Groups: groups}.Manifest())
@@ -114,7 +113,7 @@ func (s *scene) workers(cluster, group string) []string {
 	return names
 }
 
-// until waits for what the cluster does by itself; a busy machine takes its time.
+// until waits until holds returns true. Changes take longer on a busy machine.
 func (s *scene) until(what string, holds func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -127,20 +126,22 @@ func (s *scene) until(what string, holds func() bool) {
 	}
 }
 
-// manager starts a manager that only reads and is written with by the test; it ends with the test.
+// manager starts a manager that does not reconcile. The test itself calls its write methods. The manager stops when the
+// test ends.
 func (s *scene) manager(options kube.Options) *kube.Manager {
 	s.Helper()
 	manager, _ := s.managerWith(options, nil)
 	return manager
 }
 
-// managerWith starts a manager with a reconcile of its own and returns a channel with the error that Start ends with.
+// managerWith starts a manager with the given reconcile function. It returns a channel that receives the error of
+// Start.
 func (s *scene) managerWith(options kube.Options, reconcile kube.Reconcile) (*kube.Manager, <-chan error) {
 	s.Helper()
 	return s.managerAs(lab.RESTConfig(), options, reconcile)
 }
 
-// managerAs is managerWith for somebody who may do less than all.
+// managerAs is managerWith for a user with fewer rights.
 func (s *scene) managerAs(config *rest.Config, options kube.Options, reconcile kube.Reconcile) (*kube.Manager, <-chan error) {
 	s.Helper()
 	if reconcile == nil {
@@ -171,7 +172,7 @@ func (s *scene) managerAs(config *rest.Config, options kube.Options, reconcile k
 	return manager, ended
 }
 
-// read waits until the manager knows the cluster.
+// read waits until the manager has the cluster in its cache.
 func (s *scene) read(m *kube.Manager, name string) nodepool.Cluster {
 	s.Helper()
 	var cluster nodepool.Cluster
@@ -183,7 +184,7 @@ func (s *scene) read(m *kube.Manager, name string) nodepool.Cluster {
 	return cluster
 }
 
-// targets computes and addresses a change of a cluster as it was read.
+// targets computes a change, addressed to the version of the cluster that was read.
 func (s *scene) targets(cluster nodepool.Cluster, launch map[string]int, leaving ...string) nodepool.Change {
 	s.Helper()
 	targets, _, err := nodepool.Targets(cluster, launch, leaving)

@@ -20,10 +20,11 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// twoKinds are the MIG instances of which the operator counts the first kind only, so that it passes 2 for 3.
+// twoKinds is a set of MIG instances of two kinds. The operator counts only the first kind, so it passes 2 instead of
+// 3.
 var twoKinds = map[string]int64{"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-3g.20gb": 1}
 
-// syncOf addresses a write of numbers of GPUs to a cluster as it was read.
+// syncOf addresses a write of GPU numbers to the version of the cluster that was read.
 func syncOf(cluster nodepool.Cluster, gpus int64, groups ...string) nodepool.NumGPUsChange {
 	change := nodepool.NumGPUsChange{Cluster: cluster.Key, UID: cluster.UID, Generation: cluster.Generation}
 	for _, name := range groups {
@@ -33,8 +34,9 @@ func syncOf(cluster nodepool.Cluster, gpus int64, groups ...string) nodepool.Num
 	return change
 }
 
-// Under every strategy but Recreate the operator leaves running pods alone, and passes the number to pods that it makes
-// later. Both places for it are used: rayStartParams, and the field resources where a group has that.
+// TestASyncRestartsNoPodAndReachesTheNext checks that a sync affects only new pods. Unless the strategy is Recreate,
+// the operator keeps running pods and passes the number to the pods that it creates later. The test uses both places
+// for the number: rayStartParams, and the field resources if the group has it.
 func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "sync")
@@ -70,7 +72,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 		}
 	}
 
-	// Pods made after the sync show that the operator has carried that very spec out.
+	// Pods that exist after the sync show that the operator has processed this spec.
 	if _, err := m.Apply(t.Context(), s.targets(after, map[string]int{"params": 1, "field": 1, "other": 1})); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	}
 }
 
-// pods are the names and uids of all pods of a cluster, the head too, that are not being deleted.
+// pods returns the names and UIDs of all pods of a cluster, including the head, that are not being deleted.
 func (s *scene) pods(cluster string) map[string]types.UID {
 	s.Helper()
 	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + cluster})
@@ -112,7 +114,7 @@ func (s *scene) pods(cluster string) map[string]types.UID {
 	return uids
 }
 
-// numGPUs is what the newest pod of each group passes.
+// numGPUs returns the number that the newest pod of each group passes.
 func (s *scene) numGPUs(cluster string) map[string]string {
 	s.Helper()
 	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + cluster})
@@ -126,7 +128,7 @@ func (s *scene) numGPUs(cluster string) map[string]string {
 	return passed
 }
 
-// flagGPUs is the number that the pod's command line passes to `ray start`, or "".
+// flagGPUs returns the number that the pod's command line passes to `ray start`, or "".
 func flagGPUs(pod *corev1.Pod) string {
 	for word := range strings.FieldsSeq(strings.Join(pod.Spec.Containers[0].Args, " ")) {
 		if number, found := strings.CutPrefix(word, "--num-gpus="); found {
@@ -136,7 +138,7 @@ func flagGPUs(pod *corev1.Pod) string {
 	return ""
 }
 
-// sync writes, and looks again where the operator has written its status meanwhile.
+// sync writes the change. If the operator has written its status in the meantime, sync reads again and retries.
 func (s *scene) sync(m *kube.Manager, change nodepool.NumGPUsChange) int64 {
 	s.Helper()
 	var generation int64
@@ -151,7 +153,7 @@ func (s *scene) sync(m *kube.Manager, change nodepool.NumGPUsChange) int64 {
 	return generation
 }
 
-// refused asserts that the write is refused with that code, and that nothing was written and no pod touched.
+// refused asserts that the write fails with that code, and that nothing was written and no pod changed.
 func (s *scene) refused(m *kube.Manager, name, code string) {
 	s.Helper()
 	before, pods := s.get(name).GetGeneration(), s.pods(name)
@@ -184,7 +186,7 @@ func TestASyncThatWouldRestartEverythingIsRefused(t *testing.T) {
 	s.until("the pods to be made", func() bool { return len(s.pods("llm")) == 2 })
 	s.refused(m, "llm", nodepool.SyncRecreate)
 
-	// What is refused would do just that: the same write by a person deletes the head and the worker.
+	// This shows why Heliostat refuses the write: the same write by a user deletes the head and the worker.
 	before := s.pods("llm")
 	s.patch("llm", types.JSONPatchType, `[{"op":"add","path":"/spec/workerGroupSpecs/0/rayStartParams/num-gpus","value":"3"}]`)
 	s.until("all pods to be made anew", func() bool {
@@ -231,8 +233,9 @@ func TestASyncOfWhatARayJobOrRayServiceOwnsIsRefused(t *testing.T) {
 	}
 }
 
-// A program that applies the manifest keeps owning parts of the spec when a patch of replicas takes the list of groups
-// from it, and that list is one value to the API server (docs/reference/facts.md#owner-of-the-worker-groups).
+// TestASyncAgainstWhoAppliesTheGroupsIsRefused covers a program that applies the manifest. It keeps the ownership of
+// parts of the spec when a patch of replicas takes over the list of groups. The API server treats that list as one
+// value (docs/reference/facts.md#owner-of-the-worker-groups).
 func TestASyncAgainstWhoAppliesTheGroupsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "applied")
@@ -264,18 +267,18 @@ func TestASyncAgainstWhoAppliesTheGroupsIsRefused(t *testing.T) {
 	}
 	s.refused(m, "gitops", nodepool.SyncFieldManaged)
 
-	// The next apply takes all of it back: a number that had been written would be gone.
+	// The next apply reverts all of it, so it would remove a written number.
 	s.patch("gitops", types.JSONPatchType, `[{"op":"add","path":"/spec/workerGroupSpecs/0/rayStartParams/num-gpus","value":"3"}]`)
 	if params, _, _ := unstructured.NestedMap(firstGroup(t, apply("gitops", "argocd-controller")), "rayStartParams"); len(params) != 0 {
 		t.Errorf("rayStartParams are %v after the apply", params)
 	}
 
-	// A person who creates or edits owns the list too, and does not write it back.
+	// A user who creates or edits the object owns the list too, but does not revert it.
 	s.create("by-hand", rig.Group{Name: "gpu", Max: 9, Devices: twoKinds})
 	s.sync(m, syncOf(s.read(m, "by-hand"), 3, "gpu"))
 }
 
-// listOwners are the field managers that own the list of worker groups.
+// listOwners returns the field managers that own the list of worker groups.
 func listOwners(object *unstructured.Unstructured) []string {
 	var owners []string
 	for _, entry := range object.GetManagedFields() {
@@ -295,7 +298,7 @@ func firstGroup(t *testing.T, object *unstructured.Unstructured) map[string]any 
 	return groups[0].(map[string]any)
 }
 
-// What is decided on is what is written to, or nothing is.
+// TestAStaleSyncWritesNothing checks that a sync writes only to the version on which it was decided.
 func TestAStaleSyncWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "stale-sync")

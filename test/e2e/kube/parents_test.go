@@ -15,7 +15,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// childOf makes a RayCluster that a RayJob controls. The RayJob is suspended, so the operator makes none for it.
+// childOf creates a RayCluster that a RayJob controls. The RayJob is suspended, so the operator creates no RayCluster
+// for it.
 func (s *scene) childOf(job string) (name string) {
 	s.Helper()
 	spec := rig.Cluster{Groups: []rig.Group{{Name: "cpu", Max: 9}}}.Spec()
@@ -36,8 +37,8 @@ func (s *scene) childOf(job string) (name string) {
 	return name
 }
 
-// The caches hold no owners, and what is remembered of one is old when somebody writes: the look right before the
-// patch decides.
+// TestAnOwnerThatWasQueuedMeanwhileStopsAPatch checks that the manager reads the owner right before a patch. The caches
+// hold no owners, and the last known state may be stale.
 func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "queued-owner")
@@ -68,7 +69,8 @@ func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	}
 }
 
-// KubeRay's own Role, which the single form lives with, grants no right on RayJobs.
+// TestAnOwnerThatMayNotBeReadIsReported runs with KubeRay's own Role, which the sidecar form uses. The Role grants no
+// access to RayJobs.
 func TestAnOwnerThatMayNotBeReadIsReported(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "unread-owner")

@@ -28,8 +28,8 @@ func (s *scene) say(component, reason, message string, pod nodepool.Worker) {
 	}
 }
 
-// The API server itself selects the Events by their source; its own scheduler's FailedScheduling must not be taken for
-// Karpenter's.
+// TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer checks that the API server selects Events by their source.
+// The scheduler's own FailedScheduling must not count as Karpenter's.
 func TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "provisioners")
@@ -50,13 +50,14 @@ func TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer(t *testing.T) {
 	}
 	s.say("cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 1)}]", worker())
 	s.until("the promise", func() bool { return worker().NodePromised })
-	time.Sleep(1100 * time.Millisecond) // Events tell whole seconds
+	time.Sleep(1100 * time.Millisecond) // Event times are in whole seconds
 	const refusal = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
 	s.say("cluster-autoscaler", "NotTriggerScaleUp", refusal, worker())
 	s.until("the refusal", func() bool { return worker().NodeRefused == refusal })
 }
 
-// The API server takes names with a slash or a comma in its field selector.
+// TestManagedAndConfiguredProvisionersAreHeard checks that the API server accepts names with a slash or a comma in its
+// field selector.
 func TestManagedAndConfiguredProvisionersAreHeard(t *testing.T) {
 	t.Parallel()
 	for namespace, source := range map[string]string{"autoscaler-managed": "eks-auto-mode/compute", "autoscaler-configured": "in-house, of ours"} {
@@ -80,7 +81,7 @@ func TestManagedAndConfiguredProvisionersAreHeard(t *testing.T) {
 	}
 }
 
-// fail writes an Event about a NodeClaim, which has no namespace.
+// fail writes an Event about a NodeClaim, which is cluster-scoped.
 func (s *scene) fail(component, claim, message string) {
 	s.Helper()
 	now := metav1.NewTime(time.Now())

@@ -50,8 +50,8 @@ func gpus(id, owner string, key nodepool.ClusterKey, count int64) nodepool.Owned
 	}
 }
 
-// TestRequestsWithOwnersOnARealAPIServer goes from an API server without their kind to one that has it, and back: it is
-// the only test that needs it.
+// TestRequestsWithOwnersOnARealAPIServer starts with an API server without the kind, installs the kind, and removes it
+// again. No other test needs this.
 func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 	s := stage(t, "owned-requests")
 	s.create("llm", rig.Group{Name: "gpu", Max: 4})
@@ -113,8 +113,8 @@ func refusals(s *scene) {
 	}
 }
 
-// overMemory asks for more than a small budget has room for, beside an honest owner of the same namespace, and tries
-// again with another process.
+// overMemory requests more than a small budget allows, beside a valid owner in the same namespace. It then repeats the
+// test with another process.
 func overMemory(s *scene) {
 	names := make([]any, 400)
 	for i := range names {
@@ -146,8 +146,8 @@ func overMemory(s *scene) {
 	s.until("the request that has got room to be read again", func() bool { return cmp.Equal(want, admitted()) })
 }
 
-// admits starts a manager with room for two large requests, waits until it has decided, and lets it write a status. It
-// returns who has a place.
+// admits starts a manager with room for two large requests, waits for its decision, and lets it write a status. It
+// returns the admission of each request.
 func (s *scene) admits(what string, want map[string]nodepool.Admission) func() map[string]nodepool.Admission {
 	s.Helper()
 	manager := s.manager(kube.Options{RequestMemory: 400 << 10})
@@ -284,7 +284,7 @@ func adoption(s *scene, manager *kube.Manager) {
 		s.Errorf("not adopted: %+v", s.request("k").GetOwnerReferences())
 	}
 	status.State, status.Groups, status.Pods, status.ExpectedAt = raydemand.RequestExpired, nil, nil, time.Time{}
-	tell(status) // what is no more is removed
+	tell(status) // the manager removes entries that no longer apply
 	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
 	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})
 	s.until("the object to go", func() bool { return len(s.read(manager, "llm").Owned) == 0 })

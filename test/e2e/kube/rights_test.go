@@ -35,7 +35,7 @@ func leading(namespace string) kube.Options {
 	return kube.Options{LeaderElection: true, LeaseNamespace: namespace, LeaseName: "heliostat"}
 }
 
-// hold makes somebody else the holder of the lease, for long.
+// hold makes another process the holder of the lease for a long time.
 func (s *scene) hold(holder string) {
 	s.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
@@ -67,7 +67,8 @@ func TestOnlyTheLeaderWritesAndStopsWithinASecond(t *testing.T) {
 	s.hold("somebody-else")
 	start := time.Now()
 	s.until("the first to stop leading", func() bool { return !first.Leading() })
-	// It reads the lease every 0.8 s; if it only stopped where it cannot renew, that would take more than 3 s.
+	// The process reads the lease every 0.8 s. If it stopped only after it failed to renew, that would take more than 3
+	// s.
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("it noticed after %v, want within 1 s where the machine is not busy", took)
 	}
@@ -107,13 +108,13 @@ func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
 	<-done
 	start := time.Now()
 	s.until("the second to lead", second.Leading)
-	// A lease that was not given up runs out 6 s after its last renewal, at most 0.8 s before the end.
+	// A lease that was not released expires 6 s after its last renewal, which is at most 0.8 s before the exit.
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("handover took %v", took)
 	}
 }
 
-// sidecarOf has the rights of a RayCluster's sidecar, once KubeRay has made its ServiceAccount.
+// sidecarOf returns a config with the rights of a RayCluster's sidecar, after KubeRay has created its ServiceAccount.
 func (s *scene) sidecarOf(cluster string) *rest.Config {
 	s.Helper()
 	config := rest.AnonymousClientConfig(lab.RESTConfig())
@@ -127,8 +128,8 @@ func (s *scene) sidecarOf(cluster string) *rest.Config {
 	return config
 }
 
-// The Role that KubeRay makes for a sidecar: pods get, list, watch, patch; rayclusters get, patch. Nothing else is
-// needed.
+// TestTheSidecarFormLivesWithKubeRaysRole uses the Role that KubeRay creates for a sidecar: get, list, watch and patch
+// on pods, get and patch on rayclusters. The sidecar needs no other right.
 func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "sidecar")
@@ -162,12 +163,13 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 		t.Error("the sidecar in the head pod is not seen")
 	}
 	m.Event(cluster, true, "Test", "goes to the log, which needs no right")
-	// A change by somebody else is seen by the poll.
+	// The poll detects a change by another writer.
 	s.patch("llm", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/0/maxReplicas","value":4}]`)
 	s.until("the poll to see a change", func() bool { return s.read(m, "llm").Groups[0].Max == 4 })
 }
 
-// The rights in deploy are enough for all that the fleet does, and not one of them lets it touch a pod.
+// TestTheFleetLivesWithTheRightsInDeploy checks that the rights in deploy are enough for everything that the fleet
+// does, and that none of them allows a write to a pod.
 func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	t.Parallel()
 	s := deployment(t)
@@ -223,8 +225,8 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	}
 }
 
-// readCeilings asks for what pools' autoscalers tell. Neither is installed here, which is another answer than that it
-// may not be read.
+// readCeilings reads the ceilings that node autoscalers report for pools. Neither is installed here, which is a
+// different result from missing rights to read them.
 func (s *scene) readCeilings(config *rest.Config) {
 	s.Helper()
 	typed, err := kubernetes.NewForConfig(config)
@@ -244,7 +246,8 @@ func (s *scene) readCeilings(config *rest.Config) {
 	}
 }
 
-// A process without the right to list anything reports why it is not ready, and ends on a signal.
+// TestMissingRightsAreReportedAndStartupEndsOnASignal checks that a process without the right to list reports why it is
+// not ready, and exits on a signal.
 func TestMissingRightsAreReportedAndStartupEndsOnASignal(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "nobody")

@@ -19,8 +19,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// The API server stores replicas 2147483648, and typed clients, the operator's own included, then read no RayCluster at
-// all. It blinds the operator for every namespace, so this test does not run beside others.
+// TestAnUndecodableRayClusterDoesNotBlindTheOthers stores replicas 2147483648, which the API server accepts. Typed
+// clients, including the operator's, then cannot read any RayCluster. This affects the operator in every namespace, so
+// the test does not run in parallel.
 func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
 	s := stage(t, "undecodable")
 	s.create("good", rig.Group{Name: "gpu", Max: 9})
@@ -44,7 +45,7 @@ func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
 	}
 }
 
-// groups makes a RayCluster with one group per set of fields, named a, b, c.
+// groups returns a RayCluster with one group for each set of fields, named a, b, c.
 func groups(namespace, name string, changes ...map[string]any) *unstructured.Unstructured {
 	var list []rig.Group
 	for i := range changes {
@@ -69,7 +70,7 @@ func TestMinAboveMaxStopsTheClusterAndIsAFinding(t *testing.T) {
 	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, rayobject.MinAboveMax) {
 		t.Errorf("Refused %v, groups %+v, findings %v", cluster.Refused, cluster.Groups, cluster.Findings)
 	}
-	// This is why a refused cluster is not written to: the operator makes no pods for the good group either.
+	// Heliostat does not write to a refused cluster because the operator creates no pods for the valid group either.
 	time.Sleep(3 * time.Second)
 	if workers := s.workers("llm", "b"); len(workers) > 0 {
 		t.Errorf("the operator made %v", workers)
@@ -93,14 +94,15 @@ func TestPodsOfARemovedGroupAreAFinding(t *testing.T) {
 	if !finding(cluster, rayobject.GroupRemoved) || len(cluster.Workers) != 3 {
 		t.Errorf("workers %+v, findings %v", cluster.Workers, cluster.Findings)
 	}
-	// Their names are not ours to write, although the operator would delete them.
+	// Heliostat must not write their names, although the operator would delete them.
 	targets, findings, err := nodepool.Targets(cluster, nil, s.workers("llm", "gpu"))
 	if err != nil || len(targets) > 0 || len(findings) != 2 {
 		t.Errorf("targets %+v, findings %v, %v", targets, findings, err)
 	}
 }
 
-// The operator stops at the first group whose pods are refused.
+// TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding checks that the operator stops at the first group whose
+// pods the API server rejects.
 func TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "refused")
@@ -161,7 +163,7 @@ func TestCyclesFollowEvents(t *testing.T) {
 	s.until("a cycle for the new cluster", func() bool { return cycles.Load() > 0 })
 	s.until("the worker", func() bool { return len(s.workers("llm", "gpu")) == 1 })
 	var quiet int64
-	s.until("two seconds without a cycle", func() bool { // on a busy machine the operator's last writes come late
+	s.until("two seconds without a cycle", func() bool { // the operator's last writes are late on a busy machine
 		quiet = cycles.Load()
 		time.Sleep(2 * time.Second)
 		return cycles.Load() == quiet
