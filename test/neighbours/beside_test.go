@@ -25,7 +25,7 @@ type beside struct {
 	began     time.Time
 }
 
-// besideKueue starts a dev cluster with a queue, and Heliostat as it is by default.
+// besideKueue starts a dev cluster with a queue, and Heliostat with its default settings.
 func besideKueue(t *testing.T, options rig.Options) *beside {
 	t.Helper()
 	b := &beside{T: t, began: time.Now()}
@@ -52,13 +52,14 @@ func besideKueue(t *testing.T, options rig.Options) *beside {
 	return b
 }
 
-// say logs with the time since the start.
+// say logs a message with the time since the start.
 func (b *beside) say(format string, args ...any) {
 	b.Helper()
 	b.Logf("%7.2fs %s", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// makeQueue creates a queue with room for all that the tests start. It covers every resource that a pod asks for.
+// makeQueue creates a queue with enough quota for everything that the tests start. It covers every resource that a pod
+// requests.
 func (b *beside) makeQueue() {
 	b.Helper()
 	quota := func(name, amount string) any { return map[string]any{"name": name, "nominalQuota": amount} }
@@ -118,7 +119,7 @@ func wantCondition(object *unstructured.Unstructured, kind string) error {
 	return fmt.Errorf("%s is not %s: %v", object.GetName(), kind, conditions)
 }
 
-// until waits for what check no longer returns an error about.
+// until calls check until it returns no error.
 func (b *beside) until(what string, check func() error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -141,7 +142,7 @@ func (b *beside) rayCluster(name string) *unstructured.Unstructured {
 	return object
 }
 
-// view is what Heliostat's REST API says of a RayCluster.
+// view is the response of Heliostat's REST API for a RayCluster.
 type view struct {
 	Mode, ModeReason string
 	Groups           []struct {
@@ -174,7 +175,7 @@ func (b *beside) call(method, path, body string, answer any) {
 	}
 }
 
-// wants returns an error unless Heliostat would have pods of a group that are not there.
+// wants returns an error unless Heliostat wants pods of a group that do not exist.
 func (v view) wants(group string) error {
 	for _, g := range v.Groups {
 		if g.Name == group && g.Desired > g.Current {
@@ -184,7 +185,7 @@ func (v view) wants(group string) error {
 	return fmt.Errorf("no more pods of group %s are wanted: %+v", group, v.Groups)
 }
 
-// event waits for an Event about a RayCluster, and returns what it says.
+// event waits for an Event about a RayCluster, and returns its message.
 func (b *beside) event(name, reason string) string {
 	b.Helper()
 	var message string

@@ -1,3 +1,4 @@
-// Package neighbours runs Heliostat beside controllers that act on the same pods and nodes: the real ones, built from
-// their modules, each in a dev cluster of its own. What it asserts is that the two do no harm to each other.
+// Package neighbours runs Heliostat beside other controllers that act on the same pods and nodes. Each controller is
+// the real one, built from its module, in its own dev cluster. The tests assert that neither controller harms the
+// other. They must not use simulated controllers.
 package neighbours

@@ -34,12 +34,12 @@ var (
 	nodeClasses = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
 )
 
-// slowStart is how long the machines of pool "slow" take: longer than Heliostat's grace for pods of which nothing is
-// heard.
+// slowStart is the time until the machines of pool "slow" are ready. It is longer than the time that Heliostat waits
+// for pods about which no node autoscaler reports anything.
 const slowStart = "100s"
 
-// karpenterLab is a dev cluster with Karpenter and Heliostat, which all scenarios share. Each has NodePools and
-// instance types of its own.
+// karpenterLab is a dev cluster with Karpenter and Heliostat that all scenarios share. Each scenario has its own
+// NodePools and instance types.
 type karpenterLab struct {
 	*testing.T
 	*rig.Rig
@@ -49,7 +49,7 @@ type karpenterLab struct {
 	mu        sync.Mutex // guards log
 }
 
-// gpuType is an instance type with one GPU. Those named in dry are out of stock from the start.
+// gpuType returns an instance type with one GPU. The types listed in dry are out of stock from the start.
 func gpuType(name string, price float64) devcluster.InstanceType {
 	return devcluster.InstanceType{Name: name, Price: price, Resources: map[string]string{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}}
 }
@@ -68,8 +68,8 @@ func TestBesideKarpenter(t *testing.T) {
 			scenario(&karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log})
 		})
 	}
-	// Pods and nodes that come make Karpenter look at all pending pods at once. How Heliostat bears with its usual 10 s
-	// is seen only while nothing else happens: while the slow nodes are awaited.
+	// Karpenter looks at all pending pods as soon as a pod or node appears. Heliostat's behavior with Karpenter's usual
+	// 10 s is visible only while nothing else happens: while the test waits for the slow nodes.
 	var lively sync.WaitGroup
 	for name, scenario := range map[string]func(*karpenterLab){
 		"a limit": limitReached, "a static pool": staticPool, "a deleted NodePool": deletedNodePool, "a dead node": deadNode,
@@ -87,7 +87,7 @@ func TestBesideKarpenter(t *testing.T) {
 	})
 }
 
-// startKarpenterLab starts everything, and ends it after the last scenario.
+// startKarpenterLab starts all components, and stops them after the last scenario.
 func startKarpenterLab(t *testing.T, types []devcluster.InstanceType) *karpenterLab {
 	t.Helper()
 	k := &karpenterLab{T: t, began: time.Now()}
@@ -131,7 +131,7 @@ func startKarpenterLab(t *testing.T, types []devcluster.InstanceType) *karpenter
 	return k
 }
 
-// note writes a line with the time since the start into the log of the run, where one is asked for.
+// note writes a line with the time since the start to the log of the run, if one is configured.
 func (k *karpenterLab) note(format string, arguments ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +154,7 @@ func (k *karpenterLab) nodeClass(name, delay string) {
 		"metadata": map[string]any{"name": name}, "spec": map[string]any{"nodeRegistrationDelay": delay}})
 }
 
-// nodePool makes a NodePool of one instance type of the same name, whose nodes pods find by the label team.
+// nodePool creates a NodePool with one instance type of the same name. Pods select its nodes by the label team.
 func (k *karpenterLab) nodePool(name, team, class string, further map[string]any) {
 	k.Helper()
 	spec := map[string]any{"template": map[string]any{
@@ -177,20 +177,20 @@ func (k *karpenterLab) nodePool(name, team, class string, further map[string]any
 	k.create(nodePools, map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": name}, "spec": spec})
 }
 
-// team is one RayCluster in a namespace of its own, with a simulated head that its pods join.
+// rayTeam is one RayCluster in its own namespace, with a simulated head that its pods join.
 type rayTeam struct {
 	*karpenterLab
 	key  nodepool.ClusterKey
 	head *simray.Head
 }
 
-// headNumber tells the addresses of heads apart.
+// headNumber is a counter that gives each head its own address.
 var headNumber struct {
 	sync.Mutex
 	next int
 }
 
-// rayCluster makes a RayCluster whose groups are named by the value of the label that their pods select.
+// rayCluster creates a RayCluster. The name of each group is the value of the label that its pods select.
 func (k *karpenterLab) rayCluster(name string, groups ...rig.Group) *rayTeam {
 	k.Helper()
 	headNumber.Lock()
@@ -212,8 +212,8 @@ func (k *karpenterLab) rayCluster(name string, groups ...rig.Group) *rayTeam {
 	return team
 }
 
-// selectNodes adds node selectors to the templates of a RayCluster: the head's, and by the name of each group the label
-// team.
+// selectNodes adds node selectors to the templates of a RayCluster: one for the head, and for each group the label team
+// by the group's name.
 func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head string, labels map[string]string) {
 	k.Helper()
 	if err := unstructured.SetNestedStringMap(manifest.Object, labels, "spec", head, "template", "spec", "nodeSelector"); err != nil {
@@ -235,7 +235,7 @@ func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head stri
 	}
 }
 
-// play gives the head's pod the address of the simulated head, and has worker pods that run join it.
+// play gives the head's pod the address of the simulated head, and makes running worker pods join the head.
 func (r *rayTeam) play(ctx context.Context, ip string) {
 	joined := map[string]raydemand.NodeID{}
 	for ctx.Err() == nil {
@@ -283,7 +283,7 @@ func (r *rayTeam) want(count int) {
 	r.note("%d tasks wait for a GPU each", count)
 }
 
-// status is what `autoscaler status` shows.
+// status returns the output of `autoscaler status`.
 func (r *rayTeam) status() (c apiv1.Cluster) {
 	r.Helper()
 	code, body, err := r.heliostat.Call(r.Context(), http.MethodGet, "/v1/namespaces/"+r.key.Namespace+"/rayclusters/"+r.key.Name, "")
@@ -307,7 +307,7 @@ func groupOf(c apiv1.Cluster, name string) apiv1.Group {
 	return c.Groups[i]
 }
 
-// until waits for a status, and fails with the last one. always sees each.
+// until waits until holds returns true for a status, and fails with the last status. It calls always with each one.
 func (r *rayTeam) until(what string, limit time.Duration, holds func(apiv1.Cluster) bool, always func(apiv1.Cluster)) {
 	r.Helper()
 	var last apiv1.Cluster
@@ -325,7 +325,7 @@ func (r *rayTeam) until(what string, limit time.Duration, holds func(apiv1.Clust
 	r.Fatalf("not within %v: %s; the last status is %s", limit, what, text)
 }
 
-// neverClosed fails when a group takes no launches, and notes what is said of it whenever that changes.
+// neverClosed fails the test if a group accepts no launches. It logs the reasons about the group whenever they change.
 func (r *rayTeam) neverClosed(group string) func(apiv1.Cluster) {
 	before := ""
 	return func(c apiv1.Cluster) {
@@ -343,13 +343,13 @@ func (r *rayTeam) neverClosed(group string) func(apiv1.Cluster) {
 	}
 }
 
-// outOfStock reports whether a group is closed because no node is available. Before its head answers it is closed for
-// another reason.
+// outOfStock reports whether a group is closed because no node is available. Before its head responds, the group is
+// closed for another reason.
 func outOfStock(g apiv1.Group) bool {
 	return strings.Contains(g.Closed, "no node is available") || strings.Contains(g.Closed, "no pod joined")
 }
 
-// reasonsIn are the sentences about a group, without times, which change in each cycle.
+// reasonsIn returns the reasons about a group without times, because times change in each cycle.
 func reasonsIn(g apiv1.Group) (texts []string) {
 	for _, reason := range g.Reasons {
 		text, _, _ := strings.Cut(reason.Message, ", the oldest for")
@@ -361,13 +361,13 @@ func reasonsIn(g apiv1.Group) (texts []string) {
 	return texts
 }
 
-// gpuWorkers is a group of workers with a GPU each, whose pods select nodes by the group's name.
+// gpuWorkers returns a group of workers with one GPU each, whose pods select nodes by the group's name.
 func gpuWorkers(name string, most int64) rig.Group {
 	return rig.Group{Name: name, Max: most, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 }
 
-// twentySlowNodes is assertion 1 and 3: no group counts as out of stock while NodeClaims are launched, the status tells
-// how many are on their way, nothing is taken back and nothing launched twice.
+// twentySlowNodes covers assertions 1 and 3: no group counts as out of stock while NodeClaims are being launched, the
+// status reports how many are pending, and Heliostat neither withdraws a launch nor launches twice.
 func twentySlowNodes(k *karpenterLab) {
 	k.nodePool("slow", "slow", "slow", nil)
 	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("z-spare", 40))
@@ -393,7 +393,8 @@ func twentySlowNodes(k *karpenterLab) {
 	}
 }
 
-// secondPoolInStock is assertion 2: a stock-out of the first NodePool closes nothing while the second has machines.
+// secondPoolInStock covers assertion 2: a stock-out of the first NodePool closes no group while the second has
+// machines.
 func secondPoolInStock(k *karpenterLab) {
 	k.nodePool("first", "two", "fast", map[string]any{"weight": int64(50)})
 	k.nodePool("second", "two", "fast", map[string]any{"weight": int64(1)})
@@ -403,7 +404,8 @@ func secondPoolInStock(k *karpenterLab) {
 	r.failures("first", 1)
 }
 
-// failures returns when Karpenter wrote that machines of a NodePool cannot be had, of which there must be some.
+// failures returns the times at which Karpenter reported that it could not launch machines of a NodePool. It fails the
+// test if there are fewer than least.
 func (k *karpenterLab) failures(pool string, least int) (at []time.Time) {
 	k.Helper()
 	events, err := k.Kube.CoreV1().Events(metav1.NamespaceDefault).List(k.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"})
@@ -422,8 +424,8 @@ func (k *karpenterLab) failures(pool string, least int) (at []time.Time) {
 	return at
 }
 
-// bothPoolsOut is the other half of assertion 2: with both out of stock the group is closed soon after Karpenter's next
-// round, and the next group serves.
+// bothPoolsOut covers the other half of assertion 2: if both pools are out of stock, Heliostat closes the group soon
+// after Karpenter's next attempt, and the next group serves the demand.
 func bothPoolsOut(k *karpenterLab) {
 	k.nodePool("dry1", "dry", "fast", map[string]any{"weight": int64(50)})
 	k.nodePool("dry2", "dry", "fast", map[string]any{"weight": int64(1)})
@@ -436,8 +438,8 @@ func bothPoolsOut(k *karpenterLab) {
 	}, nil)
 	r.note("closed: %s", groupOf(r.status(), "dry").Closed)
 	first, second := r.failures("dry1", 1), r.failures("dry2", 1)
-	// Karpenter looks at the pod every 10 s. On busy cores its second launch may fail seconds after the first one.
-	// Events have whole seconds.
+	// Karpenter looks at the pod every 10 s. On busy cores, its second launch may fail seconds after the first one.
+	// Event times are in whole seconds.
 	if took := closed.Sub(first[0]); took < 5*time.Second {
 		r.Errorf("closed %v after the first failure, want after Karpenter's next round", took)
 	}
@@ -446,7 +448,7 @@ func bothPoolsOut(k *karpenterLab) {
 	}
 }
 
-// capped waits until demand is capped by a named pool while a group has so many workers.
+// capped waits until a named pool caps demand while a group has the given number of workers.
 func (r *rayTeam) capped(group, pool string, workers int) {
 	r.Helper()
 	r.until(fmt.Sprintf("demand is capped by pool %s at %d workers", pool, workers), 90*time.Second, func(c apiv1.Cluster) bool {
@@ -461,7 +463,7 @@ func (r *rayTeam) capped(group, pool string, workers int) {
 	})
 }
 
-// limitReached is assertion 8: limits hold from zero nodes and from some.
+// limitReached covers assertion 8: limits apply to pools with and without nodes.
 func limitReached(k *karpenterLab) {
 	k.nodePool("limited", "limited", "fast", map[string]any{"limits": map[string]any{"nvidia.com/gpu": "2"}})
 	r := k.rayCluster("limited", gpuWorkers("limited", 9))
@@ -472,7 +474,8 @@ func limitReached(k *karpenterLab) {
 	r.capped("limited", "limited", 2)
 }
 
-// bounded waits until Heliostat knows that a pool holds so many pods of a group. It reads NodePools every 15 s.
+// bounded waits until Heliostat reports that a pool holds exactly most pods of a group. Heliostat reads NodePools every
+// 15 s.
 func (r *rayTeam) bounded(group, pool string, most int64) {
 	r.Helper()
 	path := "/v1/namespaces/" + r.key.Namespace + "/rayclusters/" + r.key.Name + "/snapshot"
@@ -496,7 +499,7 @@ func (r *rayTeam) bounded(group, pool string, most int64) {
 	r.Fatalf("pool %s is not known to hold %d pods of group %s: %s", pool, most, group, body)
 }
 
-// staticPool: a static NodePool holds what its replicas hold, and nodepools shows them.
+// staticPool checks that the replicas of a static NodePool set its capacity.
 func staticPool(k *karpenterLab) {
 	k.nodePool("static", "static", "fast", map[string]any{"replicas": int64(2), "limits": map[string]any{"nodes": "3"}})
 	r := k.rayCluster("static", gpuWorkers("static", 9))
@@ -505,7 +508,7 @@ func staticPool(k *karpenterLab) {
 	r.capped("static", "static", 2)
 }
 
-// deletedNodePool: a NodePool that is gone holds no pods, and is named.
+// deletedNodePool checks that a deleted NodePool has no room for new pods, and that the status names it.
 func deletedNodePool(k *karpenterLab) {
 	k.nodePool("deleted", "deleted", "fast", nil)
 	r := k.rayCluster("deleted", gpuWorkers("pool-deleted", 9))
@@ -520,7 +523,7 @@ func deletedNodePool(k *karpenterLab) {
 	r.capped("pool-deleted", "deleted", 1)
 }
 
-// deadNode: a worker whose Node object is gone counts as lost at once.
+// deadNode checks that Heliostat counts a worker as lost as soon as its Node object is deleted.
 func deadNode(k *karpenterLab) {
 	k.nodePool("dies", "dies", "fast", nil)
 	r := k.rayCluster("dies", gpuWorkers("dies", 9))
@@ -531,7 +534,7 @@ func deadNode(k *karpenterLab) {
 		r.Fatalf("%d workers, %v", len(pods.Items), err)
 	}
 	node := pods.Items[0].Spec.NodeName
-	// A machine that dies does not end in order: nothing drains its node.
+	// A machine that fails does not shut down cleanly: nothing drains its node.
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
 	if _, err := r.Kube.CoreV1().Nodes().Patch(r.Context(), node, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		r.Fatal(err)

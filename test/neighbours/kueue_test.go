@@ -20,12 +20,12 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// demandLasts is how long work waits in RayClusters that must not change. Kueue suspends a patched RayCluster within
-// milliseconds, and Heliostat decides about each one every second, so 30 s are some thirty chances for a wrong patch.
-// HELIOSTAT_TEST_DEMAND=5m sets a longer time.
+// demandLasts is how long demand stays pending in RayClusters that must not change. Kueue suspends a patched RayCluster
+// within milliseconds. Heliostat makes one decision per RayCluster and second, so 30 s are about thirty chances for a
+// wrong patch. HELIOSTAT_TEST_DEMAND=5m sets a longer time.
 const demandLasts = 30 * time.Second
 
-// patience bounds each wait for what must happen. Three Ray heads that start at once on two busy cores take minutes.
+// patience is the limit of each wait. Three Ray heads that start at once on two busy cores take minutes.
 const patience = 6 * time.Minute
 
 const (
@@ -44,7 +44,7 @@ var (
 	workloads     = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
 )
 
-// queued is a RayCluster with a label of Kueue's.
+// queued returns a RayCluster with one of Kueue's labels.
 func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Unstructured {
 	cluster.Namespace, cluster.IdleSeconds = team, 600
 	cluster.Annotations = map[string]string{"heliostat.dev/mode": "managed"}
@@ -56,13 +56,13 @@ func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Un
 	return object
 }
 
-// gpu is a worker group at zero.
+// gpu is a worker group with zero replicas.
 var gpu = rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 
-// TestNoQueuedRayClusterIsPatched keeps work waiting in three RayClusters of real Ray: one that Kueue queues, one with
-// the annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child of a queued
-// RayJob. All are annotated to be managed. In the end a patch by hand shows what one of Heliostat's patches would have
-// done.
+// TestNoQueuedRayClusterIsPatched creates pending demand in three RayClusters with real Ray: one that Kueue queues, one
+// with the annotation for elastic RayClusters, and the child of a queued RayJob. Kueue ignores the annotation because
+// its feature gate is off. All three have the annotation for managed mode. At the end, a manual patch shows what a
+// patch by Heliostat would do.
 func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	t.Parallel()
 	b := besideKueue(t, rig.Options{KueueFeatureGates: []string{"ElasticJobsViaWorkloadSlices=false"}})
@@ -112,7 +112,7 @@ func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	b.patchByHand("annotated")
 }
 
-// waitingTime returns demandLasts, or what HELIOSTAT_TEST_DEMAND says.
+// waitingTime returns the value of HELIOSTAT_TEST_DEMAND, or demandLasts if it is not set.
 func waitingTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("HELIOSTAT_TEST_DEMAND")
@@ -133,7 +133,7 @@ func (b *beside) create(resource schema.GroupVersionResource, object *unstructur
 	}
 }
 
-// childOf waits for the RayCluster that the operator makes of a RayJob.
+// childOf waits for the RayCluster that the operator creates for a RayJob.
 func (b *beside) childOf(job string) (name string) {
 	b.Helper()
 	b.until("the RayCluster of RayJob "+job, func() error {
@@ -153,8 +153,8 @@ func (b *beside) childOf(job string) (name string) {
 	return name
 }
 
-// ownedElsewhere creates a RayCluster without a label of its own, which an object with the label controls. Kueue knows
-// nothing of such an owner, and no pod runs: what is tested is that Heliostat follows the reference.
+// ownedElsewhere creates a RayCluster without a Kueue label. An object with the label controls it. Kueue does not know
+// the kind of that owner, and no pod runs. The test checks that Heliostat follows the owner reference.
 func (b *beside) ownedElsewhere(name string) {
 	b.Helper()
 	owner, err := b.lab.Kube.CoreV1().ConfigMaps(team).Create(b.Context(), &corev1.ConfigMap{
@@ -173,7 +173,7 @@ func (b *beside) ownedElsewhere(name string) {
 	b.create(rig.RayClusters, object)
 }
 
-// notElastic checks that Kueue took no notice of the annotation.
+// notElastic checks that Kueue ignored the annotation.
 func (b *beside) notElastic(name string) {
 	b.Helper()
 	object := b.rayCluster(name)
@@ -186,7 +186,7 @@ func (b *beside) notElastic(name string) {
 	}
 }
 
-// stillness watches that a RayCluster does not change while work waits in it.
+// stillness checks that a RayCluster does not change while it has pending demand.
 type stillness struct {
 	b          *beside
 	name       string
@@ -196,7 +196,7 @@ type stillness struct {
 	done       chan struct{}
 }
 
-// demand has a task wait for a GPU, and watches the RayCluster from before that on.
+// demand submits a task that waits for a GPU. It watches the RayCluster from before that time.
 func (b *beside) demand(name string) *stillness {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -261,7 +261,7 @@ func (s *stillness) check(object *unstructured.Unstructured) {
 	}
 }
 
-// end checks that nothing has changed.
+// end checks that the RayCluster has not changed.
 func (s *stillness) end() {
 	s.stop()
 	<-s.done
@@ -274,7 +274,7 @@ func (s *stillness) end() {
 	s.b.say("RayCluster %s: generation %d, head %s, suspend false", s.name, object.GetGeneration(), head.UID)
 }
 
-// asksByREST requests capacity, which is kept and not launched.
+// asksByREST requests capacity over REST. Heliostat stores the request and launches nothing.
 func (b *beside) asksByREST(name string) {
 	b.Helper()
 	var answer struct {
@@ -288,7 +288,8 @@ func (b *beside) asksByREST(name string) {
 	b.say("request_resources: %s", answer.NotScaled)
 }
 
-// needsNumGPUs waits until Heliostat sees a number of GPUs that is wrong, and checks why it does not write it.
+// needsNumGPUs waits until Heliostat reports a wrong number of GPUs, and checks the reason why Heliostat does not write
+// it.
 func (b *beside) needsNumGPUs(name, group string) {
 	b.Helper()
 	b.until("the number of GPUs of group "+group, func() error {
@@ -305,7 +306,8 @@ func (b *beside) needsNumGPUs(name, group string) {
 	})
 }
 
-// saysWhy checks what Heliostat says of each RayCluster, and the place of Kueue's mark in it.
+// saysWhy checks the reason that Heliostat reports for each RayCluster, and the object that it names as the source of
+// Kueue's mark.
 func (b *beside) saysWhy(places map[string]string) {
 	b.Helper()
 	for name, place := range places {
@@ -323,7 +325,7 @@ func (b *beside) saysWhy(places map[string]string) {
 	}
 }
 
-// patchByHand grows a group as Heliostat would, and waits until Kueue has suspended the RayCluster and its head is
+// patchByHand scales up a group as Heliostat would. It waits until Kueue has suspended the RayCluster and its head is
 // gone.
 func (b *beside) patchByHand(name string) {
 	b.Helper()
@@ -370,7 +372,8 @@ func (b *beside) patchByHand(name string) {
 	b.Fatalf("RayCluster %s: Kueue did not suspend it after a patch of replicas", name)
 }
 
-// TestAnElasticRayClusterHasItsOwnCode has the real webhook put the gates in, with no node and no Ray.
+// TestAnElasticRayClusterHasItsOwnCode uses the real webhook, which adds the scheduling gates. It needs no node and no
+// Ray.
 func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	b := besideKueue(t, rig.Options{Nodes: []nodeagent.NodeSpec{}})
@@ -392,7 +395,7 @@ func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
 	}
 }
 
-// asks requests capacity.
+// asks requests capacity over REST.
 func (b *beside) asks(name string) {
 	b.Helper()
 	var answer struct{ NotScaled string }

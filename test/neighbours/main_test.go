@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	rig.Quiet()
-	// Scenarios of one dev cluster wait for others most of the time, so all run side by side, however few cores there
-	// are.
+	// Scenarios of one dev cluster spend most of their time waiting, so all of them run in parallel on any number of
+	// cores.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
