@@ -21,7 +21,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -34,7 +34,7 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.said = append(w.said, text)
 }
 
-// dryRun is a client of the API server that changes nothing and takes no unknown field.
+// dryRun is a client that sends dry-run requests and rejects unknown fields.
 type dryRun struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
@@ -60,7 +60,7 @@ func newDryRun(t *testing.T) dryRun {
 	return dryRun{client, restmapper.NewDiscoveryRESTMapper(groups), warned}
 }
 
-// apply asks whether the API server would take a manifest.
+// apply sends a manifest to the API server in a dry run, and returns the resulting object.
 func (d dryRun) apply(ctx context.Context, text string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
@@ -132,8 +132,8 @@ func TestARealAPIServerTakesThePlainManifests(t *testing.T) {
 	}
 }
 
-// KubeRay 1.6.2 is the newest whose resource definitions can be had. What 1.7 adds they must refuse by name, and
-// nothing else.
+// TestKubeRayTakesTheExamples uses KubeRay 1.6.2, the newest version whose custom resource definitions are available.
+// The definitions must reject the fields that 1.7 adds by name, and nothing else.
 func TestKubeRayTakesTheExamples(t *testing.T) {
 	d := newDryRun(t)
 	files, err := filepath.Glob("../../deploy/examples/*.yaml")

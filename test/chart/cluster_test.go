@@ -25,13 +25,13 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// lab is the cluster of all tests: a real control plane, and nodes whose pods are processes.
+// lab is the cluster of all tests: a real control plane, and nodes that run pods as processes.
 var lab *devcluster.Cluster
 
-// image is that of the chart's own values; its programs are the one under test.
+// image is the image in the chart's own values. Its programs are the ones under test.
 const image = "registry.example/heliostat"
 
-// accounts are the ServiceAccounts of the two installs, whose requests are recorded.
+// accounts are the ServiceAccounts of the two installs. The tests record their API requests.
 var accounts = []string{"system:serviceaccount:heliostat:heliostat", "system:serviceaccount:team:scaler-heliostat"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -67,7 +67,7 @@ func run(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// until waits for what the cluster does by itself. Ray takes its time on busy cores.
+// until waits until holds returns true. Ray takes longer on busy cores.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -80,7 +80,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// namespace creates a namespace, unless it is there.
+// namespace creates a namespace if it does not exist.
 func namespace(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -91,13 +91,14 @@ func namespace(t *testing.T, name string, labels map[string]string) {
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// othersDefinitions are the resource definitions of the Prometheus operator and of cert-manager, by module and pattern.
+// othersDefinitions are the custom resource definitions of the Prometheus operator and of cert-manager, by module and
+// file pattern.
 var othersDefinitions = map[string]string{
 	"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd/monitoring.coreos.com_*[srm]*.yaml",
 	"github.com/cert-manager/cert-manager":               "deploy/crds/cert-manager.io_*.yaml",
 }
 
-// others installs them once.
+// others installs these definitions once.
 var others = sync.OnceValue(func() error {
 	for module, pattern := range othersDefinitions {
 		command := exec.Command("go", "mod", "download", "-json", module)
@@ -123,7 +124,7 @@ var others = sync.OnceValue(func() error {
 	return nil
 })
 
-// define creates the resource definition in a file and waits until it is served.
+// define creates the custom resource definition in a file and waits until the API server serves it.
 func define(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -149,8 +150,8 @@ func define(file string) error {
 	return fmt.Errorf("%s is not served", object.GetName())
 }
 
-// discovers reports whether the API server's discovery lists what the definition defines. It does so some time after
-// the condition Established.
+// discovers reports whether the API server's discovery lists the resource of a definition. Discovery lists it some time
+// after the condition Established.
 func discovers(definition *unstructured.Unstructured) (bool, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")

@@ -17,10 +17,10 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// The two installs look at the same cluster, so they come one after the other.
+// The two installs watch the same cluster, so they run one after the other.
 
-// TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights installs as it comes, into a namespace that enforces
-// the restricted Pod Security Standard, and lets a real Ray be scaled.
+// TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights installs the chart with its default values in a
+// namespace that enforces the restricted Pod Security Standard, and scales a RayCluster with real Ray.
 func TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights(t *testing.T) {
 	namespace(t, "heliostat", nil)
 	enforce(t, "heliostat")
@@ -71,7 +71,7 @@ func TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights(t *testing
 	s.remove()
 }
 
-// TestAnInstallForOneNamespaceLivesWithRolesThere looks at its own namespace alone.
+// TestAnInstallForOneNamespaceLivesWithRolesThere installs the chart for its own namespace only.
 func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	namespace(t, "team", nil)
 	namespace(t, "others", nil)
@@ -92,7 +92,8 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	s.remove()
 }
 
-// spared are rights that these tests do not use, in a cluster or, where its Roles are, in one namespace.
+// spared returns the rights that these tests do not use, in the whole cluster, or in one namespace if the install has
+// Roles there.
 func spared(namespace string) map[right]excuse {
 	lists := excuse{why: "caches list before they watch where the API server does not stream lists to them"}
 	rights := map[right]excuse{
@@ -114,7 +115,7 @@ func spared(namespace string) map[right]excuse {
 	return rights
 }
 
-// enforce lets a namespace take pods only that fit the restricted standard.
+// enforce makes a namespace accept only pods that meet the restricted standard.
 func enforce(t *testing.T, name string) {
 	t.Helper()
 	client := lab.Client().CoreV1().Namespaces()
@@ -128,7 +129,7 @@ func enforce(t *testing.T, name string) {
 	}
 }
 
-// certificate is what the API shows.
+// certificate returns the certificate that the API presents.
 func (r *release) certificate() []byte {
 	r.Helper()
 	secret, err := lab.Client().CoreV1().Secrets(r.namespace).Get(r.Context(), r.deployment().Name+"-tls", metav1.GetOptions{})
@@ -140,7 +141,7 @@ func (r *release) certificate() []byte {
 
 var resourceRequests = schema.GroupVersionResource{Group: "heliostat.dev", Version: "v1alpha1", Resource: "resourcerequests"}
 
-// scene is one RayCluster of a real Ray, whose head takes only calls with its token.
+// scene is one RayCluster with real Ray, whose head accepts only calls with its token.
 type scene struct {
 	*testing.T
 	namespace, name string
@@ -158,7 +159,7 @@ func newScene(t *testing.T, namespace, name string) *scene {
 	return &scene{t, namespace, name}
 }
 
-// remove deletes the RayCluster and waits for its pods to go.
+// remove deletes the RayCluster and waits until its pods are gone.
 func (s *scene) remove() {
 	s.Helper()
 	if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.Context(), s.name, metav1.DeleteOptions{}); err != nil {
@@ -171,7 +172,7 @@ func (s *scene) path() string {
 	return "/v1/namespaces/" + s.namespace + "/rayclusters/" + s.name
 }
 
-// pods counts the pods of a kind, "" for all.
+// pods counts the pods of a kind, or all pods if kind is "".
 func (s *scene) pods(kind string) int {
 	s.Helper()
 	selector := "ray.io/cluster=" + s.name
@@ -185,8 +186,8 @@ func (s *scene) pods(kind string) int {
 	return len(list.Items)
 }
 
-// callersMay asserts what the roles of the chart add to Kubernetes' own: who may view may look, who may edit may
-// request.
+// callersMay asserts what the chart's roles add to Kubernetes' own: users with the role view may read, and users with
+// the role edit may send requests.
 func (s *scene) callersMay(api caller, viewer, editor, stranger string) {
 	s.Helper()
 	const nothing = `{}`
@@ -200,7 +201,7 @@ func (s *scene) callersMay(api caller, viewer, editor, stranger string) {
 	api.want(http.StatusForbidden, editor, http.MethodPut, s.path()+"/freeze", "")
 }
 
-// scales asks for two workers in each of the ways there are, and for none again.
+// scales requests two workers in each possible way, and then requests none.
 func (s *scene) scales(api caller, editor string) {
 	s.Helper()
 	api.want(http.StatusOK, editor, http.MethodPost, s.path()+"/request_resources", `{"num_cpus":2}`)
@@ -237,7 +238,7 @@ func (s *scene) scales(api caller, editor string) {
 	s.workers(api, editor, 0)
 }
 
-// workers waits until there are so many.
+// workers waits until the RayCluster has the given number of workers.
 func (s *scene) workers(api caller, token string, want int) {
 	s.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); s.pods("worker") != want; time.Sleep(100 * time.Millisecond) {

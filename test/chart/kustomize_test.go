@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// built is what `kubectl kustomize` makes of a folder, by kind, namespace and name.
+// built returns the output of `kubectl kustomize` for a directory, by kind, namespace and name.
 func built(t *testing.T, folder string) map[string]unstructured.Unstructured {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -33,7 +33,8 @@ func built(t *testing.T, folder string) map[string]unstructured.Unstructured {
 	return objects(t, texts)
 }
 
-// rendered is what the chart makes with the values of a plain file in a namespace, without Helm's own labels.
+// rendered returns the objects that the chart renders with the values of a plain file in a namespace, without Helm's
+// own labels.
 func rendered(t *testing.T, file, namespace string) map[string]unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(plain, func(p plainFile) bool { return p.name == file })
@@ -63,7 +64,8 @@ func objects(t *testing.T, texts []string) map[string]unstructured.Unstructured 
 	return all
 }
 
-// aside takes what only kustomize has out of what it built: what Helm keeps in crds, and makes by --create-namespace.
+// aside removes the objects that only kustomize renders. Helm has these in crds, or creates them with
+// --create-namespace.
 func aside(all map[string]unstructured.Unstructured) (keys []string) {
 	for key, o := range all {
 		if kind := o.GetKind(); kind == "CustomResourceDefinition" || kind == "Namespace" {
@@ -113,8 +115,8 @@ func TestTheNamespacedKustomizationServesWhereItIsPut(t *testing.T) {
 	}
 }
 
-// renamed are the same objects with another name, and references to it: the chart names Roles by their namespace, a
-// kustomization keeps the name.
+// renamed returns the same objects with another name, and with updated references to it. The chart names Roles after
+// their namespace. A kustomization keeps the name.
 func renamed(t *testing.T, all map[string]unstructured.Unstructured, from, to string) map[string]unstructured.Unstructured {
 	t.Helper()
 	var texts []string

@@ -12,17 +12,17 @@ import (
 	helm "helm.sh/helm/v3/pkg/chart"
 )
 
-// plainFile is a manifest for those who do not use Helm.
+// plainFile is a manifest for users who do not use Helm.
 type plainFile struct {
 	name   string
 	header string
 	values Values
-	// templates are those that it is made of.
+	// templates are the names of the templates that the file contains.
 	templates []string
 }
 
-// plain names things as those do who install one Heliostat in its own namespace. The API needs no certificate there: it
-// listens inside the pod, for a port-forward.
+// plain lists the plain files. They use the names of a single Heliostat in its own namespace. The API there needs no
+// certificate, because it listens inside the pod, for a port-forward.
 var plain = []plainFile{
 	{
 		name: "rbac.yaml",
@@ -75,23 +75,23 @@ To remove it, delete it, then run ` + "`kubectl annotate nodes --all heliostat.d
 	},
 }
 
-// whole are the templates of which an install consists, without the agent.
+// whole lists the templates of a complete install without the agent.
 var whole = []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml", "service.yaml", "deployment.yaml"}
 
-// carried are the files of deploy that are there twice, since neither Helm nor kustomize reads any outside of its own
-// folder.
+// carried lists the files of deploy that exist twice, because neither Helm nor kustomize reads files outside its own
+// directory.
 var carried = []struct{ from, pattern, to string }{
 	{"dashboards", "*.json", "chart/files/dashboards"},
 	{"alerts", "*.yaml", "chart/files/alerts"},
 	{"chart/crds", "*.yaml", "kustomize/crd/bases"},
 }
 
-// helmsOwn are the labels that say that Helm keeps an object.
+// helmsOwn matches the labels that mark an object as managed by Helm.
 var helmsOwn = regexp.MustCompile(`(?m)^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n`)
 
-// all are the values that the file is rendered with.
+// all returns the values with which the file is rendered.
 func (p plainFile) all() Values {
-	values := Values{"api": Values{"exposure": "loopback"}, "replicas": 1} // on loopback no replica reaches another
+	values := Values{"api": Values{"exposure": "loopback"}, "replicas": 1} // replicas cannot connect on loopback
 	maps.Copy(values, p.values)
 	return values
 }
@@ -111,8 +111,9 @@ func (p plainFile) render(c *helm.Chart) (string, error) {
 	return header + "\n" + strings.Join(documents, "\n---\n") + "\n", nil
 }
 
-// Generate writes into the directory deploy what is made from its chart: the files that are there twice, the chart's
-// README, the plain manifests and the resources of deploy/kustomize, whose kustomizations are written by hand.
+// Generate writes the files that are generated from the chart into the directory deploy: the files that exist twice,
+// the chart's README, the plain manifests and the resources of deploy/kustomize. The kustomizations themselves are
+// written by hand.
 func Generate(deploy string) error {
 	dir := filepath.Join(deploy, "chart")
 	for _, c := range carried {
@@ -139,7 +140,7 @@ func Generate(deploy string) error {
 	return nil
 }
 
-// carry makes the files of a directory that fit a pattern all that another one has.
+// carry makes the files in a directory that match a pattern the same as those in another directory.
 func carry(from, pattern, to string) error {
 	files, err := filepath.Glob(filepath.Join(from, pattern))
 	if err != nil {

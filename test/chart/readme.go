@@ -15,12 +15,13 @@ import (
 
 // setting is a row of the table of values.
 type setting struct {
-	// Key is the path, joined by dots; Default is JSON.
+	// Key is the path, joined with dots. Default is JSON.
 	Key, Default, About string
 }
 
-// settings reads the table from the comments of values.yaml, which begin with `# --` as helm-docs has it. A key that
-// has such a comment is a row with all that is below it; one that has none must be a map. So no value can be left out.
+// settings reads the table from the comments of values.yaml, which begin with `# --`, as in helm-docs. A key that has
+// such a comment is a row that includes everything below it. A key without a comment must be a map. So the table covers
+// every value.
 func settings(text []byte) ([]setting, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -64,7 +65,7 @@ func settingsBelow(values *yaml.Node, prefix string) ([]setting, error) {
 	return rows, nil
 }
 
-// aboutOf joins the lines of a comment; false where it does not document a value.
+// aboutOf joins the lines of a comment. It returns false if the comment does not document a value.
 func aboutOf(comment string) (string, bool) {
 	first, isAbout := strings.CutPrefix(comment, "# -- ")
 	if !isAbout {
@@ -73,7 +74,7 @@ func aboutOf(comment string) (string, bool) {
 	return strings.ReplaceAll(first, "\n# ", " "), true
 }
 
-// table is the table of values in Markdown.
+// table returns the table of values in Markdown.
 func table(rows []setting) string {
 	var b strings.Builder
 	b.WriteString("| value | default | what it is |\n|---|---|---|\n")
@@ -83,7 +84,7 @@ func table(rows []setting) string {
 	return b.String()
 }
 
-// writeReadme makes README.md of a chart from its README.md.gotmpl.
+// writeReadme generates a chart's README.md from its README.md.gotmpl.
 func writeReadme(dir string, c *helm.Chart) error {
 	values, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
 	if err != nil {

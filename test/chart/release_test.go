@@ -16,11 +16,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// onThePodsAddress lets several Heliostats and other programs share this machine, whose ports all pods have in common:
-// what Helm has rendered listens at the pod's address alone.
+// onThePodsAddress is a post-renderer that makes Heliostat listen only on the pod's address. All pods use the ports of
+// this machine, so several Heliostats and other programs would otherwise conflict.
 type onThePodsAddress struct{}
 
-// Run is what Helm calls of a post-renderer.
+// Run implements Helm's interface for post-renderers.
 func (onThePodsAddress) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	text := rendered.String()
 	for _, flag := range []string{"--listen=", "--metrics-bind-address=", "--health-probe-bind-address="} {
@@ -32,10 +32,10 @@ func (onThePodsAddress) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	return bytes.NewBufferString(text), nil
 }
 
-// patience is how long Helm waits for what it installs.
+// patience is the limit of Helm's waits.
 const patience = 2 * time.Minute
 
-// release is an install by Helm's own SDK.
+// release is an install through Helm's own SDK.
 type release struct {
 	*testing.T
 	name, namespace string
@@ -55,7 +55,8 @@ func newRelease(t *testing.T, name, namespace string) *release {
 	return &release{t, name, namespace, config}
 }
 
-// install installs the chart and waits until it is ready; when the test ends everything of it must go without a trace.
+// install installs the chart and waits until it is ready. It uninstalls the chart when the test ends, and then no
+// object may remain.
 func (r *release) install(values string) {
 	r.Helper()
 	do := action.NewInstall(r.config)
@@ -67,7 +68,7 @@ func (r *release) install(values string) {
 	}
 }
 
-// upgrade installs over what is there, with the values from before and some more.
+// upgrade upgrades the release with the previous values and some additional ones.
 func (r *release) upgrade(values string) {
 	r.Helper()
 	do := action.NewUpgrade(r.config)
@@ -78,7 +79,7 @@ func (r *release) upgrade(values string) {
 	}
 }
 
-// rollback goes back to an earlier revision.
+// rollback rolls back to an earlier revision.
 func (r *release) rollback(revision int) {
 	r.Helper()
 	do := action.NewRollback(r.config)
@@ -88,7 +89,7 @@ func (r *release) rollback(revision int) {
 	}
 }
 
-// uninstall removes the release; it is called with the test's context ended.
+// uninstall removes the release. Callers call it after the test's context has ended.
 func (r *release) uninstall() {
 	do := action.NewUninstall(r.config)
 	do.Wait, do.Timeout, do.IgnoreNotFound = true, patience, true
@@ -97,7 +98,7 @@ func (r *release) uninstall() {
 	}
 }
 
-// pods are the running ones of Heliostat.
+// pods returns the running Heliostat pods.
 func (r *release) pods() []corev1.Pod {
 	list, err := lab.Client().CoreV1().Pods(r.namespace).List(context.Background(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller,app.kubernetes.io/instance=" + r.name,
@@ -109,7 +110,7 @@ func (r *release) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// state says of each pod why it is not ready, for a test that failed.
+// state returns the reason why each pod is not ready, for the log of a failed test.
 func (r *release) state() string {
 	var b strings.Builder
 	for _, pod := range r.pods() {
@@ -123,7 +124,7 @@ func (r *release) state() string {
 	return b.String()
 }
 
-// deployment is the release's Deployment.
+// deployment returns the release's Deployment.
 func (r *release) deployment() appsv1.Deployment {
 	r.Helper()
 	list, err := lab.Client().AppsV1().Deployments(r.namespace).List(r.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})

@@ -15,21 +15,21 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// Values are what a user sets, below the chart's own.
+// Values are the values that a user sets. They override the chart's own.
 type Values = map[string]any
 
-// Release says for whom a chart is rendered.
+// Release describes the release for which a chart is rendered.
 type Release struct {
 	Name, Namespace string
-	// Upgrade: there is an earlier revision.
+	// Upgrade means that there is an earlier revision.
 	Upgrade bool
 }
 
-// Manifest is one document that a template made.
+// Manifest is one document that a template renders.
 type Manifest struct {
-	// Template is the template's name without directory, for example rbac.yaml.
+	// Template is the template's name without a directory, for example rbac.yaml.
 	Template string
-	// Text is the YAML, comments included.
+	// Text is the YAML, including comments.
 	Text string
 }
 
@@ -42,11 +42,12 @@ func Load(dir string) (*helm.Chart, error) {
 	return read, nil
 }
 
-// kubernetes is the release of Kubernetes that manifests are rendered for; nothing in the chart differs by it.
+// kubernetes is the Kubernetes version for which manifests are rendered. The chart renders the same for every version.
 const kubernetes = "v1.35.0"
 
-// Render renders a chart as `helm template` does, values held to their schema. The manifests are in the order of
-// the templates' names, and within one as it has them; Helm itself creates them by kind.
+// Render renders a chart as `helm template` does, and validates the values against their schema. It sorts the manifests
+// by the templates' names and keeps their order within a template. Helm itself creates them in the order of their
+// kinds.
 func Render(c *helm.Chart, release Release, values Values) (manifests []Manifest, notes string, err error) {
 	version, err := chartutil.ParseKubeVersion(kubernetes)
 	if err != nil {
@@ -86,7 +87,7 @@ func Render(c *helm.Chart, release Release, values Values) (manifests []Manifest
 	return manifests, notes, nil
 }
 
-// of returns the manifests of some templates, those of one template together.
+// of returns the manifests of the given templates, grouped by template.
 func of(manifests []Manifest, templates ...string) []Manifest {
 	var found []Manifest
 	for _, template := range templates {

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// takeover is how long nobody may decide after the leader was killed: its lease runs out after 6 s, another tries every
-// two, and has to look at each RayCluster. What is beyond is for busy cores.
+// takeover is the maximum time without a decision after the leader was killed. The lease expires after 6 s, another
+// replica tries to acquire it every two seconds, and then has to read each RayCluster. The rest is margin for busy
+// cores.
 const takeover = 25 * time.Second
 
-// leader is the pod that is called at the address in the release's Lease; nil while none is. All pods have the host's
-// name here.
+// leader returns the pod at the address in the release's Lease, or nil if there is none. All pods have the host's name
+// here.
 func (r *release) leader() *corev1.Pod {
 	r.Helper()
 	lease, err := lab.Client().CoordinationV1().Leases(r.namespace).Get(r.Context(), r.deployment().Name, metav1.GetOptions{})
@@ -32,7 +33,7 @@ func (r *release) leader() *corev1.Pod {
 	return nil
 }
 
-// ready are the pods that a Service would choose among.
+// ready returns the pods that are endpoints of a Service.
 func (r *release) ready() []corev1.Pod {
 	return slices.DeleteFunc(r.pods(), func(pod corev1.Pod) bool {
 		return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -41,8 +42,8 @@ func (r *release) ready() []corev1.Pod {
 	})
 }
 
-// sees reports whether the pod lists the scene's RayCluster. It must list it or say that it cannot: a list without it
-// is a lie.
+// sees reports whether the pod lists the scene's RayCluster. If the pod cannot list it, the pod must return an error. A
+// list without the RayCluster fails the test.
 func (s *scene) sees(api caller, pod *corev1.Pod, token string) bool {
 	s.Helper()
 	status, list := api.callAt(pod, token, http.MethodGet, "/v1/namespaces/"+s.namespace+"/rayclusters", "")
@@ -55,7 +56,8 @@ func (s *scene) sees(api caller, pod *corev1.Pod, token string) bool {
 	return status == http.StatusOK
 }
 
-// answersOnAll waits until each of so many pods answers as the leader does, the events of a stream too.
+// answersOnAll waits until the given number of pods return the same response as the leader, including the events of a
+// stream.
 func (s *scene) answersOnAll(api caller, pods int, token string) {
 	s.Helper()
 	until(s.T, "all pods to answer", func() bool {
@@ -82,7 +84,7 @@ func (s *scene) answersOnAll(api caller, pods int, token string) {
 	}
 }
 
-// outlivesItsLeader kills the pod that decides, and calls the other one until it does.
+// outlivesItsLeader kills the leader pod, and calls the other pod until that pod is the leader.
 func (s *scene) outlivesItsLeader(api caller, token string) {
 	s.Helper()
 	r := api.release

@@ -18,8 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// caller calls the REST API of an install as somebody with a token would: over TLS, trusting what the chart's Secret
-// says.
+// caller calls the REST API of an install as a user with a token would: over TLS, with the CA from the chart's Secret.
 type caller struct {
 	*testing.T
 	release *release
@@ -42,7 +41,7 @@ func (r *release) rest() caller {
 	return caller{r.T, r, &http.Client{Transport: transport, Timeout: 20 * time.Second}}
 }
 
-// call returns status and body of a call with a token; "" is none.
+// call calls the API with a token and returns the status and the body. An empty token means none.
 func (c caller) call(token, method, path, body string) (int, string) {
 	c.Helper()
 	pods := c.release.pods()
@@ -52,7 +51,7 @@ func (c caller) call(token, method, path, body string) (int, string) {
 	return c.callAt(&pods[0], token, method, path, body)
 }
 
-// callAt calls one of several pods; status 0 is that there is no answer.
+// callAt calls one of several pods. Status 0 means that there is no response.
 func (c caller) callAt(pod *corev1.Pod, token, method, path, body string) (int, string) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), method, "https://"+pod.Status.PodIP+":8090"+path, strings.NewReader(body))
@@ -77,7 +76,7 @@ func (c caller) callAt(pod *corev1.Pod, token, method, path, body string) (int, 
 	return response.StatusCode, string(answer)
 }
 
-// want calls until the status is the wanted one: roles are aggregated, and heads are met, in their own time.
+// want repeats a call until it returns the given status. Role aggregation and the first contact with a head take time.
 func (c caller) want(status int, token, method, path, body string) string {
 	c.Helper()
 	var got int
@@ -91,8 +90,8 @@ func (c caller) want(status int, token, method, path, body string) string {
 	return ""
 }
 
-// user makes a ServiceAccount with one of Kubernetes' own roles in its namespace, and returns a token of it. A role of
-// "" is none.
+// user creates a ServiceAccount, binds one of Kubernetes' own roles to it in its namespace, and returns a token. If
+// role is "", it binds none.
 func user(t *testing.T, namespace, name, role string) string {
 	t.Helper()
 	client := lab.Client()
@@ -117,7 +116,7 @@ func user(t *testing.T, namespace, name, role string) string {
 	return reply.Status.Token
 }
 
-// scrape returns what a path of one of the leader's plain ports answers.
+// scrape returns the response for a path on one of the leader's plain HTTP ports.
 func (r *release) scrape(port int, path string) string {
 	r.Helper()
 	pod := r.leader()
@@ -140,7 +139,7 @@ func (r *release) scrape(port int, path string) string {
 	return string(body)
 }
 
-// names reads the names in a list of RayClusters.
+// names returns the names in a list of RayClusters.
 func names(t *testing.T, list string) []string {
 	t.Helper()
 	var answer struct {

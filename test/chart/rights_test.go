@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// right is one verb on one resource; namespace is where a Role grants it, "" where a ClusterRole does for all.
+// right is one verb on one resource. namespace is the namespace of the Role that grants it, or "" if a ClusterRole
+// grants it for all.
 type right struct{ verb, resource, namespace string }
 
-// String is the right as RBAC is spoken of.
+// String returns the right in the notation of RBAC.
 func (r right) String() string {
 	if r.namespace == "" {
 		return r.verb + " " + r.resource
@@ -23,7 +24,7 @@ func (r right) String() string {
 	return r.verb + " " + r.resource + " in " + r.namespace
 }
 
-// granted are the rights that the bindings of a ServiceAccount give it.
+// granted returns the rights that its bindings grant to a ServiceAccount.
 func granted(t *testing.T, namespace, account string) map[right]bool {
 	t.Helper()
 	all, rbac := map[right]bool{}, lab.Client().RbacV1()
@@ -76,10 +77,10 @@ func qualified(resource, group string) string {
 	return resource + "." + group
 }
 
-// allowedBy finds in the authorizer's words the namespace of the binding that allowed a request.
+// allowedBy matches the namespace of the binding that allowed a request in the reason that the authorizer returns.
 var allowedBy = regexp.MustCompile(`^RBAC: allowed by (?:ClusterRoleBinding "[^"]+"|RoleBinding "[^"/]+/([^"]+)") of`)
 
-// used returns what a user asked the API server for, and what was refused.
+// used returns the rights that a user exercised at the API server, and the requests that were denied.
 func used(t *testing.T, user string) (rights map[right]bool, refused []string) {
 	t.Helper()
 	events, err := lab.Audited()
@@ -89,7 +90,7 @@ func used(t *testing.T, user string) (rights map[right]bool, refused []string) {
 	rights = map[right]bool{}
 	for _, e := range events {
 		if e.User.Username != user || e.ObjectRef == nil {
-			continue // paths such as /api are open to everybody
+			continue // every user may read paths such as /api
 		}
 		resource := e.ObjectRef.Resource
 		if e.ObjectRef.Subresource != "" {
@@ -108,15 +109,15 @@ func used(t *testing.T, user string) (rights map[right]bool, refused []string) {
 	return rights, slices.Compact(refused)
 }
 
-// excuse says why a right is there that the tests do not use.
+// excuse is the reason for a right that the tests do not use.
 type excuse struct {
 	why string
-	// mayBeUsed: it depends on luck.
+	// mayBeUsed means that the right is used in some runs only.
 	mayBeUsed bool
 }
 
-// exactly asserts that a ServiceAccount has the rights that it used, and no other but the spared ones, each with its
-// reason.
+// exactly asserts that a ServiceAccount has the rights that it used and the spared ones, and no others. Each spared
+// right has a reason.
 func exactly(t *testing.T, namespace, account string, spared map[right]excuse) {
 	t.Helper()
 	has := granted(t, namespace, account)

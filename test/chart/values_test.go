@@ -25,7 +25,7 @@ func loaded(t *testing.T) *helm.Chart {
 	return c
 }
 
-// valuesOf reads values as a user writes them.
+// valuesOf parses values as a user writes them.
 func valuesOf(t *testing.T, text string) Values {
 	t.Helper()
 	values := Values{}
@@ -35,7 +35,7 @@ func valuesOf(t *testing.T, text string) Values {
 	return values
 }
 
-// installs are the ways to install that differ most.
+// installs are the most different ways to install the chart.
 var installs = map[string]string{
 	"as it comes": ``,
 	"one namespace": `
@@ -134,7 +134,7 @@ func TestHelmLintFindsNothing(t *testing.T) {
 	for name, text := range installs {
 		result := lint.AllWithKubeVersion(dir, valuesOf(t, text), "heliostat", nil)
 		for _, m := range result.Messages {
-			// An icon is for catalogues that show one.
+			// Only catalogs show an icon.
 			if m.Severity > support.InfoSev {
 				t.Errorf("%s: %s", name, m)
 			}
@@ -175,13 +175,13 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// What the chart sets by a value can be set in no other way too, which would win and leave ports, volumes and rights as
-// they were.
+// TestSettingsThatOtherValuesMakeAreRefused checks settings that the chart derives from a value. Users must not set
+// them in any other way, because that would win and leave ports, volumes and rights unchanged.
 func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	for name, text := range installs {
 		for _, flag := range flagsOf(t, text) {
 			if flag == "max-in-flight" {
-				continue // an extra of the install itself
+				continue // an extra setting of the install itself
 			}
 			variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 			for says, values := range map[string]Values{
@@ -198,7 +198,7 @@ func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	}
 }
 
-// flagsOf are the names of the flags that an install starts `serve` with.
+// flagsOf returns the names of the flags that an install passes to `serve`.
 func flagsOf(t *testing.T, values string) (names []string) {
 	t.Helper()
 	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
@@ -218,7 +218,8 @@ func flagsOf(t *testing.T, values string) (names []string) {
 	return names
 }
 
-// Variables of others, and further flags in every way that there is, are the user's to set.
+// TestSettingsThatNoOtherValueMakesAreTaken checks that users may set environment variables of other programs, and any
+// other flag in every possible way.
 func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	for _, values := range []string{
 		`config: {max-in-flight: 200}`, `extraArgs: ["--max-in-flight=200", "--gpu-for-cpu"]`,
@@ -230,7 +231,7 @@ func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	}
 }
 
-// deploymentOf is the Deployment that the chart makes of values.
+// deploymentOf returns the Deployment that the chart renders with the given values.
 func deploymentOf(t *testing.T, values string) appsv1.Deployment {
 	t.Helper()
 	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
@@ -305,8 +306,8 @@ func TestTheTableOfValuesLeavesOutNothing(t *testing.T) {
 	}
 }
 
-// The files in the repository are those that the chart makes; make verify says so of all generated files, this says
-// which.
+// TestWhatIsMadeFromTheChartIsUpToDate checks that the files in the repository match the chart. make verify checks all
+// generated files. This test names the outdated ones.
 func TestWhatIsMadeFromTheChartIsUpToDate(t *testing.T) {
 	c := loaded(t)
 	for _, file := range plain {

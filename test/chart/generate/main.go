@@ -1,5 +1,6 @@
-// Command generate makes what is made from the chart anew: the plain manifests beside it, its README, and the
-// dashboards and alerts that it carries. Its argument is the directory deploy.
+// Command generate writes the files that are generated from the chart: the plain manifests beside it, its README, and
+// the dashboards and alerts that it contains. Its argument is the directory deploy. It must not write outside that
+// directory.
 package main
 
 import (
