@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// authority signs certificates of servers and of clients.
+// authority signs server and client certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -37,15 +37,15 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{certificate, key, encode("CERTIFICATE", der)}, err
 }
 
-// server is for a server at an address.
+// server returns a certificate for a server at an address.
 func (a *authority) server(address string) (identity, error) {
-	// its own name: issuer and subject of one name would be taken for self-signed
+	// the certificate has a name of its own, because an equal issuer and subject would mean self-signed
 	template := template(pkix.Name{CommonName: "heliostat"})
 	template.IPAddresses, template.ExtKeyUsage = []net.IP{net.ParseIP(address)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	return a.sign(template)
 }
 
-// client is for a caller in groups.
+// client returns a certificate for a user in groups.
 func (a *authority) client(name string, groups ...string) (identity, error) {
 	template := template(pkix.Name{CommonName: name, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -20,7 +20,8 @@ const (
 	nowhere = "/v1/namespaces/dev/rayclusters/there-is-none"
 )
 
-// newAccount creates a ServiceAccount in namespace ml with ClusterRoles there, and returns a caller with its token.
+// newAccount creates a ServiceAccount in namespace ml, binds ClusterRoles to it there, and returns a caller with its
+// token.
 func newAccount(t *testing.T, name string, roles ...string) *caller {
 	t.Helper()
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -39,7 +40,7 @@ func newAccount(t *testing.T, name string, roles ...string) *caller {
 	return callerWith(t, token)
 }
 
-// namespacesOf are those of the clusters that a list shows.
+// namespacesOf returns the namespaces of the clusters in a list.
 func namespacesOf(t *testing.T, list string) string {
 	t.Helper()
 	var read struct {
@@ -222,6 +223,6 @@ func TestARenewedCertificateIsShownToNewConnections(t *testing.T) {
 		defer connection.Close()
 		return connection.ConnectionState().PeerCertificates[0].Issuer.CommonName == "second"
 	})
-	before.want(200, "GET /healthz", "") // an open connection stays
+	before.want(200, "GET /healthz", "") // an open connection stays open
 	callerWith(t, "").want(200, "GET /healthz", "")
 }

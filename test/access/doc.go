@@ -1,4 +1,4 @@
-// Package access tests who may call the REST API, against a real API server: real ServiceAccount tokens, client
-// certificates and Roles, certificates that are renewed, an API server that is gone. Schemathesis then calls every
-// operation with what the contract allows and with what it does not.
+// Package access tests authentication and authorization of the REST API against a real API server. It covers real
+// ServiceAccount tokens, client certificates, Roles, certificate renewal and an API server that is down. Schemathesis
+// then calls every operation with valid and invalid input. It must not use a fake API server.
 package access

@@ -25,16 +25,16 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// heliostat is `autoscaler serve` over TLS, with ports of their own for metrics and probes.
+// heliostat is `autoscaler serve` with TLS, and with separate ports for metrics and probes.
 type heliostat struct {
 	*rig.Process
 	program, dir           string
 	url, metrics, probes   string
 	cert, key, ca, clients string
-	server                 *authority // of the certificate that it shows
+	server                 *authority // signs the certificate that the server presents
 }
 
-// startHeliostat starts it as who has the token, and returns when it is ready.
+// startHeliostat starts Heliostat with the given token, and returns when it is ready.
 func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) {
 	h := &heliostat{dir: dir}
 	h.cert, h.key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -72,7 +72,7 @@ func (h *heliostat) logged() string {
 	return string(text)
 }
 
-// kubeconfig leads to the API server as who has the token, and no more.
+// kubeconfig writes a kubeconfig with the API server's address and the token, and returns its path.
 func (h *heliostat) kubeconfig(token string) (string, error) {
 	admin := lab.RESTConfig()
 	config := clientcmdapi.NewConfig()
@@ -84,7 +84,7 @@ func (h *heliostat) kubeconfig(token string) (string, error) {
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// renew gives Heliostat a certificate of a new authority of that name.
+// renew gives Heliostat a certificate from a new authority with the given name.
 func (h *heliostat) renew(name string) error {
 	server, err := newAuthority(name)
 	if err != nil {
@@ -104,14 +104,14 @@ func (h *heliostat) stop() {
 	h.Stop(ctx)
 }
 
-// caller is somebody who calls Heliostat over connections of its own.
+// caller calls Heliostat over its own connections.
 type caller struct {
 	*testing.T
 	token  string
 	client *http.Client
 }
 
-// call is for a test: a caller with a token and a client certificate, either or none.
+// callerWith returns a caller for a test, with a token, a client certificate, both or neither.
 func callerWith(t *testing.T, token string, shown ...identity) *caller {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -121,7 +121,8 @@ func callerWith(t *testing.T, token string, shown ...identity) *caller {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Shown whatever authorities the server names: a stranger's must be refused by the server.
+		// The client presents the certificate for any authority that the server names. The server must reject a
+		// certificate from an unknown authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
@@ -129,7 +130,7 @@ func callerWith(t *testing.T, token string, shown ...identity) *caller {
 	return &caller{T: t, token: token, client: &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
-// call returns status and body.
+// call returns the status and the body of a response.
 func (c *caller) call(method, path, body string) (int, string) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), method, fleet.url+path, strings.NewReader(body))
@@ -154,7 +155,7 @@ func (c *caller) call(method, path, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// want checks the status of a call, written METHOD PATH.
+// want checks the status of a call, which is written as METHOD PATH.
 func (c *caller) want(status int, call, body string) string {
 	c.Helper()
 	method, path, _ := strings.Cut(call, " ")
@@ -165,7 +166,7 @@ func (c *caller) want(status int, call, body string) string {
 	return text
 }
 
-// until waits for something that happens within seconds where the machine is not busy.
+// until waits until happened returns true, which takes seconds on an idle machine.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(100 * time.Millisecond) {

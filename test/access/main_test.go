@@ -20,8 +20,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// What all tests share: a control plane with RayClusters in two namespaces that nobody carries out, and one Heliostat
-// that looks after them with the rights of its ServiceAccount.
+// All tests share a control plane and one Heliostat. The control plane has RayClusters in two namespaces, and no
+// operator acts on them. Heliostat manages them with the rights of its ServiceAccount.
 var (
 	lab    *devcluster.Cluster
 	fleet  *heliostat
@@ -94,12 +94,12 @@ func prepare(ctx context.Context, dir string) error {
 	return err
 }
 
-// account is a ServiceAccount as a subject of bindings.
+// account returns a ServiceAccount as a subject of bindings.
 func account(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
 
-// tokenOf makes a token of a ServiceAccount, for audiences other than the API server's where there are any.
+// tokenOf creates a token of a ServiceAccount. If audiences are given, they replace the API server's own.
 func tokenOf(ctx context.Context, namespace, name string, audiences ...string) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
 	made, err := lab.Client().CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
@@ -109,7 +109,7 @@ func tokenOf(ctx context.Context, namespace, name string, audiences ...string) (
 	return made.Status.Token, nil
 }
 
-// bindAll gives a subject a ClusterRole everywhere.
+// bindAll binds a ClusterRole to a subject in the whole cluster.
 func bindAll(ctx context.Context, name, role string, subject rbacv1.Subject) error {
 	_, err := lab.Client().RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject},
@@ -118,7 +118,7 @@ func bindAll(ctx context.Context, name, role string, subject rbacv1.Subject) err
 	return err
 }
 
-// bindIn gives a subject a ClusterRole in one namespace.
+// bindIn binds a ClusterRole to a subject in one namespace.
 func bindIn(ctx context.Context, namespace, role string, subject rbacv1.Subject) error {
 	_, err := lab.Client().RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role + "-" + subject.Name}, Subjects: []rbacv1.Subject{subject},

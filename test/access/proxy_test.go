@@ -22,8 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// relay passes connections to an address of this machine's network on to Heliostat: Kubernetes takes no loopback
-// address for an endpoint, and this cluster's programs have no other.
+// relay forwards connections from an address in this machine's network to Heliostat. Kubernetes rejects loopback
+// addresses in endpoints, and the programs of this cluster listen only on loopback.
 func relay(t *testing.T) net.Addr {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -55,26 +55,26 @@ func relay(t *testing.T) net.Addr {
 	return listener.Addr()
 }
 
-// join copies both ways until one end has nothing more to say.
+// join copies in both directions until one side closes the connection.
 func join(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", strings.TrimPrefix(fleet.url, "https://"))
 	if err != nil {
-		return // the API server tells that nobody answers
+		return // the API server reports that there is no response
 	}
 	defer to.Close()
 	ended := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
 		go func() {
-			_, _ = io.Copy(pair[0], pair[1]) // either end may go first
+			_, _ = io.Copy(pair[0], pair[1]) // either side may close first
 			ended <- struct{}{}
 		}()
 	}
 	<-ended
 }
 
-// newService makes the Service of the chart with one pod, at an address. The API server's proxy passes calls on to
-// addresses of pods alone, and finds them by Endpoints.
+// newService creates the chart's Service with one pod, at an address. The API server's proxy forwards calls only to
+// addresses of pods, and finds them through Endpoints.
 func newService(t *testing.T, at net.Addr) {
 	t.Helper()
 	address := at.(*net.TCPAddr)
@@ -105,8 +105,8 @@ func newService(t *testing.T, at net.Addr) {
 	}
 }
 
-// commandLine is `autoscaler` with a kubeconfig that has the token of a ServiceAccount, and nothing else to find the
-// server by.
+// commandLine runs `autoscaler` with a kubeconfig that contains the token of a ServiceAccount. It has no other setting
+// to find the server.
 type commandLine struct {
 	*testing.T
 	environment []string
@@ -134,7 +134,7 @@ func (c *commandLine) command(ctx context.Context, arguments string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what a command says, and whether it did what was asked.
+// run returns the output of a command, and whether the command succeeded.
 func (c *commandLine) run(arguments string) (string, bool) {
 	c.Helper()
 	out, err := c.command(c.Context(), arguments).CombinedOutput()
@@ -145,7 +145,7 @@ func (c *commandLine) run(arguments string) (string, bool) {
 	return string(out), err == nil
 }
 
-// want runs a command that does what was asked and says all of the texts.
+// want runs a command and asserts that it succeeds and prints all of the texts.
 func (c *commandLine) want(arguments string, texts ...string) {
 	c.Helper()
 	out, ok := c.run(arguments)
@@ -156,7 +156,7 @@ func (c *commandLine) want(arguments string, texts ...string) {
 	}
 }
 
-// screen keeps what a command that goes on has written.
+// screen collects the output of a long-running command.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -174,7 +174,7 @@ func (s *screen) shows(text string) bool {
 	return strings.Contains(s.text.String(), text)
 }
 
-// mayPass lets a ServiceAccount call the Service through the API server, which is all that this opens.
+// mayPass lets a ServiceAccount call the Service through the API server, and nothing else.
 func mayPass(t *testing.T, name string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "pass-" + name}, Rules: []rbacv1.PolicyRule{{
@@ -191,7 +191,7 @@ func mayPass(t *testing.T, name string) {
 	}
 }
 
-// mayLend lets a ServiceAccount create tokens of its own, of which commands send one for Heliostat alone.
+// mayLend lets a ServiceAccount create its own tokens. Commands send such a token, for the audience heliostat only.
 func mayLend(t *testing.T, name string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "lend-" + name}, Rules: []rbacv1.PolicyRule{{
@@ -279,7 +279,7 @@ func TestCommandsReachHeliostatThroughTheAPIServer(t *testing.T) {
 	}
 }
 
-// mayList reports whether the fleet's list is there for the caller: roles count a moment after they are given.
+// mayList reports whether the caller may list the fleet. New role bindings take effect after a short delay.
 func (c *caller) mayList() bool {
 	status, text := c.call(http.MethodGet, "/v1/rayclusters", "")
 	return status == http.StatusOK && strings.Contains(text, `"llm"`)

@@ -18,13 +18,13 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// schemathesis makes calls of the contract: what it allows, what it does not, and sequences of calls.
+// schemathesis generates calls from the API contract: valid calls, invalid calls, and sequences of calls.
 var schemathesis = kit.Tool{Name: "schemathesis", Version: "4.32.5", Lock: "schemathesis.lock", MinPython: 10, MaxPython: 14}
 
-// streams are left out: an answer of theirs does not end. internal/httpapi tests them.
+// streams matches the paths that Schemathesis skips, because their responses do not end. internal/httpapi tests them.
 const streams = "/events$"
 
-// budget is how long Schemathesis may go on; it ends before when nothing is left to try.
+// budget is the time limit of Schemathesis. It stops earlier if it has run all its cases.
 const budget = 30 * time.Second
 
 func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
@@ -83,7 +83,7 @@ func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
 	}
 }
 
-// summary is the end of what Schemathesis prints.
+// summary returns the last part of Schemathesis' output.
 func summary(text string) string {
 	if at := strings.LastIndex(text, " SUMMARY "); at >= 0 {
 		return text[at:]
