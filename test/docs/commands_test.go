@@ -17,7 +17,8 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// cannotBeTyped are signs of commands that need what a test has not, each with what that is.
+// cannotBeTyped lists the text that marks commands with a requirement that the test does not meet, each with that
+// requirement.
 var cannotBeTyped = map[string]string{
 	"helm ":            "Helm, whose part test/chart plays",
 	"-n heliostat":     "the chart's Deployment as pods that have logs",
@@ -39,13 +40,13 @@ var cannotBeTyped = map[string]string{
 	"-f deploy/":       "the reader's own folder of manifests",
 }
 
-// anyBlock is a fenced block of any kind, indented or not.
+// anyBlock matches a fenced block of any kind, indented or not.
 var anyBlock = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
-// asked are the beginnings of lines that are commands; a block without one shows something else.
+// asked matches the start of a line that is a command. A block without such a line is not a block of commands.
 var asked = regexp.MustCompile(`(?m)^ *(kubectl|autoscaler|curl|api|[a-z]+=)\b`)
 
-// typed are the blocks of a page, without a kind or of kind sh, that can be typed.
+// typed returns the blocks on a page that can be typed: those of kind sh and those without a kind.
 func typed(page string) (blocks []string) {
 	for _, found := range anyBlock.FindAllStringSubmatch(page, -1) {
 		if found[2] != "" && found[2] != "sh" {
@@ -63,7 +64,7 @@ func typed(page string) (blocks []string) {
 	return blocks
 }
 
-// manifestOf is the first block of YAML of a page that is a manifest of a kind.
+// manifestOf returns the first YAML block on a page that is a manifest of the given kind.
 func manifestOf(page, kind string) string {
 	for _, found := range block.FindAllStringSubmatch(page, -1) {
 		if found[1] == "yaml" && strings.Contains(found[2], "\nkind: "+kind+"\n") {
@@ -73,8 +74,8 @@ func manifestOf(page, kind string) string {
 	return ""
 }
 
-// TestCommandsOfThePagesCanBeTyped does what the pages say of a RayCluster ml/llm, on a real one that can serve what
-// they request.
+// TestCommandsOfThePagesCanBeTyped runs the commands that the pages give for a RayCluster ml/llm. The RayCluster is
+// real and can serve what they request.
 func TestCommandsOfThePagesCanBeTyped(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -120,14 +121,15 @@ func TestCommandsOfThePagesCanBeTyped(t *testing.T) {
 	}
 }
 
-// prelude lets calls fail that are refused, and has what docs/runbooks/README.md lets a reader define.
+// prelude returns a script that makes curl fail if the server returns an error, and defines the function that readers
+// define in docs/runbooks/README.md.
 func prelude(url string) string {
 	return `curl() { command curl --fail-with-body "$@"; }
 api() { curl -s "` + url + `/v1/namespaces/ml/rayclusters/llm/$1"; }
 `
 }
 
-// newLab is a dev cluster with the RayCluster ml/llm.
+// newLab starts a dev cluster with the RayCluster ml/llm.
 func newLab(t *testing.T, ctx context.Context) *rig.Rig {
 	t.Helper()
 	rig.Quiet()
@@ -162,7 +164,7 @@ func newLab(t *testing.T, ctx context.Context) *rig.Rig {
 	return lab
 }
 
-// programs is a folder with what the pages call.
+// programs returns a directory with the programs that the pages call.
 func programs(t *testing.T, autoscaler string) string {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", "run", "./cmd/devcluster", "build", "kubectl")

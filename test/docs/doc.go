@@ -1,4 +1,5 @@
-// Package docs types the commands of documentation pages as a reader would: those of the quick start in a clean shell
-// with an empty home, in a copy of the source without anything built, where what the page shows as printed must be
-// printed; those of other pages on a RayCluster that is there, where they must succeed.
+// Package docs types the commands of documentation pages as a reader would. It runs the quick start in a clean shell,
+// with an empty home, in a copy of the source without build outputs, and checks the output against the page. It runs
+// the commands of the other pages against an existing RayCluster, where they must succeed. It must not change a
+// command, except for addresses and names that may be in use on the machine.
 package docs

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// step is one block of commands of a page, and what the page shows as printed by it.
+// step is one block of commands on a page, with the output that the page shows for it.
 type step struct {
 	commands string
-	// shown are lines that are printed in this order, among others.
+	// shown are lines that the commands print in this order, possibly among others.
 	shown []string
-	// second is set where the commands belong into a second terminal.
+	// second is true if the commands belong in a second terminal.
 	second bool
 }
 
 // secondTerminal is the first line of a block for a second terminal.
 const secondTerminal = "# second terminal\n"
 
-// block is a fenced block with its kind, "" where it has none. What stands in indented blocks of other kinds is not
-// typed.
+// block matches a fenced block and its kind, which is "" if the block has none. The tests do not type indented blocks
+// of other kinds.
 var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
-// steps are the blocks of a page that are of kind sh, each with the block without a kind that follows it.
+// steps returns the blocks of kind sh on a page, each with the block without a kind that follows it.
 func steps(page string) []step {
 	var found []step
 	for _, parts := range block.FindAllStringSubmatch(page, -1) {
@@ -36,8 +36,8 @@ func steps(page string) []step {
 	return found
 }
 
-// varying is what differs between two runs: where the machine keeps things, the ends of pods' names, numbers, and how a
-// table is filled up.
+// varying lists the text that differs between two runs: local paths, the suffixes of pod names, numbers, and the
+// padding of tables.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -48,7 +48,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// plain is a line without what varies.
+// plain returns a line without the text that varies.
 func plain(line string) string {
 	for _, v := range varying {
 		line = v.pattern.ReplaceAllString(line, v.as)
@@ -56,7 +56,8 @@ func plain(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// missing is the first of the lines shown that was not printed after those before it, "" where all were.
+// missing returns the first of the shown lines that the output does not contain after the previous one, or "" if it
+// contains all of them.
 func missing(shown []string, printed string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range shown {

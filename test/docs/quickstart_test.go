@@ -14,15 +14,15 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// Where the page lets Heliostat listen, and how its dev cluster is called. The test takes a free port and another name,
-// since the machine may have both already.
+// The address at which Heliostat listens on the page, and the name of the dev cluster there. The test uses a free port
+// and another name, because the machine may already use both.
 const (
 	address = "127.0.0.1:8090"
 	name    = "default"
 )
 
-// TestTheQuickStartCanBeTyped does what docs/quickstart.md says. Of the machine it takes the caches: of Go, and of what
-// the dev cluster is made of, so that nothing is compiled twice.
+// TestTheQuickStartCanBeTyped follows docs/quickstart.md. It uses the machine's caches of Go and of the dev cluster, so
+// that nothing is compiled twice.
 func TestTheQuickStartCanBeTyped(t *testing.T) {
 	cache, err := devcluster.CacheDir()
 	if err != nil {
@@ -72,7 +72,7 @@ func TestTheQuickStartCanBeTyped(t *testing.T) {
 	}
 }
 
-// copied is a copy of the source as it is, without what was built in it and without git.
+// copied returns a copy of the source without build outputs and without git.
 func copied(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -96,7 +96,7 @@ func copied(t *testing.T) string {
 	return to
 }
 
-// emptyHome has nothing but the way to the cache of dev clusters, where the page looks for it.
+// emptyHome returns a home directory that contains only a link to the cache of dev clusters, where the page expects it.
 func emptyHome(t *testing.T, cache string) string {
 	t.Helper()
 	home := t.TempDir()
@@ -109,7 +109,7 @@ func emptyHome(t *testing.T, cache string) string {
 	return home
 }
 
-// environment is that of a clean shell with an empty home.
+// environment returns the environment of a clean shell with an empty home.
 func environment(t *testing.T, cache, cluster string) []string {
 	t.Helper()
 	env := []string{"HOME=" + emptyHome(t, cache), "PATH=" + os.Getenv("PATH"), "HELIOSTAT_CACHE=" + cache, "DEVCLUSTER=" + cluster}
@@ -133,7 +133,7 @@ func terminal(t *testing.T, source string, env []string) *shell {
 	return s
 }
 
-// clusterDown ends the dev cluster where the page did not come so far.
+// clusterDown stops the dev cluster if the page did not stop it.
 func clusterDown(t *testing.T, source string, env []string) {
 	t.Helper()
 	cmd := exec.Command("make", "devcluster-down")

@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// shell is a terminal's shell, into which blocks are typed one after the other.
+// shell is a shell in a terminal, into which the tests type one block after the other.
 type shell struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines chan string
 }
 
-// open starts a shell without any profile. It ends at the first command that fails, as a reader would stop there.
+// open starts a shell without a profile. The shell exits after the first command that fails, because a reader would
+// stop there.
 func open(dir string, env []string) (*shell, error) {
 	s := &shell{
 		cmd:   exec.Command("bash", "--noprofile", "--norc", "-euo", "pipefail", "-s"),
@@ -50,10 +51,10 @@ func open(dir string, env []string) (*shell, error) {
 	return s, nil
 }
 
-// done is what the shell is let say at the end of a block.
+// done is the text that the shell prints at the end of a block.
 const done = "block is done"
 
-// errEnded says that a command failed and ended the shell.
+// errEnded means that a command failed and the shell exited.
 var errEnded = errors.New("a command failed")
 
 // send types a block.
@@ -62,7 +63,7 @@ func (s *shell) send(commands string) error {
 	return err
 }
 
-// run types a block and returns what it prints until it is done.
+// run types a block and returns its output when it is done.
 func (s *shell) run(ctx context.Context, commands string) (string, error) {
 	if err := s.send(commands + "echo; echo '" + done + "'\n"); err != nil {
 		return "", fmt.Errorf("typing: %w", err)
@@ -84,7 +85,7 @@ func (s *shell) run(ctx context.Context, commands string) (string, error) {
 	}
 }
 
-// interrupt is Ctrl-C, which reaches all that runs in the terminal. What is printed until the end is returned.
+// interrupt sends Ctrl-C to every process in the terminal. It returns the output until they exit.
 func (s *shell) interrupt(within time.Duration) (string, error) {
 	if err := errors.Join(s.stdin.Close(), syscall.Kill(-s.cmd.Process.Pid, syscall.SIGINT)); err != nil {
 		return "", fmt.Errorf("interrupting: %w", err)
@@ -98,5 +99,5 @@ func (s *shell) interrupt(within time.Duration) (string, error) {
 	return printed.String(), s.cmd.Wait()
 }
 
-// kill ends the shell and all that it started and that stayed in its group.
-func (s *shell) kill() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) } // gone already is as good
+// kill kills the shell and all processes that are still in its process group.
+func (s *shell) kill() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) } // it may have exited already
