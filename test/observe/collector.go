@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 )
 
-// collector is the OpenTelemetry collector's own OTLP receiver, which keeps what it gets.
+// collector is the OpenTelemetry collector's own OTLP receiver. It stores everything that it receives.
 type collector struct {
 	traces    consumertest.TracesSink
 	metrics   consumertest.MetricsSink
@@ -23,7 +23,7 @@ type collector struct {
 	receivers []component.Component
 }
 
-// startCollector listens for all signals at both addresses, one of HTTP and one of gRPC.
+// startCollector listens for all signals at both addresses, one for HTTP and one for gRPC.
 func startCollector(ctx context.Context, http, grpc string) (*collector, error) {
 	c := &collector{}
 	factory := otlpreceiver.NewFactory()
@@ -58,7 +58,7 @@ func (c *collector) stop(ctx context.Context) {
 	}
 }
 
-// names are the metrics that came.
+// names returns the names of the metrics that the collector has received.
 func (c *collector) names() map[string]bool {
 	names := map[string]bool{}
 	for _, batch := range c.metrics.AllMetrics() {
@@ -73,7 +73,7 @@ func (c *collector) names() map[string]bool {
 	return names
 }
 
-// span is what a test looks at.
+// span is the part of a span that tests check.
 type span struct {
 	trace, id, parent, name string
 	from, to                time.Time
@@ -82,7 +82,7 @@ type span struct {
 	failed                  bool
 }
 
-// spans are all that came.
+// spans returns all spans that the collector has received.
 func (c *collector) spans() (all []span) {
 	for _, batch := range c.traces.AllTraces() {
 		for _, resource := range batch.ResourceSpans().All() {
@@ -108,14 +108,14 @@ func spanOf(s ptrace.Span) span {
 	return told
 }
 
-// record is what a test looks at in a log record.
+// record is the part of a log record that tests check.
 type record struct {
 	service, severity, message string
 	trace, span                string
 	attributes                 map[string]any
 }
 
-// records are all that came.
+// records returns all log records that the collector has received.
 func (c *collector) records() (all []record) {
 	for _, batch := range c.logs.AllLogs() {
 		for _, resource := range batch.ResourceLogs().All() {

@@ -1,6 +1,6 @@
-// Package observe proves what people watch Heliostat by: alerts and dashboards on a real Prometheus, metrics and traces
-// at a real OTLP receiver. Its tests start both beside a dev cluster with a real Ray, let scale-ups and a crash happen,
-// and ask for every expression and every span.
+// Package observe tests what users monitor Heliostat with: alerts and dashboards on a real Prometheus, metrics and
+// traces at a real OTLP receiver. Its tests run both beside a dev cluster with real Ray, cause scale-ups and a crash,
+// and check every expression and every span. It must not use a fake Prometheus or a fake receiver.
 package observe
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// root is the repository, seen from this package.
+// root is the path from this package to the root of the repository.
 const root = "../.."
 
-// program says where a program of a Debian package is, and installs it where it is missing.
+// program returns the path of a program from a Debian package. It installs the package if the program is missing.
 func program(ctx context.Context, name string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(root, ".ci/debian"), name)
 	var errOut bytes.Buffer

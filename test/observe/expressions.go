@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alertsFile is where the rules of all alerts are.
+// alertsFile is the file with the rules of all alerts.
 var alertsFile = filepath.Join(root, "deploy/alerts/heliostat.yaml")
 
-// expression is one question to Prometheus that people's screens or pagers ask.
+// expression is one PromQL expression of a dashboard or an alert.
 type expression struct {
-	// where names it: `alert NAME`, or `FILE: PANEL, A` with the letter of its query.
+	// where identifies the expression: `alert NAME`, or `FILE: PANEL, A` with the letter of its query.
 	where, text string
 }
 
-// panel is what a test needs to know of a Grafana panel.
+// panel is the part of a Grafana panel that tests read.
 type panel struct {
 	Title, Type, Description string
 	Datasource               struct{ UID string }
@@ -29,7 +29,7 @@ type panel struct {
 	Panels                   []panel
 }
 
-// dashboard is what a test needs to know of a Grafana dashboard.
+// dashboard is the part of a Grafana dashboard that tests read.
 type dashboard struct {
 	UID, Title string
 	Panels     []panel
@@ -38,7 +38,7 @@ type dashboard struct {
 	}
 }
 
-// dashboards are those of deploy/dashboards, by file name.
+// dashboards returns the dashboards in deploy/dashboards, by file name.
 func dashboards() (map[string]dashboard, error) {
 	files, err := filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
 	if err != nil {
@@ -59,10 +59,11 @@ func dashboards() (map[string]dashboard, error) {
 	return all, nil
 }
 
-// labelValues is how Grafana asks for the values of a variable.
+// labelValues matches the function with which Grafana queries the values of a variable.
 var labelValues = regexp.MustCompile(`^label_values\((.+), [a-z_]+\)$`)
 
-// expressions are those of all dashboards, their variables included, and of all alerts, with the variables filled in.
+// expressions returns the expressions of all dashboards, including their variables, and of all alerts. It replaces the
+// variables with values.
 func expressions(namespace, cluster string) ([]expression, error) {
 	boards, err := dashboards()
 	if err != nil {

@@ -29,13 +29,13 @@ const (
 	patience        = 4 * time.Minute
 )
 
-// The call's own trace, as W3C's standard has it for an example.
+// The trace of the call, from the example in the W3C standard.
 const (
 	callersTrace = "0af7651916cd43dd8448eb211c80319c"
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// empty are the expressions that have no data in this test, and why none is right.
+// empty lists the expressions that have no data in this test, each with the reason.
 var empty = map[string]string{
 	"alert HeliostatDown":                            "Heliostat is scraped",
 	"alert HeliostatNobodyDecides":                   "it leads",
@@ -57,7 +57,7 @@ var empty = map[string]string{
 	"alert RayGPUsIdle":                              "fewer GPUs are there",
 }
 
-// stage is a dev cluster with a Heliostat that a Prometheus and a collector watch.
+// stage is a dev cluster with a Heliostat that sends data to a Prometheus and a collector.
 type stage struct {
 	*testing.T
 	ctx        context.Context
@@ -66,7 +66,7 @@ type stage struct {
 	collector  *collector
 	prometheus *prometheus
 	journal    *rig.Journal
-	// http is where the collector listens for OTLP over HTTP.
+	// http is the address at which the collector listens for OTLP over HTTP.
 	http string
 }
 
@@ -77,7 +77,7 @@ func (s *stage) must(err error) {
 	}
 }
 
-// free is an address on loopback that nobody listens on.
+// free returns a loopback address that is not in use.
 func (s *stage) free() string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
@@ -126,7 +126,7 @@ func set(t *testing.T) *stage {
 	return s
 }
 
-// serve starts Heliostat and lets Prometheus scrape it.
+// serve starts Heliostat and makes Prometheus scrape it.
 func (s *stage) serve() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
@@ -137,7 +137,7 @@ func (s *stage) serve() {
 	s.must(s.prometheus.scrape(s.fleet.URL))
 }
 
-// until waits for what becomes true, and says what it waits for.
+// until waits until done returns true. It logs what it waits for.
 func (s *stage) until(what string, done func() bool) {
 	s.Helper()
 	for begun := time.Now(); !done(); time.Sleep(100 * time.Millisecond) {
@@ -162,7 +162,7 @@ func (s *stage) workers(group string, n int) {
 	}))
 }
 
-// call asks for resources as a caller does that has a trace of its own.
+// call requests resources as a caller with its own trace does.
 func (s *stage) call(body string) {
 	s.Helper()
 	s.until("the REST API takes the call", func() bool {
@@ -179,7 +179,7 @@ func (s *stage) call(body string) {
 	})
 }
 
-// cordon keeps new pods from all nodes, or lets them come again.
+// cordon cordons all nodes, or uncordons them.
 func (s *stage) cordon(closed bool) {
 	s.Helper()
 	nodes, err := s.lab.Kube.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
@@ -191,7 +191,7 @@ func (s *stage) cordon(closed bool) {
 	}
 }
 
-// roots are the scale-ups that have ended.
+// roots returns the root spans of the scale-ups that have ended.
 func (s *stage) roots() (roots []span) {
 	for _, told := range s.collector.spans() {
 		if told.name == "scale-up" {
@@ -201,8 +201,8 @@ func (s *stage) roots() (roots []span) {
 	return roots
 }
 
-// TestAScaleUpIsWatchedByPrometheusAndACollector lets one RayCluster grow by a traced call, by work, and across a
-// crash of Heliostat, and asks for every expression and every span.
+// TestAScaleUpIsWatchedByPrometheusAndACollector scales up one RayCluster through a traced call, through work, and
+// across a crash of Heliostat. It then checks every expression and every span.
 func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s := set(t)
 	cluster := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 120, Groups: []rig.Group{
@@ -243,7 +243,8 @@ func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s.everyLineWasExported()
 }
 
-// complete asserts that a scale-up of so many pods has all its parts, each below the right one and none after its end.
+// complete asserts that the trace of a scale-up of the given number of pods has all its spans. Each span must have the
+// right parent, and none may start after the scale-up ends.
 func (s *stage) complete(root span, pods int) {
 	s.Helper()
 	var all []span
@@ -292,7 +293,7 @@ func (s *stage) complete(root span, pods int) {
 	}
 }
 
-// belongsToTheCall asserts that a scale-up is below the call that asked for it.
+// belongsToTheCall asserts that the span of a scale-up is a child of the call that caused it.
 func (s *stage) belongsToTheCall(root span) {
 	s.Helper()
 	for _, told := range s.collector.spans() {
@@ -303,8 +304,8 @@ func (s *stage) belongsToTheCall(root span) {
 	s.Errorf("the scale-up in trace %s is below %q, want the caller's request_resources", root.trace, root.parent)
 }
 
-// patchIsLoggedIn asserts that the log record of a group's patch came, in the trace of the scale-up and in the span of
-// the cycle that patched.
+// patchIsLoggedIn asserts that the collector has the log record of a group's patch, with the trace of the scale-up and
+// the span of the cycle that patched.
 func (s *stage) patchIsLoggedIn(root span, group string) {
 	s.Helper()
 	var patched []record
@@ -322,18 +323,18 @@ func (s *stage) patchIsLoggedIn(root span, group string) {
 	s.Logf("log record of the patch: %+v", got)
 }
 
-// logLine is what a line of the log and its exported record have in common.
+// logLine contains the fields that a log line and its exported record have in common.
 type logLine struct {
 	Message string `json:"msg"`
 	Level   string `json:"level"`
 	Trace   string `json:"trace_id"`
 }
 
-// ofLastProcess are the lines from the last start on, sorted: what two goroutines log at once may be exported in
-// either order.
+// ofLastProcess returns the lines since the last start, sorted. If two goroutines log at the same time, the export may
+// reverse the order.
 func ofLastProcess(lines []logLine) []logLine {
 	for i, l := range slices.Backward(lines) {
-		if l.Message == "API server found" { // the first line that is exported
+		if l.Message == "API server found" { // the first exported line
 			return slices.SortedFunc(slices.Values(lines[i:]), func(a, b logLine) int {
 				return cmp.Or(strings.Compare(a.Message, b.Message), strings.Compare(a.Trace, b.Trace))
 			})
@@ -342,7 +343,7 @@ func ofLastProcess(lines []logLine) []logLine {
 	return nil
 }
 
-// everyLineWasExported ends Heliostat and asserts that the collector has each line of its log.
+// everyLineWasExported stops Heliostat and asserts that the collector has every line of its log.
 func (s *stage) everyLineWasExported() {
 	s.Helper()
 	ending, done := context.WithTimeout(s.ctx, time.Minute)
@@ -371,7 +372,8 @@ func (s *stage) everyLineWasExported() {
 	s.Logf("%d lines of the last process, and %d exported records", len(written), len(exported))
 }
 
-// crash kills Heliostat while a pod is on its way. The next process reports the rest of the scale-up, with a link.
+// crash kills Heliostat while a pod is pending. The next process reports the rest of the scale-up, with a link to the
+// trace.
 func (s *stage) crash(driver *rig.Driver) {
 	s.Helper()
 	s.cordon(true)
@@ -386,7 +388,7 @@ func (s *stage) crash(driver *rig.Driver) {
 		s.Fatalf("the RayCluster keeps no trace: %v", object.GetAnnotations())
 	}
 	s.fleet.Kill()
-	// The next process exports its log by the other protocol.
+	// The next process exports its log with the other protocol.
 	s.lab.HeliostatEnv = append(s.lab.HeliostatEnv, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://"+s.http+"/v1/logs", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/protobuf")
 	s.serve()
 	s.until("the new process has looked", func() bool {
@@ -405,7 +407,7 @@ func (s *stage) crash(driver *rig.Driver) {
 	}
 }
 
-// everyExpressionHasData runs all of them until each has what is right for it.
+// everyExpressionHasData evaluates all expressions until each has the expected data.
 func (s *stage) everyExpressionHasData() {
 	s.Helper()
 	all, err := expressions(namespace, name)
@@ -443,10 +445,10 @@ func (s *stage) everyExpressionHasData() {
 	}
 }
 
-// rare are the instruments of what does not happen in this test.
+// rare lists the instruments that this test does not trigger.
 var rare = []string{"heliostat_export_failures_total", "heliostat_group_cooldown_seconds", "heliostat_requests"}
 
-// everyInstrumentWasExported asserts that the collector got what /metrics has.
+// everyInstrumentWasExported asserts that the collector has received every metric in /metrics.
 func (s *stage) everyInstrumentWasExported() {
 	s.Helper()
 	source, err := os.ReadFile(filepath.Join(root, "internal/telemetry/instruments.go"))

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// prometheus is a real one that scrapes Heliostat every second.
+// prometheus is a real Prometheus that scrapes Heliostat every second.
 type prometheus struct {
 	url, targets, log string
 	cmd               *exec.Cmd
@@ -27,7 +27,8 @@ scrape_configs:
   file_sd_configs: [{files: [%s], refresh_interval: 1s}]
 `
 
-// startPrometheus returns when it is ready. It keeps its data in dir and listens at address.
+// startPrometheus starts Prometheus and returns when it is ready. Prometheus stores its data in dir and listens on
+// address.
 func startPrometheus(ctx context.Context, dir, address string) (*prometheus, error) {
 	path, err := program(ctx, "prometheus")
 	if err != nil {
@@ -81,7 +82,7 @@ func (p *prometheus) stop() {
 	p.cmd.Wait()
 }
 
-// scrape makes the server at the address what Prometheus scrapes from now on.
+// scrape makes Prometheus scrape the server at the address from now on.
 func (p *prometheus) scrape(address string) error {
 	text, err := json.Marshal([]map[string]any{{"targets": []string{strings.TrimPrefix(address, "http://")}}})
 	if err != nil {
@@ -96,7 +97,7 @@ func (p *prometheus) scrape(address string) error {
 	return nil
 }
 
-// ask runs one expression and returns how many series it has.
+// ask evaluates one expression and returns its number of series.
 func (p *prometheus) ask(ctx context.Context, expression string) (int, error) {
 	var answer struct {
 		Status, Error string
@@ -111,7 +112,7 @@ func (p *prometheus) ask(ctx context.Context, expression string) (int, error) {
 	return len(answer.Data.Result), nil
 }
 
-// unhealthy are the rules that Prometheus could not evaluate.
+// unhealthy returns the rules that Prometheus could not evaluate.
 func (p *prometheus) unhealthy(ctx context.Context) ([]string, error) {
 	var answer struct {
 		Data struct {

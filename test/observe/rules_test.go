@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// promtool runs it and returns what it said.
+// promtool runs promtool and returns its output.
 func promtool(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	path, err := program(t.Context(), "promtool")
