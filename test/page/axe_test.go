@@ -16,11 +16,12 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// axe looks for what makes a page hard to use by keyboard and screen reader: names, roles, landmarks, headings,
-// contrast, sizes.
+// axe checks the accessibility of a page for keyboards and screen readers: names, roles, landmarks, headings, contrast
+// and sizes.
 var axe = kit.Tool{Name: "axe-playwright-python", Version: "0.1.8", Lock: "axe.lock", MinPython: 10, MaxPython: 14}
 
-// axeRun is asked after the script was loaded. Rules of other tags are experiments or matters of taste.
+// axeRun is the expression to evaluate after the script has loaded. Rules with other tags are experimental or best
+// practices.
 const axeRun = `axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(result =>
 	result.violations.flatMap(rule => rule.nodes.map(node => rule.id + ': ' + rule.help + ': ' + node.html.slice(0, 120))))`
 
@@ -37,7 +38,7 @@ var axeScript = sync.OnceValues(func() (string, error) {
 	return string(text), err
 })
 
-// accessible fails the test for each thing on the page as it is now that is hard to read, to reach or to name.
+// accessible fails the test for each accessibility problem in the current state of the page.
 func (b *tab) accessible() {
 	b.t.Helper()
 	script, err := axeScript()
@@ -60,7 +61,7 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 	troubled := busy(time.Now())
 	troubled.Error, troubled.Frozen, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
 	full, broken := newBusyFleet(), newBusyFleet()
-	for number := range 12 { // so many that they can be filtered
+	for number := range 12 { // enough clusters for the filter
 		full.set(quiet(number))
 	}
 	broken.set(troubled)

@@ -21,7 +21,7 @@ import (
 	"heliostat.dev/heliostat/internal/webui"
 )
 
-// patience is for a browser on busy cores.
+// patience is long enough for a browser on busy cores.
 const patience = 60 * time.Second
 
 var chromium string
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newServer serves the page and the API over it; change may alter the configuration, wrap the handler.
+// newServer serves the page and its API. change may modify the configuration, and wrap the handler.
 func newServer(t *testing.T, f *fleet, change func(*httpapi.Config), wrap func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
 	config := httpapi.Config{Fleet: f, Requests: noRequests{}, Page: webui.Handler()}
@@ -60,7 +60,7 @@ func newServer(t *testing.T, f *fleet, change func(*httpapi.Config), wrap func(h
 	return server
 }
 
-// screen is a browser's window and how it is set up.
+// screen is the size of a browser window and its settings.
 type screen struct {
 	width, height int64
 	dark          bool
@@ -71,7 +71,7 @@ var (
 	phone   = screen{width: 390, height: 844}
 )
 
-// tab is one page in a browser of its own. It collects what the page complains of.
+// tab is one page in its own browser. It collects the page's errors.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -96,7 +96,7 @@ func open(t *testing.T, s screen, address string) *tab {
 	return b
 }
 
-// resize makes the window that of a screen.
+// resize sets the window to the size of a screen.
 func (b *tab) resize(s screen) {
 	b.t.Helper()
 	scheme := "light"
@@ -113,7 +113,7 @@ func (b *tab) hear(event any) {
 	case *runtime.EventExceptionThrown:
 		fault = e.ExceptionDetails.Error()
 	case *log.EventEntryAdded:
-		// The page shows a refused or missing answer, so the browser's own line about it is not an error.
+		// The page shows a denied or missing response itself, so the browser's own message about it is not an error.
 		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
 			fault = e.Entry.Text
 		}
@@ -129,7 +129,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	// The first run starts the browser, which lives as long as its context.
+	// The first run starts the browser, which runs as long as its context.
 	if chromedp.FromContext(b.ctx).Target == nil {
 		if err := chromedp.Run(b.ctx); err != nil {
 			b.t.Fatal("starting the browser: ", err)
@@ -148,7 +148,7 @@ func ask[T any](b *tab, expression string) T {
 	return answer
 }
 
-// until waits for an expression to hold; what is what the test waits for.
+// until waits until an expression is true. what describes it in messages.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -167,7 +167,7 @@ func (b *tab) shows(text string) {
 	b.until(fmt.Sprintf("%q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// unharmed fails the test when the page threw an error or was refused something by its own policy.
+// unharmed fails the test if the page threw an error or its content security policy blocked something.
 func (b *tab) unharmed() {
 	b.t.Helper()
 	b.mu.Lock()

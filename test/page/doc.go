@@ -1,3 +1,4 @@
-// Package page looks at the status page with a real browser, headless Chromium, served by the real REST server. What
-// the server tells is made up here, because states such as a thousand clusters or a failing server are wanted at once.
+// Package page tests the status page with a real browser, headless Chromium, and the real REST server. The server's
+// data is made up, because the tests need states such as a thousand clusters or a failing server. The package must not
+// start a cluster.
 package page

@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// fleet tells the server what a test wants it to tell.
+// fleet is the data that the server returns in a test.
 type fleet struct {
 	mu    sync.Mutex
 	views map[nodepool.ClusterKey]clusterview.View
@@ -35,7 +35,7 @@ func (f *fleet) set(views ...clusterview.View) {
 	}
 }
 
-// Views returns all of them.
+// Views returns all views.
 func (f *fleet) Views() []clusterview.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,7 +46,7 @@ func (f *fleet) Views() []clusterview.View {
 	return views
 }
 
-// View returns one.
+// View returns one view.
 func (f *fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,10 +54,10 @@ func (f *fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	return view, known
 }
 
-// noRequests keeps nothing.
+// noRequests stores no requests.
 type noRequests struct{}
 
-// Get returns nothing.
+// Get returns no requests.
 func (noRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, nil
 }
@@ -73,7 +73,7 @@ func whole(gpus, cpus int64) raydemand.Bundle {
 
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
-// busy is a cluster in which everything that the page shows occurs. The decision is the planner's own.
+// busy returns a cluster in which everything that the page can show occurs. The real planner makes the decision.
 func busy(now time.Time) clusterview.View {
 	timeout := 60.0
 	node := func(pod, group string, state planner.NodeState, total, available raydemand.Bundle) planner.Node {
@@ -170,7 +170,7 @@ func busy(now time.Time) clusterview.View {
 	}
 }
 
-// lines are an hour of the busy cluster.
+// lines returns one hour of data of the busy cluster.
 func lines(now time.Time) *series.Fleet {
 	line := &series.Fleet{}
 	of := func(gpu, cpu int64) series.Amounts { return series.Amounts{raydemand.Whole(gpu), raydemand.Whole(cpu)} }
@@ -187,10 +187,10 @@ func lines(now time.Time) *series.Fleet {
 	return line
 }
 
-// past remembers one decision.
+// past stores one decision.
 type past struct{}
 
-// Entries returns it.
+// Entries returns the decision.
 func (past) Entries(nodepool.ClusterKey) []apiv1.HistoryEntry {
 	at := time.UnixMilli(1772366398000)
 	return []apiv1.HistoryEntry{
@@ -214,17 +214,17 @@ func (past) Entries(nodepool.ClusterKey) []apiv1.HistoryEntry {
 	}
 }
 
-// Past returns what it was made from.
+// Past returns the snapshot from which the decision was made, and the plan.
 func (past) Past(nodepool.ClusterKey, string) (snapshot, plan json.RawMessage, known bool, err error) {
 	return json.RawMessage(
 		`{"groups":[{"name":"a100"}],"nodes":[],"pendingRequests":[],"pendingGangRequests":[],"requestResources":[]}`,
 	), json.RawMessage(`{}`), true, nil
 }
 
-// cards are two pools: one of cards cut in slices, one of which a card is broken.
+// cards are two nodes: one with a partitioned card, one with an unhealthy card.
 type cards struct{}
 
-// Nodepools returns them.
+// Nodepools returns the nodes and their pools.
 func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,` +
 		`"mig":{"enabled":true,"instances":[{"profile":"3g.20gb","start":4},` +
@@ -263,10 +263,10 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	}, nil
 }
 
-// owned keeps one request that a limit holds back.
+// owned stores one request that a limit holds back.
 type owned struct{ httpapi.OwnedRequests }
 
-// List returns it.
+// List returns the request.
 func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	request := nodepool.OwnedRequest{
 		Owned: raydemand.Owned{
@@ -298,7 +298,7 @@ func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 // theirs is another autoscaler that was slower once.
 type theirs struct{}
 
-// Comparison returns what was compared.
+// Comparison returns the comparison with that autoscaler.
 func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	at, until, agreement, lead := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 8.1
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
@@ -330,7 +330,7 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	}
 }
 
-// quiet is one of many clusters at rest.
+// quiet returns one of many idle clusters.
 func quiet(number int) clusterview.View {
 	return clusterview.View{
 		Key: nodepool.ClusterKey{

@@ -1,7 +1,7 @@
 package page
 
 import (
-	_ "embed" // what is asked of the page
+	_ "embed" // for contrast.js
 	"fmt"
 	"net/http"
 	"strings"
@@ -75,7 +75,7 @@ func TestThePageIsUsedByKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.until("other cluster", `document.querySelector('#cluster h2').textContent === 'cluster-0001'`)
-	// What is read again meanwhile takes nobody's focus away.
+	// A refresh of the data must not move the focus.
 	b.until("focus on the cluster", `document.activeElement.id === 'cluster'`)
 	b.unharmed()
 }
@@ -136,7 +136,7 @@ func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
 	b.unharmed()
 }
 
-// changed is the busy cluster with one more decision.
+// changed returns the busy cluster with one more decision.
 func changed() clusterview.View {
 	view := busy(time.Now())
 	view.Changes = append([]apiv1.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
@@ -171,7 +171,7 @@ func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
 	b.until("stream", `performance.getEntriesByType('resource').some(entry => entry.name.endsWith('/v1/events')) || document.getElementById('link').className === 'up'`)
 	before := int64(-1)
 	for deadline := time.Now().Add(patience); asked.Load() != before && time.Now().Before(deadline); time.Sleep(2 * time.Second) {
-		before = asked.Load() // what the page reads when it begins comes late on a busy machine
+		before = asked.Load() // the first reads of the page are late on a busy machine
 	}
 	time.Sleep(4 * time.Second)
 	if polls := asked.Load() - before; polls > 1 {
@@ -232,7 +232,7 @@ func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
 			t.Errorf("a screen reader says %q", label)
 		}
 		b.shows("not healthy: XID 79")
-		b.shows("no instance") // what the looks of the pictures' parts mean
+		b.shows("no instance") // the legend of the pictures
 		b.accessible()
 		b.until("details that stay open", `document.querySelectorAll('details[open]').length === 2`)
 		b.unharmed()
@@ -255,7 +255,7 @@ func TestNamesNeverBecomeMarkup(t *testing.T) {
 	b.unharmed()
 }
 
-// withToken lets calls of the API pass that bring a token.
+// withToken lets only API calls pass that send the token.
 func withToken(right string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
