@@ -1,12 +1,12 @@
-// Command concurrency divides the packages of the module in the current directory by whether they have anything that
-// the race detector could find, so that only those pay for it.
+// Command concurrency selects the packages of the module in the current directory that need the race detector, so that
+// the other packages are tested without its cost.
 //
 //	concurrency race     packages whose code or tests are concurrent
 //	concurrency plain    the other packages that have tests
 //	concurrency long     tests that -short makes shorter, in packages of the first kind: a pattern for go test -run,
 //	                     then the packages
 //
-// It reads the source, so there is no list that could miss a package. It does not decide how tests are run.
+// It reads the source, so no list of packages can become outdated. It must not run tests.
 package main
 
 import (
@@ -56,7 +56,7 @@ func run(arguments []string, out io.Writer) error {
 	return err
 }
 
-// listed is a package as go list describes it.
+// listed is a package in the output of go list.
 type listed struct {
 	Dir, ImportPath                              string
 	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string

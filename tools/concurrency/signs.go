@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// signs are what the source of one package shows.
+// signs is the result of the search in the source of one package.
 type signs struct {
 	concurrent, tested bool
 	long               []string // the tests that call testing.Short
 }
 
-// concurrentImports are packages whose users run goroutines or share memory between them. A server or client of HTTP
-// or gRPC starts goroutines that call back.
+// concurrentImports are packages whose importers run goroutines or share memory between them. HTTP and gRPC servers and
+// clients start goroutines that call back.
 var concurrentImports = []string{
 	"golang.org/x/sync/errgroup", "google.golang.org/grpc", "net/http/httptest", "sync/atomic", "testing/synctest",
 }
 
-// onceOnly are the names of package sync that show no concurrency of their own: a value that is computed on first use.
+// onceOnly are the names in package sync that are not a sign of concurrency: they compute a value on first use.
 var onceOnly = []string{"Once", "OnceFunc", "OnceValue", "OnceValues"}
 
-// read looks for signs in all files of a package.
+// read searches all files of a package.
 func (p listed) read() (found signs, err error) {
 	var helpers []string
 	found.tested = len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
@@ -54,7 +54,7 @@ func (p listed) read() (found signs, err error) {
 	return found, nil
 }
 
-// isConcurrent reports whether a file starts goroutines, imports what does, or locks something.
+// isConcurrent reports whether a file starts goroutines, imports a package of concurrentImports, or uses a lock.
 func isConcurrent(file *ast.File) (concurrent bool) {
 	for _, spec := range file.Imports {
 		if path, err := strconv.Unquote(spec.Path.Value); err == nil && slices.Contains(concurrentImports, path) {

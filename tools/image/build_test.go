@@ -20,7 +20,7 @@ import (
 
 const checkout = "../.."
 
-// unstamped builds without the revision, which a copy of the sources does not know.
+// unstamped builds without the revision, because a copy of the sources has no git data.
 func unstamped(t *testing.T) { t.Setenv("GOFLAGS", "-trimpath -buildvcs=false") }
 
 var shared struct {
@@ -29,7 +29,7 @@ var shared struct {
 	err   error
 }
 
-// wholeImage is made once for all tests; it stays in memory.
+// wholeImage returns the image. It builds the image once for all tests and keeps it in memory.
 func wholeImage(t *testing.T) built {
 	t.Helper()
 	unstamped(t)
@@ -42,7 +42,7 @@ func wholeImage(t *testing.T) built {
 	return shared.built
 }
 
-// imageFor is the part of an index for one platform.
+// imageFor returns the image of one platform from an index.
 func imageFor(t *testing.T, index v1.ImageIndex, arch string) v1.Image {
 	t.Helper()
 	manifest, err := index.IndexManifest()
@@ -62,7 +62,7 @@ func imageFor(t *testing.T, index v1.ImageIndex, arch string) v1.Image {
 	return nil
 }
 
-// file is one of an unpacked image.
+// file is a file of an unpacked image.
 type file struct {
 	header tar.Header
 	data   []byte
@@ -113,7 +113,7 @@ func TestTwoBuildsFromDifferentFoldersHaveOneDigest(t *testing.T) {
 	}
 }
 
-// copySources copies what programs are built from, and not what tests leave behind.
+// copySources copies the sources of the programs without the files that tests create.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -166,7 +166,7 @@ func TestBothPlatformsCarryTheSameFilesAndOnlyRootMayChangeThem(t *testing.T) {
 	}
 }
 
-// checkStatic holds a program to its machine and to needing no other file.
+// checkStatic asserts that a program is for the given machine, and that it needs no other file.
 func checkStatic(t *testing.T, what string, program []byte, machine elf.Machine) {
 	t.Helper()
 	read, err := elf.NewFile(strings.NewReader(string(program)))

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// container is the image's root directory, unpacked, in which programs are started as a container runtime does, with the
-// image's user and environment. Of a container's fences it has the root directory and the user.
+// container is the unpacked root directory of the image. The test starts programs in it as a container runtime does,
+// with the image's user and environment. It isolates only the root directory and the user.
 type container struct {
 	root string
 	env  []string
@@ -60,12 +60,12 @@ func newContainer(t *testing.T) container {
 	return container{root: root, env: config.Config.Env}
 }
 
-// command is a process of the container. Without root a user namespace gives what chroot needs.
+// command returns a process of the container. Without root, a user namespace provides the capability for chroot.
 func (c container) command(t *testing.T, env []string, argv ...string) *exec.Cmd {
 	t.Helper()
 	const nobody = 65532
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	cmd.Path, cmd.Err = argv[0], nil // it is found in the image, not here
+	cmd.Path, cmd.Err = argv[0], nil // the path is in the image, not on this machine
 	cmd.Dir, cmd.Env = "/", append(append([]string{}, c.env...), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root}
 	if os.Getuid() == 0 {
@@ -87,7 +87,8 @@ func TestTheEntryPointRunsInTheUnpackedImage(t *testing.T) {
 	}
 }
 
-// sidecar is what KubeRay's operator wrote into a head pod, as recorded for the adapter that reads RayClusters.
+// sidecar returns the command that KubeRay's operator wrote into a head pod. It comes from the recorded test data of
+// the adapter that reads RayClusters.
 func sidecar(t *testing.T) (argv []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/rayobject/testdata/rayclusters/head-intree-v2.yaml"))
@@ -106,7 +107,7 @@ func sidecar(t *testing.T) (argv []string) {
 	return append(s.Command, s.Args...)
 }
 
-// discovery is as much of an API server as a client needs to find pods.
+// discovery is the part of an API server that a client needs to find pods.
 var discovery = map[string]string{
 	"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
@@ -114,8 +115,8 @@ var discovery = map[string]string{
 	"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
 }
 
-// apiServer answers 403 to all but discovery, as to a ServiceAccount without rights, and tells of the first call for
-// pods, which the sidecar needs before all else.
+// apiServer returns 403 for everything except discovery, as for a ServiceAccount without rights. It sends the first
+// call for pods to asked. This is the sidecar's first call.
 func apiServer(t *testing.T) (server *httptest.Server, asked chan *http.Request) {
 	asked = make(chan *http.Request, 1)
 	var first sync.Once
@@ -135,8 +136,9 @@ func apiServer(t *testing.T) (server *httptest.Server, asked chan *http.Request)
 	return server, asked
 }
 
-// TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage goes as far as the sidecar's first call to the API server,
-// for which it needs the shell, the name `ray`, the user's rights on its files and the pod's ServiceAccount.
+// TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage tests the start of the sidecar up to its first call to
+// the API server. That call needs the shell, the name `ray`, the user's rights on its files and the pod's
+// ServiceAccount.
 func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T) {
 	c := newContainer(t)
 	server, asked := apiServer(t)
@@ -162,7 +164,7 @@ func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T
 	if want := []string{"/bin/bash", "-c", "--"}; strings.Join(argv[:3], " ") != strings.Join(want, " ") {
 		t.Fatalf("KubeRay's line is %q", argv)
 	}
-	// The kubelet puts variables into args.
+	// The kubelet expands variables in args.
 	argv[3] = strings.NewReplacer("$(RAY_CLUSTER_NAME)", "llm", "$(RAY_CLUSTER_NAMESPACE)", "ml").Replace(argv[3])
 	var said bytes.Buffer
 	cmd := c.command(t, []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "RAY_CLUSTER_NAME=llm",

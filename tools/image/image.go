@@ -14,15 +14,15 @@ import (
 
 const title = "Heliostat"
 
-// built is the image: an index of one image for each platform, and beside it what refers to them.
+// built is the image: an index with one image per platform, and the artifacts that refer to these images.
 type built struct {
 	index  v1.ImageIndex
 	digest v1.Hash
-	// lists are the software bills of materials, each with its platform's image as subject.
+	// lists are the software bills of materials. The subject of each one is the image of its platform.
 	lists []v1.Image
 }
 
-// build makes the image for the given platforms from a checkout; work is a folder for what is compiled.
+// build builds the image for the given platforms from a checkout. work is a directory for compiled programs.
 func build(ctx context.Context, source, work string, platforms []string) (built, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	b := built{}
@@ -77,13 +77,13 @@ func buildPart(ctx context.Context, source, work, arch string) (part, error) {
 	return p, nil
 }
 
-// layersOf orders layers by how seldom they change.
+// layersOf returns the layers, those that change least often first.
 func layersOf(shell, main compiled, terms terms) ([]v1.Layer, error) {
 	shellEntries, err := programEntries(shell)
 	if err != nil {
 		return nil, err
 	}
-	// KubeRay starts Ray's autoscaler by the name of Ray's program.
+	// KubeRay starts Ray's autoscaler under the name `ray`.
 	mainEntries, err := programEntries(main, "usr/local/bin/ray")
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func layersOf(shell, main compiled, terms terms) ([]v1.Layer, error) {
 	return layers, nil
 }
 
-// assemble puts layers and configuration together. The image starts `autoscaler` with the container's args.
+// assemble combines layers and configuration. The image starts `autoscaler` with the container's args.
 func assemble(layers []v1.Layer, arch string, created time.Time, told map[string]string) (v1.Image, error) {
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
@@ -127,7 +127,8 @@ func assemble(layers []v1.Layer, arch string, created time.Time, told map[string
 	return mutate.Annotations(image, told).(v1.Image), nil
 }
 
-// annotations are the OCI image specification's, of the index, of each image, and as labels of its configuration.
+// annotations returns the annotations of the OCI image specification. The index and each image have them, and each
+// image's configuration has them as labels.
 func annotations(main compiled) map[string]string {
 	all := map[string]string{
 		"org.opencontainers.image.title":       title,

@@ -84,7 +84,7 @@ func TestAnnotationsShowVersionRevisionAndItsTime(t *testing.T) {
 	}
 }
 
-// listed is the text of a bill of materials.
+// listed returns the text of a bill of materials.
 func listed(t *testing.T, list v1.Image) string {
 	t.Helper()
 	layers, err := list.Layers()
@@ -103,7 +103,8 @@ func listed(t *testing.T, list v1.Image) string {
 	return string(text)
 }
 
-// TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom reads the modules from the programs in the image again.
+// TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom compares the bill of materials with the modules that it
+// reads from the programs in the image.
 func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
 	whole := wholeImage(t)
 	for i, arch := range platforms {

@@ -1,7 +1,7 @@
-// Command image makes Heliostat's OCI image for amd64 and arm64 without a container engine: programs, certificates and
-// users in three layers, the same bytes from the same sources, and for each platform a list of what is in it
-// (CycloneDX) that refers to the image. It writes an OCI layout, pushes to a registry, or both. Run it in its own
-// directory's module:
+// Command image builds Heliostat's OCI image for amd64 and arm64 without a container engine. The image contains
+// programs, certificates and users in three layers. The same sources produce the same bytes. Each platform has a
+// software bill of materials (CycloneDX) that refers to the image. The command writes an OCI layout, pushes to a
+// registry, or both. It must not change the checkout. Run it in its own directory's module:
 //
 //	go run ./image -source .. -out /tmp/image -push registry.example/heliostat:v1
 package main
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// check finds what would fail only after the build, which takes minutes.
+// check detects errors that would otherwise appear only after the build, which takes minutes.
 func check(layoutDir, reference string) error {
 	if reference != "" {
 		if _, err := tagOf(reference); err != nil {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// platforms are those the image is made for.
+// platforms are the platforms of the image.
 var platforms = []string{"amd64", "arm64"}
 
-// program is one that the image carries.
+// program is one program in the image.
 type program struct {
-	path string // in the image
-	dir  string // of the module, under the checkout
+	path string // path in the image
+	dir  string // directory of the module, below the checkout
 	pkg  string
 }
 
@@ -32,12 +32,12 @@ type compiled struct {
 	program
 	file string
 	info *buildinfo.BuildInfo
-	// release is what the image is tagged with.
+	// release is the tag of the image.
 	release string
 }
 
-// compile builds a static program without debug information. Paths of this machine are not in it, so that the same
-// sources and the same Go make the same bytes anywhere.
+// compile builds a static program without debug information. It omits paths of this machine, so that the same sources
+// and the same Go version produce the same bytes on every machine.
 func (p program) compile(ctx context.Context, source, work, arch string) (compiled, error) {
 	file := filepath.Join(work, arch, filepath.Base(p.path))
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, p.pkg)
@@ -54,7 +54,7 @@ func (p program) compile(ctx context.Context, source, work, arch string) (compil
 	return compiled{program: p, file: file, info: info, release: release}, err
 }
 
-// releaseOf is the appVersion of the chart, which installs the image of this tag.
+// releaseOf returns the appVersion of the chart, which installs the image with this tag.
 func releaseOf(source string) (string, error) {
 	chart := filepath.Join(source, "deploy", "chart", "Chart.yaml")
 	text, err := os.ReadFile(chart)
@@ -68,7 +68,7 @@ func releaseOf(source string) (string, error) {
 	return string(found[1]), nil
 }
 
-// setting is what the go command recorded, or "".
+// setting returns a build setting that the go command recorded, or "".
 func (c compiled) setting(key string) string {
 	for _, s := range c.info.Settings {
 		if s.Key == key {
@@ -78,7 +78,8 @@ func (c compiled) setting(key string) string {
 	return ""
 }
 
-// created is the time of the revision, so that two builds of it agree; the epoch where the build recorded no revision.
+// created returns the time of the revision, so that two builds of a revision are the same. It returns the epoch if the
+// build recorded no revision.
 func (c compiled) created() time.Time {
 	at, err := time.Parse(time.RFC3339, c.setting("vcs.time"))
 	if err != nil {

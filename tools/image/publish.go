@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// writeLayout writes everything into a new folder that tools read as oci:FOLDER.
+// writeLayout writes everything into a new directory that tools read as oci:DIRECTORY.
 func (b built) writeLayout(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return fmt.Errorf("writing the layout: %s exists", dir)
@@ -32,8 +32,8 @@ func (b built) writeLayout(dir string) error {
 	return nil
 }
 
-// push uploads the image under its tag, and then what refers to it. A registry without the referrers API gets the
-// tags that the distribution specification has instead.
+// push uploads the image with its tag, and then the artifacts that refer to it. If a registry has no referrers API,
+// push uses the fallback tags of the distribution specification.
 func (b built) push(ctx context.Context, reference string) error {
 	tag, err := tagOf(reference)
 	if err != nil {

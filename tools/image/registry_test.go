@@ -24,7 +24,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// registries are one with the referrers API and one without, both as they are run for real.
+// registries returns two real registries: one with the referrers API and one without.
 func registries(ctx context.Context) map[string]http.Handler {
 	logrus.SetOutput(io.Discard)
 	config := &configuration.Configuration{Storage: configuration.Storage{"inmemory": nil,
@@ -69,7 +69,8 @@ func TestWhatIsPulledFromARegistryIsValidAndWhatWasPushed(t *testing.T) {
 	}
 }
 
-// referredList finds the one bill of materials that refers to an image, as a scanner does.
+// referredList returns the bill of materials that refers to an image. It searches as a scanner does, and fails unless
+// there is exactly one.
 func referredList(t *testing.T, tag name.Tag, image v1.Image) string {
 	t.Helper()
 	digest, err := image.Digest()

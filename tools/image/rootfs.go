@@ -16,18 +16,19 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is whom the programs run as: nobody who owns a file of the image. The number is that of distroless images, and
-// Kubernetes' runAsNonRoot wants a number.
+// user is the user of the programs. It owns no file in the image. The number is the one of distroless images.
+// Kubernetes' runAsNonRoot requires a number.
 const user = "65532:65532"
 
 const (
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	group  = "root:x:0:\nnonroot:x:65532:\n"
-	// certificates is where Go and OpenSSL look first.
+	// certificates is the first path at which Go and OpenSSL look.
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 )
 
-// entry is a file, folder or link of a layer. All belong to root, so that nothing in the image can be changed.
+// entry is a file, directory or link in a layer. All entries belong to root, so that the programs cannot change the
+// image.
 type entry struct {
 	name string
 	mode int64
@@ -36,8 +37,8 @@ type entry struct {
 	dir  bool
 }
 
-// base is what every program needs: users, authorities that TLS servers are checked against, and /tmp, since a volume
-// that KubeRay mounts lies there.
+// base returns the entries that every program needs: users, the certificate authorities for TLS, and /tmp. KubeRay
+// mounts a volume below /tmp.
 func base() []entry {
 	return []entry{
 		{name: "bin/", dir: true, mode: 0o755},
@@ -54,19 +55,19 @@ func base() []entry {
 	}
 }
 
-// authorities are Mozilla's, as the Go project keeps them. One that is trusted for older certificates alone is left
-// out: a file cannot say so.
+// authorities returns Mozilla's certificate authorities, as the Go project maintains them. It omits an authority that
+// is trusted only for older certificates, because a file cannot express that limit.
 func authorities() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer returns no error
 		}
 	}
 	return all.Bytes()
 }
 
-// programEntries are a program and the further names that it answers to.
+// programEntries returns the entries of a program and its additional names.
 func programEntries(c compiled, links ...string) ([]entry, error) {
 	data, err := os.ReadFile(c.file)
 	if err != nil {
@@ -79,7 +80,7 @@ func programEntries(c compiled, links ...string) ([]entry, error) {
 	return entries, nil
 }
 
-// layerOf packs entries. The time of every file is the epoch: two builds give the same bytes, whenever they are made.
+// layerOf packs entries. Every file has the epoch as its time, so two builds produce the same bytes.
 func layerOf(entries []entry) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)

@@ -20,13 +20,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// listType is the media type of CycloneDX in JSON, by which registries and scanners find the list.
+// listType is the media type of CycloneDX in JSON. Registries and scanners use it to find the bill of materials.
 const listType types.MediaType = "application/vnd.cyclonedx+json"
 
-// rootsModule is where the certificates come from.
+// rootsModule is the module that contains the certificates.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// listOf is the bill of materials of an image as an artifact that refers to it.
+// listOf returns the bill of materials of an image, as an artifact that refers to the image.
 func listOf(image v1.Image, terms terms, programs ...compiled) (v1.Image, error) {
 	subject, err := partial.Descriptor(image)
 	if err != nil {
@@ -45,8 +45,8 @@ func listOf(image v1.Image, terms terms, programs ...compiled) (v1.Image, error)
 	return mutate.Subject(artifact, *subject).(v1.Image), nil
 }
 
-// bomOf writes every module that the programs were linked from, the standard library and the certificates, each with
-// its licenses.
+// bomOf lists all modules that are linked into the programs, the standard library and the certificates, each with its
+// licenses.
 func bomOf(image v1.Hash, terms terms, programs []compiled) ([]byte, error) {
 	main := programs[0]
 	found := map[string]*cdx.Component{}
@@ -93,7 +93,7 @@ func bomOf(image v1.Hash, terms terms, programs []compiled) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// add notes a module and the file of the image that it is in.
+// add adds a module and the file in the image that contains it.
 func add(found map[string]*cdx.Component, module, version, file string) {
 	ref := "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B")
 	c := found[ref]
@@ -105,7 +105,7 @@ func add(found map[string]*cdx.Component, module, version, file string) {
 	*c.Evidence.Occurrences = append(*c.Evidence.Occurrences, cdx.EvidenceOccurrence{Location: "/" + file})
 }
 
-// rootsVersion is of the certificates that this very program carries.
+// rootsVersion returns the version of the certificates that are linked into this program.
 func rootsVersion() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -118,7 +118,8 @@ func rootsVersion() (string, error) {
 	return "", fmt.Errorf("the version of %s is not recorded in this program", rootsModule)
 }
 
-// serial is the list's own name, a UUID of version 5 (RFC 9562), the same for the same image.
+// serial returns the serial number of the bill of materials, a UUID of version 5 (RFC 9562). It is the same for the
+// same image.
 func serial(image v1.Hash) string {
 	sum := sha1.Sum([]byte(image.String()))
 	sum[6] = sum[6]&0x0f | 0x50

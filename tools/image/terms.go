@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// license is Heliostat's own, as SPDX names it.
+	// license is the SPDX identifier of Heliostat's own license.
 	license = "Apache-2.0"
-	// termsFolder is where the image has its licenses.
+	// termsFolder is the directory of the licenses in the image.
 	termsFolder = "usr/share/licenses/heliostat/"
 )
 
-// terms are the licenses of what an image carries.
+// terms are the licenses of the modules in an image.
 type terms struct {
 	own, others []byte
-	// ids has the SPDX identifiers of each module, by "PATH VERSION".
+	// ids are the SPDX identifiers of each module, by "PATH VERSION".
 	ids map[string][]string
 }
 
-// termsOf reads the licenses of what the image for an architecture is made of. One that is not allowed is an error.
+// termsOf reads the licenses of all modules in the image for an architecture. It returns an error if one is not
+// allowed.
 func termsOf(ctx context.Context, source, arch string) (terms, error) {
 	own, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if err != nil {
@@ -50,7 +51,7 @@ func termsOf(ctx context.Context, source, arch string) (terms, error) {
 	return t, nil
 }
 
-// entries are the files of the licenses.
+// entries returns the files with the licenses.
 func (t terms) entries() []entry {
 	return []entry{
 		{name: "usr/share/", dir: true, mode: 0o755},
@@ -61,7 +62,8 @@ func (t terms) entries() []entry {
 	}
 }
 
-// of returns the licenses of a module as a bill of materials names them: all of them hold, each for a part.
+// of returns the licenses of a module in the form of a bill of materials. All of them apply, each to a part of the
+// module.
 func (t terms) of(module, version string) (*cdx.Licenses, error) {
 	ids := t.ids[module+" "+version]
 	switch len(ids) {

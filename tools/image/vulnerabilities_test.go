@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// vulnerability is an entry of a made-up database: every version of the shell's interpreter is vulnerable.
+// vulnerability is an entry of a made-up database. It marks every version of the shell's interpreter as vulnerable.
 const vulnerability = `{"schema_version": "1.3.1", "id": "GO-2099-0001", "modified": "2099-01-01T00:00:00Z", "published": "2099-01-01T00:00:00Z",
 	"summary": "A vulnerability of this test", "database_specific": {"url": "https://pkg.go.dev/vuln/GO-2099-0001"}, "affected": [{"package": {"name": "mvdan.cc/sh/v3", "ecosystem": "Go"},
 	"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}], "ecosystem_specific": {"imports": [{"path": "mvdan.cc/sh/v3/interp"}]}}]}`
 
-// database writes a vulnerability database of the form that https://go.dev/doc/security/vuln/database describes.
+// database writes a vulnerability database in the format of https://go.dev/doc/security/vuln/database.
 func database(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

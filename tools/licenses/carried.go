@@ -2,11 +2,11 @@ package licenses
 
 import "path/filepath"
 
-// Architectures are those that programs are released for.
+// Architectures are the architectures for which programs are released.
 var Architectures = []string{"amd64", "arm64"}
 
-// OfImage are the programs of the image for one architecture, and the package whose certificates it carries. Source is
-// a checkout.
+// OfImage returns the programs of the image for one architecture, and the package that contains the image's
+// certificates. source is a checkout.
 func OfImage(source, arch string) []Program {
 	tools := filepath.Join(source, "tools")
 	return []Program{
@@ -16,7 +16,7 @@ func OfImage(source, arch string) []Program {
 	}
 }
 
-// Carried are all programs that anybody passes on: those of the image, and the agent's, which is built with the tag
+// Carried returns all programs that are distributed: those of the image, and the agent, which is built with the tag
 // nvml.
 func Carried(source string) (all []Program) {
 	for _, arch := range Architectures {

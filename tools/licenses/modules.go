@@ -1,6 +1,6 @@
-// Package licenses finds the licenses of what a program is linked from, and holds them to the list of those that
-// Heliostat may carry. It reads the module cache alone: it downloads nothing, and it does not judge whether a module
-// keeps to the license that it names.
+// Package licenses detects the licenses of the modules that are linked into a program, and compares them with the list
+// of licenses that Heliostat allows. It reads only the module cache. It must not download anything, and it does not
+// check whether a module complies with its own license.
 package licenses
 
 import (
@@ -20,35 +20,36 @@ import (
 	"sync"
 )
 
-// Program is a program, or a package whose data is carried, as the go command lists what it is linked from.
+// Program is a program, or a package whose data is part of a program. The go command lists the packages that are linked
+// into it.
 type Program struct {
-	// Dir is a folder of the program's module, Package its package as seen from there.
+	// Dir is a directory in the program's module. Package is the package path relative to it.
 	Dir, Package string
-	// Arch is a GOARCH. Tags are build tags; with the tag nvml the program needs cgo.
+	// Arch is a GOARCH. Tags are build tags. With the tag nvml, the program needs cgo.
 	Arch, Tags string
 }
 
-// Module is one that programs are linked from, or Go's standard library under the name stdlib.
+// Module is a module that is linked into programs. Go's standard library is a module with the name stdlib.
 type Module struct {
 	Path, Version string
-	// Dir is where the module cache keeps it.
+	// Dir is the directory of the module in the module cache.
 	Dir string
-	// Files are the licenses and notices of the linked packages, each on the way from a package up to the module's
-	// root.
+	// Files are the licenses and notices of the linked packages. They are in a package's directory or in a parent
+	// directory, up to the module's root.
 	Files []File
 }
 
 // File is a license or a notice.
 type File struct {
-	// Name is its path in the module.
+	// Name is the path of the file in the module.
 	Name string
 	Text []byte
-	// Notice: the file is to be carried along, and names no license: NOTICE of the Apache license, PATENTS of Go's
-	// modules.
+	// Notice means that the file must be distributed with the program, but names no license. Examples are the NOTICE of
+	// the Apache license and the PATENTS of Go's modules.
 	Notice bool
 }
 
-// Stdlib is the name of the Go standard library among modules.
+// Stdlib is the module name of the Go standard library.
 const Stdlib = "stdlib"
 
 var (
@@ -56,8 +57,8 @@ var (
 	noticeFile  = regexp.MustCompile(`(?i)^(notice|patents)`)
 )
 
-// Linked returns the modules that any of the programs is linked from, sorted by path and version, with the standard
-// library.
+// Linked returns the modules that are linked into any of the programs, including the standard library, sorted by path
+// and version.
 func Linked(ctx context.Context, programs ...Program) ([]Module, error) {
 	lists, errs := make([]listing, len(programs)), make([]error, len(programs))
 	var listed sync.WaitGroup
@@ -94,10 +95,10 @@ func Linked(ctx context.Context, programs ...Program) ([]Module, error) {
 	return modules, nil
 }
 
-// moduleKey names a module and where it lies.
+// moduleKey identifies a module and its directory.
 type moduleKey struct{ Path, Version, Dir string }
 
-// listing has the folders of linked packages by module.
+// listing contains the directories of linked packages by module.
 type listing map[moduleKey]map[string]bool
 
 func (l listing) add(module moduleKey, dir string) {
@@ -107,7 +108,7 @@ func (l listing) add(module moduleKey, dir string) {
 	l[module][dir] = true
 }
 
-// list asks the go command. The program's own module and those of the same repository are not among the modules.
+// list runs the go command. It omits the program's own module and the other modules of this repository.
 func (p Program) list(ctx context.Context) (listing, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+p.Tags, "-json=Dir,Module", p.Package)
 	cgo := "0"
@@ -147,7 +148,7 @@ func (p Program) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// standardLibrary is that of the go command that builds.
+// standardLibrary returns the standard library of the go command that builds the programs.
 func standardLibrary(ctx context.Context) (moduleKey, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION").Output()
 	root, version, found := strings.Cut(strings.TrimSpace(string(out)), "\n")
@@ -158,7 +159,7 @@ func standardLibrary(ctx context.Context) (moduleKey, error) {
 	return moduleKey{Path: Stdlib, Version: strings.TrimPrefix(version, "go"), Dir: root}, nil
 }
 
-// filesOf reads the licenses and notices from the folders of packages up to the module's root.
+// filesOf reads the licenses and notices from the directories of packages and their parents, up to the module's root.
 func filesOf(root string, packages map[string]bool) ([]File, error) {
 	folders := map[string]bool{}
 	for dir := range packages {

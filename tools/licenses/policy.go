@@ -13,33 +13,33 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// allowed are the licenses, by SPDX identifier, that what Heliostat is linked from may have. All of them let a program
-// under the Apache license carry the module, and ask for no more than that its notices go along, which the image does
-// (Texts).
+// allowed are the SPDX identifiers of the licenses that modules linked into Heliostat may have. All of them let a
+// program with the Apache license contain the module. They require only that its notices are distributed with the
+// program, which the image does (Texts).
 //
-// MPL-2.0 is not among them: whoever passes the program on would have to offer the source of the module's files too.
-// GPL, LGPL and AGPL would extend to Heliostat itself, since Go links statically. A license that is not here needs a
-// decision, and then a line with its reason.
+// MPL-2.0 is not allowed: users who distribute the program would have to offer the source of the module's files too.
+// GPL, LGPL and AGPL would apply to Heliostat itself, because Go links statically. A new license needs a decision, and
+// then a line with the reason.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// policyFile is where the list is, for messages.
+// policyFile is the path of this file, for messages.
 const policyFile = "tools/licenses/policy.go"
 
-// Checker recognizes licenses.
+// Checker detects licenses.
 type Checker struct {
 	classifier *classifier.Classifier
-	// known has the answers for texts that came before: most modules have the same few.
+	// known caches the results by text, because most modules have one of a few texts.
 	known map[[sha256.Size]byte]recognized
 }
 
-// recognized is what a text is made of.
+// recognized is the result for one text.
 type recognized struct {
 	ids []string // SPDX identifiers, sorted
-	// mostly: at least half of its lines are of these licenses.
+	// mostly means that at least half of the text's lines belong to these licenses.
 	mostly bool
 }
 
-// NewChecker loads the texts of the licenses that there are, within a second.
+// NewChecker loads the texts of the known licenses, which takes less than a second.
 func NewChecker() (*Checker, error) {
 	c, err := assets.DefaultClassifier()
 	if err != nil {
@@ -48,7 +48,7 @@ func NewChecker() (*Checker, error) {
 	return &Checker{classifier: c, known: map[[sha256.Size]byte]recognized{}}, nil
 }
 
-// recognize finds the licenses in a text. A header that names a license counts as the license.
+// recognize detects the licenses in a text. A header that names a license counts as that license.
 func (c *Checker) recognize(text []byte) recognized {
 	sum := sha256.Sum256(text)
 	if r, known := c.known[sum]; known {
@@ -58,7 +58,7 @@ func (c *Checker) recognize(text []byte) recognized {
 	ids, lines := map[string]bool{}, map[int]bool{}
 	for _, m := range result.Matches {
 		if m.MatchType != "License" && m.MatchType != "Header" {
-			continue // a line of copyright
+			continue // a copyright line
 		}
 		ids[m.Name] = true
 		for line := m.StartLine; line <= m.EndLine; line++ {
@@ -70,7 +70,7 @@ func (c *Checker) recognize(text []byte) recognized {
 	return r
 }
 
-// IDs returns the SPDX identifiers of all licenses of a module, sorted. Each of them holds for a part of it.
+// IDs returns the SPDX identifiers of all licenses of a module, sorted. Each license applies to a part of the module.
 func (c *Checker) IDs(m Module) []string {
 	var ids []string
 	for _, f := range m.Files {
@@ -82,7 +82,7 @@ func (c *Checker) IDs(m Module) []string {
 	return slices.Compact(ids)
 }
 
-// Check returns an error that names each module that has no license, or one that is not allowed.
+// Check returns an error that names each module without a license, or with a license that is not allowed.
 func (c *Checker) Check(modules []Module) error {
 	var errs []error
 	for _, m := range modules {

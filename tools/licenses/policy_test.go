@@ -13,7 +13,7 @@ import (
 
 const checkout = "../.."
 
-// textOf is a license as the classifier has it.
+// textOf returns the text of a license from the classifier's data.
 func textOf(t *testing.T, id string) []byte {
 	t.Helper()
 	for _, variant := range []string{"license.txt", "pristine.txt"} {
@@ -42,7 +42,7 @@ func TestAModuleNeedsALicenseThatIsAllowed(t *testing.T) {
 	mit, gpl := textOf(t, "MIT"), textOf(t, "GPL-3.0")
 	for name, test := range map[string]struct {
 		files []File
-		want  []string // words of the message; nil where the module is allowed
+		want  []string // words in the message; nil if the module is allowed
 	}{
 		"MIT":                              {files: []File{file("LICENSE", mit)}},
 		"Apache, and a NOTICE":             {files: []File{file("LICENSE", textOf(t, "Apache-2.0")), {Name: "NOTICE", Text: []byte("Made by us."), Notice: true}}},
@@ -71,8 +71,8 @@ func TestAModuleNeedsALicenseThatIsAllowed(t *testing.T) {
 	}
 }
 
-// A program of this test is linked from one module of which one package is under the GPL, and from another that is not
-// linked.
+// TestWhatIsLinkedIsReadFromTheGoCommand builds a program that links one of two modules. One package of the linked
+// module has a GPL license.
 func TestWhatIsLinkedIsReadFromTheGoCommand(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -83,7 +83,7 @@ func TestWhatIsLinkedIsReadFromTheGoCommand(t *testing.T) {
 		"used/LICENSE":            string(textOf(t, "MIT")),
 		"used/inner/COPYING":      string(textOf(t, "GPL-3.0")),
 		"used/inner/deep/deep.go": "package deep\n",
-		"used/other/LICENSE":      string(textOf(t, "AGPL-3.0")), // of no linked package
+		"used/other/LICENSE":      string(textOf(t, "AGPL-3.0")), // of a package that is not linked
 		"unused/go.mod":           "module example.com/unused\n\ngo 1.26\n",
 		"unused/unused.go":        "package unused\n",
 	} {
@@ -126,10 +126,10 @@ func TestTheTextsAreThoseOfAllProgramsThatArePassedOn(t *testing.T) {
 		"github.com/NVIDIA/go-nvml ",              // the agent
 		"mvdan.cc/sh/v3 ",                         // the image's shell
 		"golang.org/x/crypto/x509roots/fallback ", // its certificates
-		"stdlib ",         // all of them
-		"client_golang v", // with a NOTICE,
-		"This product includes software developed", // which goes along
-		"k8s.io/apimachinery v",                    // of which a folder
+		"stdlib ",         // all programs
+		"client_golang v", // has a NOTICE
+		"This product includes software developed", // the text of that NOTICE
+		"k8s.io/apimachinery v",                    // one of its directories
 		"third_party/forked/golang/LICENSE",        // has another license
 	} {
 		if !strings.Contains(texts, want) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Texts is what has to go along with a program: the licenses and notices of the modules that it is linked from. A text
-// that several modules have is there once, below all their names.
+// Texts returns the text that must be distributed with a program: the licenses and notices of its linked modules. If
+// several modules have the same text, it appears once, below the names of all of them.
 func (c *Checker) Texts(modules []Module) []byte {
 	var order []string
 	names := map[string][]string{}

@@ -1,6 +1,6 @@
-// Command protogen compiles our .proto files and writes their Go code, as buf or protoc would with the same two
-// plugins. It exists because it builds in seconds where buf takes minutes: on a new machine generated code is checked
-// before anything else. Run it in its own directory's module:
+// Command protogen compiles our .proto files and writes the Go code for them, as buf or protoc would with the same two
+// plugins. It exists because it builds in seconds, while buf takes minutes: checks on a new machine start with the
+// generated code. It must not use other plugins than those that go.mod pins. Run it in its own directory's module:
 //
 //	go run ./protogen -source ../api/proto -out .. -module heliostat.dev/heliostat
 package main
@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// plugins turn descriptors into code; go.mod of this module pins them.
+// plugins are the programs that generate code from descriptors. The go.mod of this module pins them.
 var plugins = []string{"protoc-gen-go", "protoc-gen-go-grpc"}
 
 func main() {
@@ -61,7 +61,7 @@ func run(ctx context.Context, source, out, module string) error {
 	return nil
 }
 
-// protoFiles lists the .proto files below source by their import paths, sorted.
+// protoFiles returns the .proto files below source by their import paths, sorted.
 func protoFiles(source string) (files []string, err error) {
 	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".proto" {
@@ -74,7 +74,7 @@ func protoFiles(source string) (files []string, err error) {
 	return files, err
 }
 
-// compile returns the files and all they import, imported ones first, as plugins expect them.
+// compile returns the files and their imports, in the order that plugins expect: imports first.
 func compile(ctx context.Context, source string, files []string) ([]*descriptorpb.FileDescriptorProto, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{source}}),
@@ -103,7 +103,7 @@ func compile(ctx context.Context, source string, files []string) ([]*descriptorp
 	return all, nil
 }
 
-// generate runs one plugin and writes the files it answers with.
+// generate runs one plugin and writes the files that the plugin returns.
 func generate(ctx context.Context, plugin string, request *pluginpb.CodeGeneratorRequest, out string) error {
 	input, err := proto.Marshal(request)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command style checks the text of the repository against the rules of the style guide that a program can check: the
-// width of Go source lines, and phrases that plain English has a better word for. It prints one line for each finding
-// and fails if there is any. It does not rewrite anything.
+// width of Go source lines, and phrases that have a plain English replacement. It prints one line for each finding and
+// fails if there are any. It must not rewrite files.
 //
 //	style DIRECTORY
 package main
@@ -62,11 +62,12 @@ func check(tree fs.FS) (findings []string, err error) {
 	return findings, err
 }
 
-// rulesFor returns the rules for a file: all for product code, phrases alone for Markdown and the comments of tests.
+// rulesFor returns the rules for a file. Product code has all rules. Markdown and the comments of tests have only the
+// phrase rule.
 func rulesFor(path string) []rule {
 	switch {
 	case filepath.Base(path) == "CHANGELOG.md":
-		return nil // history keeps its words
+		return nil // history keeps its original words
 	case strings.HasSuffix(path, ".md"):
 		return []rule{phrases}
 	case strings.HasSuffix(path, "_test.go"):

@@ -7,17 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// columns is the width of a line, in which a tab counts tabWidth.
+// columns is the maximum width of a line, in columns. A tab counts as tabWidth columns.
 const columns, tabWidth = 120, 4
 
-// rule returns what is wrong with a line, or nothing.
+// rule checks a line. It returns a message, or "" if the line is valid.
 type rule func(line string) string
 
-// marker matches a directive to a program, such as //go:generate or // +kubebuilder:validation. It is one line.
+// marker matches a directive, such as //go:generate or // +kubebuilder:validation. A directive is always one line.
 var marker = regexp.MustCompile(`^\s*//(go:| \+)[a-z]`)
 
-// width finds long lines. A directive cannot be broken, nor can a line that is one unbroken text, such as a URL in a
-// comment.
+// width reports long lines. It ignores directives, and lines that cannot be split, such as a URL in a comment.
 func width(line string) string {
 	wide := utf8.RuneCountInString(line) + strings.Count(line, "\t")*(tabWidth-1)
 	unbroken := marker.MatchString(line) || len(strings.Fields(line)) <= 2 && strings.Contains(line, "://")
@@ -27,7 +26,7 @@ func width(line string) string {
 	return fmt.Sprintf("%d columns, at most %d", wide, columns)
 }
 
-// unplain are phrases with a plainer word, which the message names.
+// unplain lists phrases that have a plainer replacement, which the message contains.
 var unplain = []struct {
 	pattern *regexp.Regexp
 	better  string
@@ -47,7 +46,7 @@ var unplain = []struct {
 	{regexp.MustCompile(`(?i)\bnobody asked (for|of)\b`), `write "unexpected" or "unrequested"`},
 }
 
-// code matches what Markdown marks as code, whose words are quoted.
+// code matches code in Markdown. Words in code are quotes.
 var code = regexp.MustCompile("`[^`]*`")
 
 // phrases finds unplain phrases outside of code.

@@ -1,6 +1,6 @@
-// Command bash is the shell of the image: it runs `bash -c -- SCRIPT`, which is how KubeRay starts the autoscaler's
-// container (docs/reference/facts.md#start-of-the-sidecar), and nothing else. It is no interactive shell, reads no
-// files and has no programs beside it but Heliostat.
+// Command bash is the shell of the image. It runs `bash -c -- SCRIPT`, which is how KubeRay starts the autoscaler's
+// container (docs/reference/facts.md#start-of-the-sidecar), and nothing else. It is not an interactive shell, and it
+// must not read files. Heliostat is the only other program in the image.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Exit codes as bash has them.
+// The exit codes of bash.
 const (
 	exitUsage    = 2
 	exitNotFound = 127
@@ -66,16 +66,16 @@ func run(argv []string, in io.Reader, out, errOut io.Writer) int {
 	return 0
 }
 
-// line is what stands after `bash`.
+// line contains the arguments after `bash`.
 type line struct {
-	options []string // as the builtin `set` takes them
+	options []string // in the form that the builtin `set` accepts
 	script  string
 	name    string
 	params  []string
 }
 
-// parse understands `-c`, alone or together with other letters: `l` of a login shell, which KubeRay adds on request,
-// and the options `e`, `u` and `x` of scripts; `-o pipefail` too. There are no profiles to read in the image.
+// parse supports `-c`, alone or combined with other letters: `l` for a login shell, which KubeRay adds on request, and
+// the options `e`, `u` and `x` of scripts. It also supports `-o pipefail`. The image has no profiles to read.
 func parse(args []string) (line, error) {
 	const known = "this shell knows -c, -e, -l, -u, -x, -o pipefail and --"
 	var l line
@@ -116,8 +116,8 @@ func parse(args []string) (line, error) {
 	return l, nil
 }
 
-// checkDivisions finds a division by what may be zero. Bash ends a script there; the interpreter would tell it and go
-// on as if all were well.
+// checkDivisions returns an error for a division whose divisor may be zero. Bash exits on such a division. The
+// interpreter would print an error and continue with a successful status.
 func checkDivisions(script *syntax.File) (err error) {
 	syntax.Walk(script, func(n syntax.Node) bool {
 		b, ok := n.(*syntax.BinaryArithm)
@@ -135,14 +135,14 @@ func checkDivisions(script *syntax.File) (err error) {
 	return err
 }
 
-// isPositive reports whether a word is a decimal number above zero.
+// isPositive reports whether a word is a positive decimal number.
 func isPositive(word string) bool {
 	n, err := strconv.ParseUint(word, 10, 63)
 	return err == nil && n > 0
 }
 
-// isOneCommand reports whether a script is a single command in the foreground whose words start no other one. Like
-// bash, the shell then becomes that command, which so gets the kubelet's signals itself.
+// isOneCommand reports whether a script is a single foreground command whose words start no other command. As in bash,
+// the shell then execs that command, so the command receives the kubelet's signals itself.
 func isOneCommand(script *syntax.File) bool {
 	if len(script.Stmts) != 1 {
 		return false
@@ -162,8 +162,8 @@ func isOneCommand(script *syntax.File) bool {
 	return one
 }
 
-// execHandler starts programs. A shell that is process 1 of its container is not ended by signals, so they are passed
-// on.
+// execHandler starts programs. Signals do not end a shell that is process 1 of its container, so the handler forwards
+// them.
 func execHandler(become bool) func(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	return func(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 		return func(ctx context.Context, args []string) error {
@@ -186,7 +186,7 @@ func execHandler(become bool) func(interp.ExecHandlerFunc) interp.ExecHandlerFun
 	}
 }
 
-// child runs a program to its end and forwards the signals of the shell to it.
+// child runs a program until it exits, and forwards the shell's signals to it.
 func child(c *exec.Cmd) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
@@ -200,7 +200,7 @@ func child(c *exec.Cmd) error {
 	for {
 		select {
 		case s := <-signals:
-			_ = c.Process.Signal(s) // it may have ended by itself
+			_ = c.Process.Signal(s) // the program may have exited already
 		case err := <-done:
 			return statusOf(err)
 		}
@@ -218,7 +218,7 @@ func statusOf(err error) error {
 	return interp.ExitStatus(exit.ExitCode())
 }
 
-// exported is the environment of a program that the shell starts.
+// exported returns the environment of the programs that the shell starts.
 func exported(vars expand.Environ) []string {
 	var env []string
 	for name, v := range vars.Each {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// asShell, set in the environment, makes the test's binary the shell.
+// asShell is the environment variable that makes the test binary run as the shell.
 const asShell = "HELIOSTAT_TEST_SHELL"
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shell is a command that runs this shell with arguments.
+// shell returns a command that runs this shell with arguments.
 func shell(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -71,7 +71,7 @@ func TestScriptsRunAsInBash(t *testing.T) {
 			var out bytes.Buffer
 			sh := shell(t, c.args...)
 			sh.Stdout = &out
-			_ = sh.Run() // the code says how it went
+			_ = sh.Run() // the exit code shows the result
 			if code := sh.ProcessState.ExitCode(); code != c.code || out.String() != c.out {
 				t.Errorf("got %q and exit %d, want %q and %d", out.String(), code, c.out, c.code)
 			}

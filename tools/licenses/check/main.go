@@ -1,6 +1,6 @@
-// Command check holds the licenses of everything that Heliostat's programs are linked from to the list of those that
-// are allowed. It needs the modules in the module cache, and no network. With -texts it writes the texts that have to
-// go along with the programs. Run it in its own directory's module:
+// Command check compares the licenses of all modules that are linked into Heliostat's programs with the list of allowed
+// licenses. It reads the module cache and must not use the network. With -texts it writes the texts that must be
+// distributed with the programs. Run it in its own directory's module:
 //
 //	go run ./licenses/check -source ..
 package main
