@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// deployed reads the first object of a kind from a file of deploy; a field that the kind has not is an error.
+// deployed reads the first object of a kind from a file in deploy. An unknown field is an error.
 func deployed[T any](t *testing.T, file, kind string) T {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/" + file)

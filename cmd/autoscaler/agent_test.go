@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// board keeps what an agent publishes.
+// board stores the data that an agent publishes.
 type board struct {
 	values []string
 	err    error
@@ -43,7 +43,7 @@ func step(t *testing.T, a *agent, after time.Duration) {
 	}
 }
 
-// last reads the last report as nodepool does.
+// last decodes the last report in the same way as nodepool.
 func (b *board) last(t *testing.T) nodegpu.AgentReport {
 	t.Helper()
 	if len(b.values) == 0 {
@@ -119,7 +119,8 @@ func TestAnAgentRemembersWhoALostCardWas(t *testing.T) {
 	}
 }
 
-// A cut card whose instances are not told would read as one that offers nothing.
+// TestAnAgentPublishesNothingWhenALayoutIsNotTold checks a partitioned card without a list of instances. A published
+// report would mean that the card offers nothing.
 func TestAnAgentPublishesNothingWhenALayoutIsNotTold(t *testing.T) {
 	hidden := cutA100(1)
 	hidden.Cut.Instances = nil

@@ -20,7 +20,7 @@ func xid(card int, number uint64) gpuinfo.XIDEvent {
 	return gpuinfo.XIDEvent{XID: x, Card: &card}
 }
 
-// problems are those of the cards in each report that was published, in order.
+// problems returns the problems of the cards in each published report, in order.
 func (b *board) problems(t *testing.T) [][]string {
 	t.Helper()
 	var all [][]string
@@ -39,7 +39,7 @@ func (b *board) problems(t *testing.T) [][]string {
 	return all
 }
 
-// running runs the agent's loop, which would read again after an hour only, until the driver has nothing more to tell.
+// running runs the agent's loop until the driver has no more events. The loop would only read again after an hour.
 func running(t *testing.T, driver *fakeDriver) (*board, string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +110,8 @@ func TestACardWithAFatalXIDStaysUnhealthyWhateverItAnswers(t *testing.T) {
 	}
 }
 
-// A driver that says at once that it cannot tell would be asked thousands of times in a second.
+// TestADriverThatDoesNotTellOfXIDsIsNotAskedAgainBeforeTheNextReading uses a driver that always returns at once that it
+// does not support XID events. Without a pause, the agent would call it thousands of times per second.
 func TestADriverThatDoesNotTellOfXIDsIsNotAskedAgainBeforeTheNextReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		deaf error

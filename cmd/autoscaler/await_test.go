@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// silentServer listens and never answers, as an API server does that was stopped.
+// silentServer listens and never responds, like a stopped API server.
 func silentServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,7 +24,7 @@ func silentServer(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// freeAddress is one that nobody else takes meanwhile: no other test listens on this host.
+// freeAddress returns an address that no other process takes in the meantime: no other test listens on this host.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.83.7.1:0")
@@ -55,7 +55,7 @@ func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 		metrics + "/metrics": {http.StatusOK, "\nheliostat_leading 0\n"},
 	} {
 		response, err := http.Get("http://" + url)
-		for i := 0; err != nil && i < 1000; i++ { // it starts
+		for i := 0; err != nil && i < 1000; i++ { // the server is starting
 			time.Sleep(10 * time.Millisecond)
 			response, err = http.Get("http://" + url)
 		}

@@ -10,7 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// Each value comes by the command line, and the same by a variable and by the file of --config, where there is one.
+// TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey sets each value on the command line, then with an environment
+// variable and in the file of --config, if the flag supports them.
 func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 	outsidePods(t)
 	for _, c := range []struct{ flag, value, yaml, want string }{
@@ -69,7 +70,8 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 	}
 }
 
-// What a flag refuses it does not have by default, nor where nothing is what it takes.
+// TestDefaultsMakeSense checks that each flag accepts its own default value, and that a flag accepts 0 or an empty
+// value where that disables its feature.
 func TestDefaultsMakeSense(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {

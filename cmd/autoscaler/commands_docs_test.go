@@ -55,12 +55,12 @@ const connectDocs = `## Finding the server
   ` + "`kubectl create token NAME --audience heliostat`" + `.
 `
 
-// The page is made from the commands themselves.
+// TestTheReferenceOfCommandsIsWhatTheySay checks that the page matches the text that the commands generate.
 func TestTheReferenceOfCommandsIsWhatTheySay(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	var page strings.Builder
 	page.WriteString(commandsHead + "| command | what it does |\n|---|---|\n")
-	// cobra's own
+	// without cobra's own command
 	all := slices.DeleteFunc(newRoot("autoscaler").Commands(), func(c *cobra.Command) bool { return c.Name() == "help" })
 	slices.SortFunc(all, func(a, b *cobra.Command) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, c := range all {
@@ -95,7 +95,7 @@ func TestNoHelpTellsADefaultThatIsNone(t *testing.T) {
 	}
 }
 
-// calling names the commands that call a server.
+// calling returns the names of the commands that call a server.
 func calling(all []*cobra.Command) string {
 	var names []string
 	for _, c := range all {
@@ -107,7 +107,7 @@ func calling(all []*cobra.Command) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// sharedFlags are those of serverFlags.
+// sharedFlags returns the flags of serverFlags.
 func sharedFlags() *pflag.FlagSet {
 	c := &cobra.Command{}
 	(&connect.ServerFlags{}).AddTo(c)
@@ -131,7 +131,7 @@ func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet
 	writeFlags(page, c.Flags(), shared)
 }
 
-// writeFlags writes a table of the flags that without does not have for each of their subjects.
+// writeFlags writes a table of the flags that are not in without, for each subject.
 func writeFlags(page *strings.Builder, flags, without *pflag.FlagSet) {
 	for _, s := range cli.GroupsOf(flags) {
 		title := ""

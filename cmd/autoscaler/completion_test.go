@@ -44,7 +44,7 @@ func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 	}
 }
 
-// What a flag says of itself tells whether its value is the name of a file.
+// TestFilesAreCompletedWhereTheyAreMeant uses the flag's usage text to determine whether its value is a file name.
 func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
 	for _, command := range slices.Concat(newRoot("autoscaler").Commands(), newRoot(rayName).Commands()) {
 		command.Flags().VisitAll(func(f *pflag.Flag) {

@@ -29,19 +29,19 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 	}
 }
 
-// proxy is an API server that says who the caller is, gives tokens, and passes calls on as services/proxy does: without
-// Authorization.
+// proxy is an API server that returns the caller's identity, issues tokens, and forwards calls as services/proxy does:
+// without the Authorization header.
 type proxy struct {
 	*testing.T
 	to, user string
 	refuses  bool
-	lent     string // the token that it gives
+	lent     string // the token that it issues
 
-	mu sync.Mutex // guards what follows
-	// tokens counts what was given, audiences says for whom.
+	mu sync.Mutex // guards the fields below
+	// tokens is the number of issued tokens. audiences are the audiences of these tokens.
 	tokens    int
 	audiences string
-	// passed is all that went through the proxy, headers included.
+	// passed contains all forwarded calls, including headers.
 	passed []string
 }
 
@@ -96,11 +96,11 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	defer answer.Body.Close()
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // the client says what it read
+	_, _ = io.Copy(w, answer.Body) // the client reports what it read
 }
 
-// newProxy starts the API server before the server that commands would call, and returns how a kubeconfig of its own is
-// made.
+// newProxy starts the API server in front of the server that commands call. It also returns a function that writes a
+// kubeconfig with the given user.
 func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string) string, r *remote) {
 	t.Helper()
 	r = newRemote(t)
@@ -125,14 +125,16 @@ func fileOf(t *testing.T, text string) string {
 	return file
 }
 
-// The proxy passes calls to whatever has the Service's name, so nothing may pass that opens the API server.
+// TestThroughTheAPIServersProxyGoTokensForHeliostatAlone checks which credentials a command sends. The API server's
+// proxy forwards calls to any backend that has the Service's name, so a command must not send it a credential that the
+// API server accepts.
 func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 	plugin := `exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: [-c, "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"cluster-secret\"}}'"]}`
 	const account = "system:serviceaccount:ml:driver"
 	for _, c := range []struct {
 		name, who, user, want string
 		tokenFile, refuses    bool
-		silent                bool // no token is given, nor is it said who calls
+		silent                bool // the API server issues no token and does not return the caller's identity
 		wrong                 string
 	}{
 		{name: "a ServiceAccount's token", who: account, user: "token: cluster-secret", want: "Bearer lent"},

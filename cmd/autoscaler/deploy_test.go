@@ -14,7 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// served is the container of deploy/heliostat.yaml, with the Deployment around it.
+// served returns the Deployment of deploy/heliostat.yaml and its container.
 func served(t *testing.T) (appsv1.Deployment, corev1.Container) {
 	t.Helper()
 	d := deployed[appsv1.Deployment](t, "heliostat.yaml", "Deployment")
@@ -62,7 +62,7 @@ func TestTheDeploymentHasTheAccountAndTheLeaseThatTheRightsAreFor(t *testing.T) 
 	}
 }
 
-// argument is the value of a flag in the container's command line.
+// argument returns the value of a flag on the container's command line.
 func argument(t *testing.T, c corev1.Container, flag string) string {
 	t.Helper()
 	for _, arg := range c.Args {

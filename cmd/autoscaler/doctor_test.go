@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
-// doctorDir holds a manifest for each finding.
+// doctorDir is a directory with one manifest for each finding.
 const doctorDir = "../../internal/doctor/testdata"
 
 func ill(code string) string { return filepath.Join(doctorDir, "shows", code+".yaml") }
@@ -63,7 +63,8 @@ func TestDoctorKnowsResourcesAndPoolLabelsThatItIsTold(t *testing.T) {
 	}
 }
 
-// A group that lands on a declared pool alone waits for nothing.
+// TestDoctorCountsDeclaredPools checks that doctor reports nothing about a group whose pods fit only on a declared
+// pool.
 func TestDoctorCountsDeclaredPools(t *testing.T) {
 	pools := filepath.Join(t.TempDir(), "pools.yaml")
 	shape := `pools: [{name: a100, maxNodes: 2, shape: {allocatable: {cpu: "96", memory: 900Gi, pods: "110", nvidia.com/gpu: "16"}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}}]`
@@ -166,7 +167,8 @@ RayCluster/ml/llm
 	}
 }
 
-// A shell must read what the table shows as the command that JSON has, but for space that JSON allows.
+// TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage checks that a shell parses the command in the table like the
+// command in the JSON, except for optional whitespace in JSON arguments.
 func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(doctorDir, "shows", "*.yaml"))
 	if err != nil || len(files) < 80 {
@@ -185,7 +187,7 @@ func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
 		folded := printer.FoldCommand(f.Fix, "           ")
 		asFolded.WriteString(folded)
 		for line := range strings.Lines(folded) {
-			// A JSON pointer is one word.
+			// A JSON pointer cannot be split.
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
 				t.Errorf("%d columns: %s", n, line)
 			}
@@ -196,7 +198,7 @@ func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
 	}
 }
 
-// arguments are the words of all commands as a shell hands them over, JSON without the space between its tokens.
+// arguments returns the words of all commands as a shell passes them, with whitespace removed from JSON.
 func arguments(t *testing.T, script string) []string {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh")

@@ -45,7 +45,7 @@ func TestACommandThatIsBrokenOffIsInterruptedAndNoErrorOfTheServer(t *testing.T)
 	}
 }
 
-// asProgram is set where this test is the program itself, which reads a pipe.
+// asProgram is the environment variable that makes the test binary run as the program, which reads a pipe.
 const asProgram = "HELIOSTAT_TEST_AS_PROGRAM"
 
 func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- program.Wait() }()
-	// More than a pipe holds: once it is written, the program has begun to read.
+	// This is more than a pipe's buffer. After the write returns, the program has started to read.
 	if _, err := pipe.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// Who tries the product sees the examples on the nodes of the dev cluster first, and should not be told at once what is
-// wrong with them.
+// TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster checks the first experience of new users: doctor must report
+// no findings for the examples on the nodes of the dev cluster.
 func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 	nodes := fileOf(t, devClusterNodes(t))
 	examples, err := filepath.Glob("../../deploy/examples/*.yaml")
@@ -33,7 +33,7 @@ func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What reading it alone finds, status shows too.
+		// status also shows the findings that need only the manifest.
 		_, out, _ = command(t, `{"rayCluster": `+string(manifest)+`}`, "autoscaler", "plan", "--snapshot", "-")
 		var plan planner.Plan
 		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Findings) > 0 {
@@ -42,7 +42,7 @@ func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 	}
 }
 
-// devClusterNodes are the nodes of a dev cluster as kubectl prints them.
+// devClusterNodes returns the nodes of a dev cluster as kubectl prints them.
 func devClusterNodes(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../test/devcluster/nodes.yaml")

@@ -134,7 +134,7 @@ func TestAnExplanationEndsWithTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := newExplainCommand()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true // as the root command has them
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true // as in the root command
 	cmd.SetContext(ctx)
 	cmd.SetArgs([]string{"--snapshot", file, "--group", "gpu"})
 	if err := cmd.Execute(); !errors.Is(err, planner.ErrBrokenOff) {

@@ -59,7 +59,7 @@ func TestAPipeThatNeverEndsIsReadToTheBound(t *testing.T) {
 	}
 }
 
-// endless is a pipe into which somebody writes for ever.
+// endless is a pipe with unlimited input.
 type endless struct{ char byte }
 
 func (e endless) Read(p []byte) (int, error) {

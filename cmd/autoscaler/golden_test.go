@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plans.sha256 with the plans as they are now")
 
-// goldenFile holds one line for each snapshot file, and for each scenario as FILE#NAME: its path and the hashes of its
-// plan as JSON, of its plan as text, and of all explanations of it.
+// goldenFile contains one line for each snapshot file, and for each scenario as FILE#NAME. A line contains the path and
+// the hashes of the plan as JSON, of the plan as text, and of all explanations.
 const goldenFile = "testdata/plans.sha256"
 
 // recorded lists the snapshot files of the repository.
@@ -42,9 +42,9 @@ func recorded(t *testing.T) []string {
 	return files
 }
 
-// TestGoldenPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with
-// the stored hashes. A change of behavior changes the hashes: rewrite them with -update and say in the commit message
-// why.
+// TestGoldenPlansKeepTheirBytes compares the output of `plan`, and all explanations, with the stored hashes for every
+// recorded snapshot. A change of behavior changes the hashes. In that case, rewrite them with -update and explain the
+// change in the commit message.
 func TestGoldenPlansKeepTheirBytes(t *testing.T) {
 	now := map[string]string{}
 	for _, file := range recorded(t) {
@@ -76,8 +76,8 @@ func TestGoldenPlansKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// writtenScenarios writes the planner's scenarios as snapshot files. The keys are the scenario's file with its name,
-// the values the paths of the JSON files.
+// writtenScenarios writes the planner's scenarios as snapshot files. It returns the paths of the JSON files, by
+// scenario file and name.
 func writtenScenarios(t *testing.T) map[string]string {
 	t.Helper()
 	texts, err := filepath.Glob("../../internal/planner/testdata/scenarios/*.txt")
@@ -111,7 +111,7 @@ func writtenScenarios(t *testing.T) map[string]string {
 
 func hash(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
 
-// planOutput runs the command and returns all that it writes, with its exit code.
+// planOutput runs the command and returns its whole output with its exit code.
 func planOutput(t *testing.T, file, output string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -119,7 +119,8 @@ func planOutput(t *testing.T, file, output string) string {
 	return fmt.Sprintf("%d\n%s\n%s", code, out.String(), errOut.String())
 }
 
-// explanations answers every question that names something in the snapshot, and one for each pending request.
+// explanations returns the answers to every question about an object in the snapshot, and to one question for each
+// pending request.
 func explanations(t *testing.T, file string) string {
 	t.Helper()
 	cmd := &cobra.Command{}
@@ -144,7 +145,7 @@ func explanations(t *testing.T, file string) string {
 	for _, r := range s.OwnedRequests {
 		questions = append(questions, planner.Question{Request: r.ID})
 	}
-	const most = 60 // an answer is a plan of its own
+	const most = 60 // each answer needs a plan of its own
 	var all strings.Builder
 	for _, q := range questions[:min(len(questions), most)] {
 		e, err := planner.Explain(nil, s, s.Policy, q)

@@ -19,12 +19,13 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// fakeDriver tells one inventory and some XIDs, or fails.
+// fakeDriver returns a fixed inventory and some XIDs, or an error.
 type fakeDriver struct {
 	inventory gpuinfo.Inventory
 	err       error
 	closed    int
-	// xids are reported one by one, and then silence is called. deaf is the answer of a driver that tells of none.
+	// xids are the events to return, one at a time. The driver calls silence after the last one. deaf is the error of a
+	// driver that does not support XID events.
 	xids      []gpuinfo.XIDEvent
 	silence   func() error
 	unwatched []int
@@ -60,7 +61,7 @@ func cutA100(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
 	return card
 }
 
-// gpus runs `gpus` on a driver and /proc that are made up.
+// gpus runs `gpus` with a fake driver and a fake /proc.
 func gpus(t *testing.T, driver *fakeDriver, processes fs.FS, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -155,7 +156,8 @@ units-differ: node gpu-1 announces nvidia.com/mig-3g.20gb 0, but the driver repo
 	}
 }
 
-// Programs read the JSON: every key is always there, and null stands for what is not known.
+// TestGPUsWritesJSONWithAllKeys checks that every key is always present, because programs read the JSON. An unknown
+// value is null.
 func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
 	out, err := gpus(t, twoCards(), fstest.MapFS{}, "-o", "json", "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1}`))
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// noDriver is what commands say that look at a machine's cards, in a build that cannot.
+// noDriver is the error of commands that read a machine's GPUs in a build without support for it.
 const noDriver = "autoscaler: this build cannot ask NVIDIA's driver"
 
-// The examples run as they are printed, in an empty directory, where kubectl, the API server and Heliostat have what
-// they name.
+// TestTheExamplesOfTheHelpRun runs the examples exactly as the help prints them, in an empty directory. kubectl, the
+// API server and Heliostat have the objects that the examples name.
 func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	}
 	newRemote(t).holding()
 	t.Setenv("KUBECONFIG", exampleAPIServer(t))
-	t.Setenv(cli.EnvPrefix+"LISTEN", "127.0.0.1:0") // the default may be taken
+	t.Setenv(cli.EnvPrefix+"LISTEN", "127.0.0.1:0") // the default port may be in use
 	t.Setenv(cli.EnvPrefix+"KUBECONFIG", kubeconfigOf(t, "http://"+silentServer(t)))
 	nodes, clusters := exampleObjects(t)
 	said := filepath.Join(t.TempDir(), "said")
@@ -46,7 +46,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"unfreeze":   {"ml/llm is not frozen"},
 		"manage":     {"ml/llm is annotated heliostat.dev/mode: managed", "ml/llm is annotated heliostat.dev/mode: shadow"},
 		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
-		"completion": {""}, // it goes into a file
+		"completion": {""}, // redirects its output to a file
 		"shadow":     {"Heliostat scales this RayCluster itself"},
 		"version":    {"client: heliostat", "server: heliostat", "client: "},
 		"doctor":     {"Nothing found. Looked at 6 Nodes, 1 RayCluster."},
@@ -72,10 +72,11 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	}
 }
 
-// kubectlSays, in the environment, is the file that kubectl prints.
+// kubectlSays is the environment variable with the path of the file that kubectl prints.
 const kubectlSays = "KUBECTL_SAYS"
 
-// programs stand in the PATH of examples. What serves is ended when it has begun, and says so on standard error.
+// programs are scripts in the PATH of the examples. For serve, the script stops the server after it has started, and
+// prints its log.
 var programs = map[string]string{
 	"autoscaler": `#!/bin/sh
 export ` + asAutoscaler + `=1
@@ -90,7 +91,8 @@ cat log; exit $code`,
 exec cat "$` + kubectlSays + `"`,
 }
 
-// runExample runs the lines of a help. Lines that watch would not end and are left out; those that have no driver fail.
+// runExample runs the example lines of a help text. It omits lines that watch, because they would not end. Lines that
+// need a driver fail.
 func runExample(t *testing.T, self, example string) string {
 	t.Helper()
 	path := t.TempDir()
@@ -110,7 +112,8 @@ func runExample(t *testing.T, self, example string) string {
 	return string(out)
 }
 
-// exampleAPIServer has the nodes of a dev cluster and one RayCluster, ml/llm. It returns a kubeconfig.
+// exampleAPIServer starts an API server with the nodes of a dev cluster and one RayCluster, ml/llm. It returns a
+// kubeconfig.
 func exampleAPIServer(t *testing.T) string {
 	t.Helper()
 	nodes, clusters := exampleObjects(t)
@@ -129,7 +132,7 @@ func exampleAPIServer(t *testing.T) string {
 	return kubeconfigOf(t, server.URL)
 }
 
-// exampleObjects are the nodes of a dev cluster, and the example of a RayCluster as ml/llm.
+// exampleObjects returns the nodes of a dev cluster, and the example RayCluster as ml/llm.
 func exampleObjects(t *testing.T) (nodes, clusters []any) {
 	t.Helper()
 	var list struct{ Items []any }

@@ -17,9 +17,9 @@ import (
 
 var updateHowto = flag.Bool("update-howto", false, "write what the commands of docs/howto print into the pages")
 
-// A page's block ```yaml or ```json whose first line is "# NAME" is the file NAME. Lines "$ autoscaler …" of a
-// ```console block are run beside these files; what follows them is what they print, with "exit N" at the end where N
-// is not 0.
+// A page's ```yaml or ```json block whose first line is "# NAME" is the file NAME. The test runs the lines "$
+// autoscaler …" of a ```console block in a directory with these files. The following lines are the expected output,
+// with "exit N" at the end if N is not 0.
 var (
 	howtoBlock = regexp.MustCompile("(?ms)^```(yaml|json|console)\n(.*?)^```$")
 	howtoFile  = regexp.MustCompile(`^# (\S+)\n`)
@@ -80,7 +80,7 @@ func runHowto(t *testing.T, path string) {
 	}
 }
 
-// writeHowtoFile leaves the first line out of JSON, which has no comments.
+// writeHowtoFile writes a file. It omits the first line of JSON, which has no comments.
 func writeHowtoFile(t *testing.T, name, kind, text string) {
 	if kind == "json" {
 		_, text, _ = strings.Cut(text, "\n")

@@ -13,14 +13,14 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// withoutAnyServer lets commands find neither a server nor a kubeconfig, as on a machine where nothing is set up.
+// withoutAnyServer hides every server and kubeconfig from commands, as on a machine without any configuration.
 func withoutAnyServer(t *testing.T) {
 	t.Setenv(cli.ServerVariable, "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 }
 
-// kubeconfigOf is a file that names an API server and nobody who calls it.
+// kubeconfigOf returns the path of a kubeconfig that names an API server and no user.
 func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()
 	return fileOf(t, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s}}]}", server))
@@ -56,7 +56,7 @@ func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
 	}
 }
 
-// doctor asks for one RayCluster however it is named.
+// TestDoctorLooksAtOneRayClusterByNamespaceAndName checks that doctor finds one RayCluster by every form of its name.
 func TestDoctorLooksAtOneRayClusterByNamespaceAndName(t *testing.T) {
 	withoutAnyServer(t)
 	var mu sync.Mutex

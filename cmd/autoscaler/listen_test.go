@@ -149,7 +149,7 @@ func TestASidecarServesMetricsWhereRaysOwnDidUnlessThePortIsTaken(t *testing.T) 
 	}
 }
 
-// probesOn serves probes on a port that was never given back, so nobody else can take it, and returns its address.
+// probesOn serves probes on a port that stays open, so that no other process can take it. It returns the address.
 func probesOn(t *testing.T, s *servers, connections int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -168,7 +168,7 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	// answered after the silent one was taken
+	// the server responded after it had accepted the silent connection
 	if response, err := http.Get("http://" + address + "/healthz"); err != nil {
 		t.Fatal(err)
 	} else {
@@ -209,7 +209,7 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
 	s := &servers{fail: func(err error) { t.Error(err) }}
 	address := probesOn(t, s, 2)
-	defer func() { _ = s.shutdown(shutdownGrace) }() // one that waits is cut off
+	defer func() { _ = s.shutdown(shutdownGrace) }() // closes a connection that still waits
 	var held []net.Conn
 	answered := make(chan int, 3)
 	for i := range 3 {
@@ -236,7 +236,7 @@ func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
 	select {
 	case i := <-answered:
 		t.Fatalf("connection %d of 2 is answered", i+1)
-	case <-time.After(50 * time.Millisecond): // what is not to happen has no sign
+	case <-time.After(50 * time.Millisecond): // no response is expected
 	}
 	held[0].Close()
 	if got := <-answered; got != 2 {

@@ -1,5 +1,6 @@
-// Command autoscaler is Heliostat: `serve` scales Ray clusters, `plan` and `explain` show offline what it would decide
-// and why. Under the name `ray` it replaces Ray's own autoscaler in the head pod.
+// Command autoscaler is Heliostat. `serve` scales Ray clusters. `plan` and `explain` show offline what `serve` would
+// decide, and why. Under the name `ray`, the program replaces Ray's own autoscaler in the head pod. This package must
+// not make scaling decisions itself: it parses flags, connects the other packages and prints results.
 package main
 
 //go:generate go test . -run TestTheReferenceOfCommandsIsWhatTheySay -update-commands

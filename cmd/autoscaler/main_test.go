@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
-// asAutoscaler, when set in the environment, makes the test binary the program itself.
+// asAutoscaler is the environment variable that makes the test binary run as the program.
 const asAutoscaler = "RUN_AS_AUTOSCALER"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs one command line with what it reads and returns what it says.
+// command runs one command line with the given input and returns its exit code and output.
 func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -37,8 +37,7 @@ func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut 
 	return code, o.String(), e.String()
 }
 
-// tabular reports whether a command line asks for tables of at most pageWidth columns. What has no such table of its
-// own is left out.
+// tabular reports whether a command line prints tables that are at most pageWidth columns wide.
 func tabular(argv []string) bool {
 	if len(argv) < 2 || slices.Contains([]string{"completion", "__complete", "serve", "agent", "plan"}, argv[1]) || slices.Contains(argv, "--help") {
 		return false
@@ -216,7 +215,7 @@ func TestManyPodsThatGoForOneReasonAreToldInALine(t *testing.T) {
 	}
 }
 
-// A sentence that runs over many lines stays in one column.
+// TestTheTextOfAPlanHasNoStairs checks that a sentence with several lines stays in one column.
 func TestTheTextOfAPlanHasNoStairs(t *testing.T) {
 	_, out, _ := command(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "`+strings.Repeat("no node can be had ", 30)+`"}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")

@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// inShadow is a RayCluster that nobody asked Heliostat to scale.
+// inShadow is a RayCluster that no user has asked Heliostat to scale.
 func inShadow(t *testing.T) *remote {
 	t.Helper()
 	r := newRemote(t)
@@ -33,7 +33,7 @@ func inShadow(t *testing.T) *remote {
 	return r
 }
 
-// asked runs manage as if a person sat at the terminal.
+// asked runs manage as if a user answered on the terminal.
 func asked(t *testing.T, answer string, arguments ...string) (out string, err error) {
 	t.Helper()
 	cmd := newManageCommand(func(io.Reader) bool { return true })

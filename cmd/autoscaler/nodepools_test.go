@@ -16,12 +16,13 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// nodesDir holds nodes as people posted them; what is true of each is tested beside the code that reads them.
+// nodesDir is the directory of nodes that users have posted. The tests of nodeobject check the values of each node.
 const nodesDir = "../../pkg/nodepool/kube/nodeobject/testdata/nodes"
 
 func nodeFile(name string) string { return filepath.Join(nodesDir, name+".yaml") }
 
-// Programs read the JSON: every key is always there, and null stands for what cannot be known.
+// TestNodepoolsWritesEveryRecordedNodeWithAllKeys checks that every key is always present, because programs read the
+// JSON. An unknown value is null.
 func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(nodesDir, "*.yaml"))
 	if err != nil || len(files) != 49 {
@@ -83,7 +84,7 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 	}
 }
 
-// squeezed leaves one space where columns are aligned by many.
+// squeezed replaces the spaces that align columns with a single space.
 func squeezed(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -15,7 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What the API server stores and nobody means is what somebody wants to replay.
+// TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes exports RayClusters that the API server accepts
+// although their values make no sense. Users want to replay such clusters.
 func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T) {
 	for name, c := range map[string]struct{ settings, groups string }{
 		"two groups of one name":          {`{}`, oddGroup("gpu", ``) + `,` + oddGroup("gpu", ``)},

@@ -19,7 +19,7 @@ func TestTextAndTableAreOneOutput(t *testing.T) {
 		{snapshot, []string{"explain", "--snapshot", "-", "--group", "cpu"}},
 		{node, []string{"nodepools", "-f", "-"}},
 		{node, []string{"doctor", "-f", "-"}},
-		{"", []string{"gpus"}}, // fails alike where there is no driver
+		{"", []string{"gpus"}}, // fails in the same way on a machine without a driver
 	} {
 		with := func(output string) string {
 			_, out, errOut := command(t, c.stdin, slices.Concat([]string{"autoscaler"}, c.argv, []string{"-o", output})...)

@@ -17,20 +17,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// casesDir holds the planning cases derived from the tests of Ray's autoscaler and of KubeRay.
+// casesDir is the directory of the planning cases that come from the tests of Ray's autoscaler and of KubeRay.
 const casesDir = "../../internal/planner/testdata/cases"
 
-// planCase is a case file: a snapshot with what the plan must be.
+// planCase is a case file: a snapshot with the expected plan.
 type planCase struct {
 	Name, Topic string
-	// Exact is false where another plan can be as good.
+	// Exact is false if another plan can be equally good.
 	Exact  bool
 	Groups []struct {
 		Name      string
 		Resources raydemand.Bundle
 	}
 	Expect expectation
-	// WithFallback is what holds for a planner that tries the fallback bundles of gangs, as this one does.
+	// WithFallback is the expectation for a planner that tries the fallback bundles of gangs. This planner does.
 	WithFallback *expectation `json:"expectWithFallback"`
 }
 
@@ -78,7 +78,7 @@ func readCase(t *testing.T, file string) planCase {
 	return c
 }
 
-// planFile runs the very command.
+// planFile runs the `plan` command for a file.
 func planFile(t *testing.T, file string) planner.Plan {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -92,14 +92,14 @@ func planFile(t *testing.T, file string) planner.Plan {
 	return plan
 }
 
-// check compares a plan with the expectation; it returns what is wrong.
+// check compares a plan with the expectation. It returns the difference.
 func (c planCase) check(plan planner.Plan) string {
 	got, want := summarise(plan), c.Expect.summary()
 	if c.Exact || c.WithFallback != nil {
 		return cmp.Diff(want, got)
 	}
-	// Another plan is as good when it leaves nothing unserved that the expected one serves, stops the same pods, and
-	// what it launches is not dearer.
+	// Another plan is equally good if it serves all demand that the expected plan serves, stops the same pods, and its
+	// launches cost no more.
 	if diff := cmp.Diff(want.Terminate, got.Terminate); diff != "" {
 		return diff
 	}
@@ -114,7 +114,7 @@ func (c planCase) check(plan planner.Plan) string {
 	return ""
 }
 
-// price is what launches cost at typical cloud prices: a GPU is worth about fourteen cores.
+// price returns the cost of launches at typical cloud prices: a GPU costs about as much as fourteen cores.
 func (c planCase) price(launch map[string]int) (sum float64) {
 	const perCPU, perGPU, perOther = 0.05, 0.70, 0.05
 	for _, g := range c.Groups {
@@ -135,11 +135,11 @@ func (c planCase) price(launch map[string]int) (sum float64) {
 	return sum
 }
 
-// summary is what of a plan a case asserts.
+// summary is the part of a plan that a case asserts.
 type summary struct {
 	Launch    map[string]int
 	Terminate map[string]string // reason by pod
-	Unmet     map[string]int64  // count by what is asked for
+	Unmet     map[string]int64  // count by the unmet shape
 }
 
 func summarise(plan planner.Plan) summary {

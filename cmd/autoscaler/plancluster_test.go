@@ -40,7 +40,8 @@ func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
 	}
 }
 
-// One bad amount would otherwise refuse everything, and name neither field nor value.
+// TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned checks that plan reports the field and the value of an
+// invalid amount, and plans everything else.
 func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) {
 	const text = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"workerGroupSpecs": []}},
 		"kubeNodes": [{"metadata": {"name": "bad"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}]}`
@@ -62,8 +63,8 @@ func TestAPoolThatIsOfNoNodeIsFound(t *testing.T) {
 	}
 }
 
-// oneGroup is a snapshot of a RayCluster with one group and one node, of which a template's limits and the node's
-// labels and allocatable are reported.
+// oneGroup returns a snapshot of a RayCluster with one group and one node. The arguments are the limits of the group's
+// template, and the node's labels and allocatable resources.
 func oneGroup(limits, labels, allocatable, more string) string {
 	return `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
 		"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}},
@@ -115,7 +116,8 @@ func TestAPlanTellsOfCardsThatPodsWithoutGPUsCouldSee(t *testing.T) {
 	}
 }
 
-// An excerpt of a node without conditions is what people paste; doctor lets groups land there too.
+// TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan checks a node without conditions, because users paste excerpts of
+// nodes. doctor also considers such a node schedulable.
 func TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan(t *testing.T) {
 	const ready = `"conditions": [{"type": "Ready", "status": "True"}], `
 	file := oneGroup(`{"nvidia.com/gpu": "1"}`, `{}`, `{"nvidia.com/gpu": "1", "pods": "110"}`, "")

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// text plans a snapshot for a person.
+// text returns the plan of a snapshot as text.
 func text(t *testing.T, snapshot string) string {
 	t.Helper()
 	code, out, errOut := command(t, snapshot, "autoscaler", "plan", "--snapshot", "-", "-o", "text")

@@ -19,7 +19,8 @@ import (
 
 const headService = "llm-head-svc.ml.svc.cluster.local"
 
-// The Role that KubeRay makes for a sidecar reads no Secrets, so there is no manager here that could.
+// TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment has no manager, because the Role that KubeRay creates
+// for a sidecar does not allow it to read Secrets.
 func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) {
 	authority := certs.NewAuthority(t)
 	pair := authority.Issue(t, headService)

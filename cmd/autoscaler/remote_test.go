@@ -37,15 +37,15 @@ type remote struct {
 	address string
 	hub     *events.Hub
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	view  clusterview.View
 	kept  []raydemand.Request
 	since time.Time
-	// seen are the headers of the last call.
+	// seen contains the headers of the last call.
 	seen http.Header
-	// owned are requests of owners by id.
+	// owned contains requests that have owners, by ID.
 	owned map[string]nodepool.OwnedRequest
-	// set is the mode that was last set.
+	// set is the last mode that a command set.
 	set nodepool.Mode
 }
 
@@ -138,7 +138,7 @@ func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {
 ml         llm   managed      1/2        4      1         1    0s  demand is not served
 `
 	out = regexp.MustCompile(` +\d+m?s {2}`).ReplaceAllString(out, "    0s  ")
-	out = regexp.MustCompile(` +DATA`).ReplaceAllString(out, "  DATA") // as wide as the age
+	out = regexp.MustCompile(` +DATA`).ReplaceAllString(out, "  DATA") // the age's width varies
 	if diff := cmp.Diff(want, out); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -158,7 +158,8 @@ ml         llm   managed      1/2        4      1         1    0s  demand is not
 	fitsThePage(t, out)
 }
 
-// fitsThePage lets words that cannot be broken stand alone, such as fields with long paths.
+// fitsThePage checks the width of the output. It allows longer lines that cannot be split, such as fields with long
+// paths.
 func fitsThePage(t *testing.T, out string) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -209,7 +210,7 @@ func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 	}
 }
 
-// steady decodes a document without what differs between two calls.
+// steady decodes a document without the values that differ between two calls.
 func steady(t *testing.T, text []byte) (value any) {
 	t.Helper()
 	if err := json.Unmarshal(text, &value); err != nil {

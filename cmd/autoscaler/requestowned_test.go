@@ -21,7 +21,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// owners keeps requests of owners in memory.
+// owners stores requests of owners in memory.
 type owners struct{ *remote }
 
 func (o owners) All() ([]nodepool.OwnedRequest, error) { return o.List(llmKey) }
@@ -73,7 +73,7 @@ func (o owners) Delete(_ context.Context, key nodepool.ClusterKey, id string, _ 
 
 func (o owners) Changes(nodepool.ClusterKey, string) <-chan struct{} { return nil }
 
-// holding gives the server a plain request and one of an owner.
+// holding adds a plain request and an owner's request to the server.
 func (r *remote) holding() {
 	one := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 2}}
 	r.kept = one
@@ -131,13 +131,13 @@ func TestWhatAFileSaysOfARequestIsNotSaidASecondTime(t *testing.T) {
 	}
 }
 
-// waitingServer keeps a request of a lease that waits until it was asked for so often; it answers at once, as if the
-// time were over.
+// waitingServer stores a request with a lease. The request is waiting until the client has called the given number of
+// times. The server responds at once, as if the wait had timed out.
 func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]string) {
 	t.Helper()
 	calls = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path.Base(r.URL.Path) == llmKey.Name { // its status, which the caller may not see
+		if path.Base(r.URL.Path) == llmKey.Name { // the status, which the caller may not read
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}

@@ -33,7 +33,7 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		if err := printer.WriteRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
 			t.Fatal(err)
 		}
-		// Words of a cell that goes on in further lines stand apart, so each is looked for.
+		// The table wraps the text of a cell, so look for each word separately.
 		for _, want := range append(c.want, strings.Fields(reason)...) {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%+v: want in it %q, got\n%s", c.as, want, out.String())

@@ -30,10 +30,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// secret is a part of every token in TestNoTokenIsInAnyLogSpanMetricOrSnapshot.
+// secret is part of every token in TestNoTokenIsInAnyLogSpanMetricOrSnapshot.
 const secret = "s3cret"
 
-// safe takes in what is written from anywhere.
+// safe collects writes from any goroutine.
 type safe struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -51,7 +51,7 @@ func (s *safe) String() string {
 	return s.all.String()
 }
 
-// keepsRequests keeps nothing, and fails.
+// keepsRequests stores no requests and returns errors.
 type keepsRequests struct{}
 
 func (keepsRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
@@ -61,7 +61,7 @@ func (keepsRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Reque
 	return httpapi.ErrUnavailable
 }
 
-// exporter is an OTLP collector that keeps the bodies of what it gets, and refuses metrics.
+// exporter returns an OTLP collector that stores the bodies of all requests, and rejects metrics.
 func exporter(t *testing.T) *safe {
 	bodies := &safe{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,8 +82,8 @@ func exporter(t *testing.T) *safe {
 	return bodies
 }
 
-// TestNoTokenIsInAnyLogSpanMetricOrSnapshot uses a token for each party that has one, where it is taken and where it is
-// refused, and looks for all of them in what is reported.
+// TestNoTokenIsInAnyLogSpanMetricOrSnapshot uses a token for each client that has one, once where the server accepts it
+// and once where the server rejects it. It then searches all reported data for the tokens.
 func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	bodies, log, registry := exporter(t), &safe{}, prometheus.NewRegistry()
 	logger, err := telemetry.NewLogger(log, "json", "debug")
@@ -96,7 +96,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	}
 	logger = told.Log
 
-	// A head that takes the token, and one that refuses it.
+	// One head accepts the token, and one rejects it.
 	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
 		k, simulated := atRest(t)
 		guarded, err := simray.Start(simray.Options{Token: demanded, Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
@@ -126,7 +126,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		absent(t, "the decision", string(snapshot))
 	}
 
-	// Callers of the REST API, while the API server that reviews them fails.
+	// Users call the REST API while the API server that reviews their tokens fails.
 	apiServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
 	t.Cleanup(apiServer.Close)
 	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
@@ -157,7 +157,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 
 	metrics := httptest.NewRecorder()
 	metricsOf(registry).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	told.Shutdown(t.Context()) // fails, for the collector refuses metrics
+	told.Shutdown(t.Context()) // fails because the collector rejects metrics
 	for _, line := range []string{"the head does not answer", "REST call"} {
 		if !strings.Contains(bodies.String(), line) {
 			t.Errorf("no log record %q was exported", line)

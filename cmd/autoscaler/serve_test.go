@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 )
 
-// outsidePods takes away what would name an API server.
+// outsidePods removes the environment variables that point to an API server.
 func outsidePods(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -49,7 +49,8 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-// Newer operators may pass flags that only Ray's own autoscaler knows.
+// TestTheSidecarAcceptsFlagsOfRaysOwn checks flags that only Ray's own autoscaler has, because newer operators may pass
+// them.
 func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
 	outsidePods(t)
 	var out, errOut bytes.Buffer

@@ -12,7 +12,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// settled is the flags of `serve` after a command line, a file's text and the environment of the test have spoken.
+// settled returns the flags of `serve` after it has applied a command line, the text of a config file and the test's
+// environment.
 func settled(t *testing.T, config string, args ...string) (*pflag.FlagSet, error) {
 	t.Helper()
 	if config != "" {
@@ -168,8 +169,9 @@ func TestAFileOfSettingsThatHasNoEndIsRefused(t *testing.T) {
 	}
 }
 
-// Names that differ in their hyphens alone would be one key; and a Service called heliostat gives pods of its namespace
-// variables of its own, HELIOSTAT_PORT and HELIOSTAT_SERVICE_HOST among them.
+// TestNoTwoFlagsHaveOneNameForSettings checks that flags differ in more than their hyphens, because such names would be
+// the same key. A Service named heliostat also sets variables in the pods of its namespace, such as HELIOSTAT_PORT and
+// HELIOSTAT_SERVICE_HOST.
 func TestNoTwoFlagsHaveOneNameForSettings(t *testing.T) {
 	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
 		names := map[string]string{}
@@ -186,7 +188,7 @@ func TestNoTwoFlagsHaveOneNameForSettings(t *testing.T) {
 	}
 }
 
-// What a flag takes is said in our words, whatever pflag calls its type.
+// TestWhatEveryFlagTakesIsKnown checks that our own words describe the value of each flag, and not pflag's type name.
 func TestWhatEveryFlagTakesIsKnown(t *testing.T) {
 	for _, root := range []*cobra.Command{newRoot("autoscaler"), newRoot(rayName)} {
 		for _, c := range root.Commands() {

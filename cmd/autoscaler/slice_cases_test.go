@@ -17,10 +17,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// sliceCases holds snapshots with RayClusters, nodes and pools, and what the plan must be.
+// sliceCases is the directory of snapshots with RayClusters, nodes and pools, and their expected plans.
 const sliceCases = "../../test/cases/slices"
 
-// sliceExpectation is what of a plan such a case asserts. Findings are codes; "*" stands for any.
+// sliceExpectation is the part of a plan that a case asserts. Findings are codes. "*" matches any code.
 type sliceExpectation struct {
 	Launch map[string]int
 	Unmet  []struct {
@@ -95,8 +95,8 @@ func (want sliceExpectation) check(t *testing.T, plan planner.Plan) {
 	}
 }
 
-// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes what the planner
-// sees of them as a scenario.
+// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes the planner's
+// input as a scenario.
 func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(sliceCases, "*.json"))
 	if err != nil || len(files) < 25 {
@@ -119,7 +119,8 @@ func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
 	}
 }
 
-// Without access to nodes a plan of plain demand is that of the declared resources, and nothing is said about slices.
+// TestWithoutNodesPlainDemandIsPlannedByWhatGroupsDeclare checks that, without access to nodes, the plan for plain
+// demand uses the declared resources and has no findings about slices.
 func TestWithoutNodesPlainDemandIsPlannedByWhatGroupsDeclare(t *testing.T) {
 	plan := planFile(t, filepath.Join(sliceCases, "no-nodes-plain-demand-goes-by-declaration.json"))
 	if len(plan.Findings) != 0 {

@@ -49,7 +49,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 	}
 }
 
-// cycleItself is what TestADecisionIsMeasured looks at.
+// cycleItself ignores the field that TestADecisionIsMeasured checks.
 var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
 
 func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
@@ -71,7 +71,7 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	}
 }
 
-// stillKube is one RayCluster that never changes, cannot be read, or makes its reader panic.
+// stillKube returns one RayCluster that never changes, returns an error, or panics.
 type stillKube struct {
 	cluster nodepool.Cluster
 	err     error
@@ -95,7 +95,7 @@ func (k *stillKube) SyncNumGPUs(context.Context, nodepool.NumGPUsChange) (int64,
 	return 1, nil
 }
 
-// atRest is a cluster of eight workers with a simulated head that answers over the true wire.
+// atRest returns a cluster of eight workers with a simulated head that uses the real protocol.
 func atRest(t testing.TB) (*stillKube, *simray.Head) {
 	t.Helper()
 	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
@@ -130,10 +130,10 @@ func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, config controlle
 	return loop
 }
 
-// toNobody starts telemetry with all that can be on, towards a collector that is not there.
+// toNobody starts telemetry with all features on, for a collector that does not exist.
 func toNobody(t testing.TB) *telemetry.Telemetry {
 	t.Helper()
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // a port that no program is given
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // no process listens on this port
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100")
 	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: prometheus.NewRegistry(), Getenv: os.Getenv})
 	if err != nil {
@@ -170,11 +170,11 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 	cycle(t.Context(), k.cluster.Key)
 }
 
-// keepsNothing is a RayCluster whose annotations keep no trace.
+// keepsNothing returns the annotations of a RayCluster that stores no trace.
 func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.Annotations{} }
 
-// BenchmarkTelemetryOfACycleAtRest tells by how much metrics and traces together lengthen a cycle at rest: both kinds
-// of cycle take turns, and their middle times are compared.
+// BenchmarkTelemetryOfACycleAtRest reports how much longer an idle cycle takes with metrics and traces. It alternates
+// cycles with and without telemetry, and compares their medians.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
@@ -197,7 +197,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	b.ReportMetric(100*(float64(after)/float64(before)-1), "%more")
 }
 
-// records notes of each record whether its context has a span.
+// records stores for each log record whether its context has a span.
 type records struct{ traced []bool }
 
 func (r *records) Enabled(context.Context, slog.Level) bool { return true }
@@ -208,7 +208,7 @@ func (r *records) Handle(ctx context.Context, _ slog.Record) error {
 	return nil
 }
 
-// planned is a decision that was not carried out yet.
+// planned returns a decision that has not been carried out yet.
 func planned() *decision.Decision {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	return &decision.Decision{
@@ -223,7 +223,7 @@ func planned() *decision.Decision {
 	}
 }
 
-// scaling is a decision that was carried out while a group cools down.
+// scaling returns a decision that has been carried out while a group is in cooldown.
 func scaling() *decision.Decision {
 	d := planned()
 	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}

@@ -27,7 +27,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 		"HELIOSTAT_SERVER=http://x": {},
 		"HELIOSTAT_CACHE=/var/tmp":  {},
 		"HOME=/root":                {},
-		// What Kubernetes gives pods for the Services heliostat, heliostat-metrics and heliostat-mode.
+		// Kubernetes sets these variables in pods for the Services heliostat, heliostat-metrics and heliostat-mode.
 		"HELIOSTAT_SERVICE_HOST=10.0.0.1":                     {},
 		"HELIOSTAT_SERVICE_PORT=8090":                         {},
 		"HELIOSTAT_SERVICE_PORT_HTTPS_API=8090":               {},
@@ -55,7 +55,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 	}
 }
 
-// One environment may serve both forms.
+// TestVariablesOfOneFormDoNotStopTheOther checks that both forms can run in the same environment.
 func TestVariablesOfOneFormDoNotStopTheOther(t *testing.T) {
 	fleet, sidecar := newServeCommand().Flags(), newSidecarCommand().Flags()
 	for known, others := range map[*pflag.FlagSet]*pflag.FlagSet{fleet: sidecar, sidecar: fleet} {

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// lockedBuffer is written by a command while a test reads.
+// lockedBuffer is a buffer that a command writes while a test reads it.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -90,8 +90,8 @@ func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
 	}
 }
 
-// watched runs a command with -w into a file, lets change happen one after the other, each when the last is reported,
-// and returns what was written.
+// watched runs a command with -w that writes to a buffer. It makes the changes one after the other, each after the
+// command has reported the previous one. It returns the output.
 func watched(t *testing.T, r *remote, argv []string, first string, changes ...func() (want string)) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

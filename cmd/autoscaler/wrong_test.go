@@ -7,7 +7,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 )
 
-// What cannot be meant is reported in one line on standard error: what, which value, and what would be right.
+// TestWrongInvocationsSayWhatWouldBeRight checks the message for an invalid command line. It is one line on standard
+// error with the error, the value, and the valid alternative.
 func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
@@ -84,7 +85,8 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-// Offline as online, what is reported of resources and pools decides what a group of a manifest is.
+// TestExplainReadsNodesAsItIsTold checks that --resource changes how explain reads the groups of a manifest offline, as
+// it does online.
 func TestExplainReadsNodesAsItIsTold(t *testing.T) {
 	const file = `{"rayCluster": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm", "namespace": "ml"}, "spec": {
 		"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h", "image": "r"}]}}},

@@ -17,11 +17,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// functions are the parts of a cycle that are asked for later.
+// functions ignores the functions of a cycle that telemetry calls later.
 var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moments")
 
-// busy is a decision about a cluster with an idle worker, one that leaves, one on its way and one that is only
-// expected.
+// busy is a decision about a cluster with one idle worker, one draining worker, one pending worker and one expected
+// worker.
 func busy() *decision.Decision {
 	d := decided()
 	d.RayErr, d.Session, d.Planned = "", "session-1", time.Millisecond
