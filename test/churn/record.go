@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// ledger joins what was asked for with what the driver, the work and Kubernetes told.
+// ledger joins what was asked for with what the driver, the work and Kubernetes reported.
 func (w *work) ledger(facts []rig.Fact) *ledger {
 	l := &ledger{requests: w.requests, workers: workersOf(facts)}
 	for _, f := range facts {
@@ -37,7 +37,7 @@ func workersOf(facts []rig.Fact) []worker {
 }
 
 // itemsOf returns the lives of the items of one id. A placement group's bundles are spread over the nodes it was placed
-// on as they fit; Ray tells the nodes, and which bundle is where makes no difference to the room that is left.
+// on as they fit; Ray reports the nodes, and which bundle is where makes no difference to the room that is left.
 func itemsOf(a ask, id string, events []rig.Event, facts []rig.Fact) []item {
 	var asked, started, ended time.Time
 	var pods []string

@@ -97,15 +97,15 @@ func (c *collector) spans() (all []span) {
 }
 
 func spanOf(s ptrace.Span) span {
-	told := span{
+	recorded := span{
 		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
 		from: moment(s.StartTimestamp()), to: moment(s.EndTimestamp()),
 		attributes: s.Attributes().AsRaw(), failed: s.Status().Code() == ptrace.StatusCodeError,
 	}
 	for _, link := range s.Links().All() {
-		told.links = append(told.links, link.TraceID().String())
+		recorded.links = append(recorded.links, link.TraceID().String())
 	}
-	return told
+	return recorded
 }
 
 // record is the part of a log record that tests check.

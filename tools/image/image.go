@@ -34,7 +34,7 @@ func build(ctx context.Context, source, work string, platforms []string) (built,
 		platform := v1.Platform{OS: "linux", Architecture: arch}
 		index = mutate.AppendManifests(index,
 			mutate.IndexAddendum{Add: p.image, Descriptor: v1.Descriptor{Platform: &platform}})
-		index = mutate.Annotations(index, p.told).(v1.ImageIndex)
+		index = mutate.Annotations(index, p.labels).(v1.ImageIndex)
 		b.lists = append(b.lists, p.list)
 	}
 	b.index = index
@@ -45,9 +45,9 @@ func build(ctx context.Context, source, work string, platforms []string) (built,
 
 // part is the image of one platform.
 type part struct {
-	image v1.Image
-	list  v1.Image
-	told  map[string]string
+	image  v1.Image
+	list   v1.Image
+	labels map[string]string
 }
 
 func buildPart(ctx context.Context, source, work, arch string) (part, error) {
@@ -63,12 +63,12 @@ func buildPart(ctx context.Context, source, work, arch string) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	p := part{told: annotations(main)}
+	p := part{labels: annotations(main)}
 	layers, err := layersOf(shell, main, terms)
 	if err != nil {
 		return part{}, err
 	}
-	if p.image, err = assemble(layers, arch, main.created(), p.told); err != nil {
+	if p.image, err = assemble(layers, arch, main.created(), p.labels); err != nil {
 		return part{}, fmt.Errorf("assembling the image for %s: %w", arch, err)
 	}
 	if p.list, err = listOf(p.image, terms, main, shell); err != nil {
@@ -101,7 +101,7 @@ func layersOf(shell, main compiled, terms terms) ([]v1.Layer, error) {
 }
 
 // assemble combines layers and configuration. The image starts `autoscaler` with the container's args.
-func assemble(layers []v1.Layer, arch string, created time.Time, told map[string]string) (v1.Image, error) {
+func assemble(layers []v1.Layer, arch string, created time.Time, labels map[string]string) (v1.Image, error) {
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(image, &v1.ConfigFile{
@@ -110,7 +110,7 @@ func assemble(layers []v1.Layer, arch string, created time.Time, told map[string
 			User: user, WorkingDir: "/", Entrypoint: []string{"/" + autoscaler.path},
 			Env:          []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 			ExposedPorts: map[string]struct{}{"8080/tcp": {}, "8081/tcp": {}, "8090/tcp": {}},
-			Labels:       maps.Clone(told),
+			Labels:       maps.Clone(labels),
 		},
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func assemble(layers []v1.Layer, arch string, created time.Time, told map[string
 	if image, err = mutate.Append(image, adds...); err != nil {
 		return nil, err
 	}
-	return mutate.Annotations(image, told).(v1.Image), nil
+	return mutate.Annotations(image, labels).(v1.Image), nil
 }
 
 // annotations returns the annotations of the OCI image specification. The index and each image have them, and each

@@ -132,7 +132,7 @@ func equal(a, b [4][]byte) bool {
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
-	told := ""
+	reported := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,10 +143,10 @@ func (s *Store) Run(ctx context.Context) {
 		if err := s.Reload(); err != nil {
 			fault = err.Error()
 		}
-		if fault != "" && fault != told {
+		if fault != "" && fault != reported {
 			s.log.Warn("keeping the previous certificates", "error", fault)
 		}
-		told = fault
+		reported = fault
 	}
 }
 

@@ -57,10 +57,10 @@ func Run(t *testing.T, target Target) {
 		name string
 		run  func(*testing.T, head)
 	}{
-		{"head alone tells its version and session", headAlone},
+		{"a head alone reports its version and session", headAlone},
 		{"workers join with group, resources and labels", workersJoin},
 		{"waiting tasks and actors show as shapes with counts", shapesWait},
-		{"more than 100 shapes are cut, and it is told", shapesCut},
+		{"more than 100 shapes are cut, and the reply says so", shapesCut},
 		{"label selectors show in canonical form, fallbacks in order", selectorsWait},
 		{"placement groups show with their strategy", gangsWait},
 		{"placement groups show bundle labels and topology", labelledGangsWait},
@@ -68,8 +68,8 @@ func Run(t *testing.T, target Target) {
 		{"a constraint by RPC is read back", constraintByRPC},
 		{"reports show in the status, older ones do not", reports},
 		{"a cluster config is kept for Ray's libraries", clusterConfigs},
-		{"key-value misses, unknown methods and wrong clusters are told", refusals},
-		{"a client that speaks TLS to a plain head is told so", plainHead},
+		{"key-value misses, unknown methods and wrong clusters return errors", refusals},
+		{"a client that speaks TLS to a plain head gets a clear error", plainHead},
 		{"a refused idle drain marks actors as preempted", drainRefused},
 		{"a preempted busy node drains, works on and then dies", drainBusy},
 		{"an idle node drains at once", drainIdle},

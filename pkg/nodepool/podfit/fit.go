@@ -78,7 +78,7 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
 	})
 	words := make([]string, len(nearest))
 	for i, m := range nearest {
-		words[i] = p.tell(closest, m)
+		words[i] = p.describe(closest, m)
 	}
 	text := "node " + closest.Name + " " + strings.Join(words, " and ")
 	if closest.Declared {
@@ -111,7 +111,7 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 	return list
 }
 
-func (p *PodShape) tell(node *Node, m Mismatch) string {
+func (p *PodShape) describe(node *Node, m Mismatch) string {
 	switch m.kind {
 	case NotReady:
 		return "is not ready"

@@ -136,8 +136,8 @@ func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.Bu
 // and affinity on the label _PG_<id hex> means STRICT_PACK. Only details distinguishes SPREAD from PACK.
 func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (string, raydemand.Strategy) {
 	id, rest, _ := strings.Cut(details, ":")
-	told, _, _ := strings.Cut(rest, "|")
-	strategy := raydemand.Strategy(told)
+	name, _, _ := strings.Cut(rest, "|")
+	strategy := raydemand.Strategy(name)
 	if !strategy.Valid() {
 		strategy = raydemand.Pack
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits.
-// It ends when told to, which the first process of a PID namespace does only on purpose.
+// It ends on a signal, which the first process of a PID namespace does only on purpose.
 const sleeper = `#!/bin/sh
 case "$1" in
 start)

@@ -137,7 +137,7 @@ func (b *bench) trial(ctx context.Context, k kind) (sample, error) {
 	return sample{visible: visible.Sub(asked.At), patched: patch.At.Sub(asked.At)}, b.reset(ctx, command.ID)
 }
 
-// visible returns when the GCS first told of pending demand.
+// visible returns when the GCS first reported pending demand.
 func (b *bench) visible(ctx context.Context) (time.Time, error) {
 	for {
 		state, err := b.gcs.State(ctx)

@@ -93,7 +93,7 @@ func (s *scene) part(ctx context.Context, name string, samples *samples) int64 {
 	}
 	planned := time.Since(begun)
 	s.wrong(s.keepProfile(ctx, name))
-	told, err := s.settled(ctx)
+	lines, err := s.settled(ctx)
 	if err != nil {
 		s.wrong(err)
 	}
@@ -104,7 +104,7 @@ func (s *scene) part(ctx context.Context, name string, samples *samples) int64 {
 		fmt.Sprintf("; a new small request is served after %.2f s; all statuses are written after %.0f s:",
 			planned.Seconds(), settled.Seconds()),
 	)
-	for _, line := range told {
+	for _, line := range lines {
 		fmt.Println("  " + line)
 	}
 	return peak

@@ -230,7 +230,7 @@ func (s *scene) honest(ctx context.Context, name string) error {
 }
 
 // settled waits until each large object has a status, and counts what they say.
-func (s *scene) settled(ctx context.Context) (told []string, err error) {
+func (s *scene) settled(ctx context.Context) (lines []string, err error) {
 	deadline := time.Now().Add(time.Duration(number("STATUS_SECONDS", int(patience.Seconds()))) * time.Second)
 	for {
 		counts, missing, err := s.statuses(ctx)

@@ -15,8 +15,8 @@ import (
 // face is one way to ask for capacity.
 type face struct {
 	name string
-	// standing is how many requests one RayCluster has at once; each is replaced again and again.
-	standing int
+	// perCluster is how many requests one RayCluster has at once; each is replaced again and again.
+	perCluster int
 	// ask asks for an amount that nobody else asks for, in the place of what was asked for in the slot before.
 	ask func(ctx context.Context, key nodepool.ClusterKey, slot, amount int) error
 }
@@ -54,7 +54,7 @@ const afterwards = 3 * time.Second
 // ask. It shares no factor with the number of slots, so that all of them are looked for.
 const markEvery = 19
 
-// load asks rate times a second for as long as told, whether earlier answers have come or not, and returns how long
+// load asks rate times a second for the given time, whether earlier answers have come or not, and returns how long
 // each answer took, and how many were not served, for there are too many. Amounts begin at first.
 func (f *fleet) load(
 	ctx context.Context, by face, first, rate int, long time.Duration, m *marks,
@@ -68,7 +68,7 @@ func (f *fleet) load(
 			break
 		}
 		group.Go(func() error {
-			key, slot := f.keys[i%len(f.keys)], i/len(f.keys)%by.standing
+			key, slot := f.keys[i%len(f.keys)], i/len(f.keys)%by.perCluster
 			asked := time.Now()
 			if m != nil && i%markEvery == 0 {
 				m.add(key.Name, first+i)
@@ -100,7 +100,7 @@ func tellRefused(refused int) {
 func (f *fleet) warm(ctx context.Context, by face, first int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for i := range len(f.keys) * by.standing {
+	for i := range len(f.keys) * by.perCluster {
 		group.Go(func() error { return by.ask(ctx, f.keys[i%len(f.keys)], i/len(f.keys), first+i) })
 	}
 	return group.Wait()
@@ -157,7 +157,7 @@ func (f *fleet) measure(ctx context.Context, rate int, long time.Duration) error
 func (f *fleet) measureFace(ctx context.Context, by face, first, rate int, long time.Duration) error {
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m := newMarks(len(f.keys) * by.standing)
+	m := newMarks(len(f.keys) * by.perCluster)
 	for _, key := range f.keys {
 		go f.follow(following, key, m)
 	}
@@ -168,7 +168,7 @@ func (f *fleet) measureFace(ctx context.Context, by face, first, rate int, long 
 		return err
 	}
 	before, begun := f.usage(), time.Now()
-	acks, refused, err := f.load(ctx, by, first+len(f.keys)*by.standing, rate, long, m)
+	acks, refused, err := f.load(ctx, by, first+len(f.keys)*by.perCluster, rate, long, m)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// nameFlag adds the flag that tells clusters of one cache apart.
+// nameFlag adds the flag that separates clusters of one cache.
 func nameFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "name", "default", "name of the cluster")
 }

@@ -124,7 +124,7 @@ func repeatWaits(out io.Writer, path string) (done func()) {
 	ended := make(chan struct{})
 	var repeating sync.WaitGroup
 	repeating.Go(func() {
-		for told := 0; ; {
+		for printed := 0; ; {
 			select {
 			case <-ended:
 				return
@@ -134,12 +134,12 @@ func repeatWaits(out io.Writer, path string) (done func()) {
 			if err != nil {
 				continue // the next look reports it, or the process has ended and cleaned up
 			}
-			for line := range strings.Lines(string(text[min(told, len(text)):])) {
+			for line := range strings.Lines(string(text[min(printed, len(text)):])) {
 				if strings.HasPrefix(line, devcluster.AwaitingPrefix) && strings.HasSuffix(line, "\n") {
 					fmt.Fprint(out, line)
 				}
 			}
-			told = bytes.LastIndexByte(text, '\n') + 1
+			printed = bytes.LastIndexByte(text, '\n') + 1
 		}
 	})
 	return func() {
