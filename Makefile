@@ -47,7 +47,7 @@ demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 	@$(call run,demo)
 
 # Tests with a dev cluster wait most of the time, so several run side by side. Beside them, the compiler and the linters
-# run at the lowest priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores.
+# run at a lower priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores.
 # Each dev cluster takes up to 3 GiB, so LANES is 1 if little memory is free.
 LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 2 }' /proc/meminfo)
 
