@@ -32,6 +32,9 @@ type Node struct {
 	Alike int
 	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
 	GPUs *nodegpu.GPUs
+	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
+	// neither Equal nor ClassOf compares it.
+	Use *Use
 }
 
 // Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.

@@ -1,0 +1,11 @@
+package podfit
+
+import "heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+
+// Use is what the pods that are bound to a node take of it. Pods that have ended take nothing.
+type Use struct {
+	// Requests is the sum of their requests, with the number of pods under "pods".
+	Requests Quantities
+	// Cards is what the pods leave free on each card; nil if single cards are unknown.
+	Cards []nodegpu.Card
+}
