@@ -41,8 +41,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
 		Short: "Checks RayClusters and their nodes for problems, explains why they matter, and shows how to fix them",
 		Long: "Examines a live API server, which it only reads, or manifests as `kubectl get -o yaml` or `-o\n" +
-			"json` prints them: RayClusters, RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is\n" +
-			"NAMESPACE/NAME, or NAME with -n. Without either, it examines all RayClusters.\n" +
+			"json` prints them: RayClusters, RayServices, RayJobs, RayCronJobs, nodes, pods, Deployments.\n" +
+			"RAYCLUSTER is NAMESPACE/NAME, or NAME with -n. Without either, it examines all RayClusters.\n" +
 			"\n" +
 			"The exit status is 0 without a finding of level error, 1 with one or if the API server cannot be\n" +
 			"read, and 2 for bad input.",
@@ -120,7 +120,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 // missing returns a note if the API server, or the namespace, has nothing that Heliostat can scale.
 func (f *doctorFlags) missing(input doctor.Input) string {
 	ofRay := func(o doctor.Object) bool {
-		return slices.Contains([]string{"RayCluster", "RayService", "RayJob"}, o.Kind)
+		return slices.Contains([]string{"RayCluster", "RayService", "RayJob", "RayCronJob"}, o.Kind)
 	}
 	if len(f.files) > 0 || slices.ContainsFunc(input.Objects, ofRay) {
 		return ""

@@ -97,7 +97,7 @@ func gpus(examine func(*inventory.Inventory, inventory.GPURequest, reporter)) sc
 	}}
 }
 
-// clusters examines each RayCluster, also those in a RayJob or RayService.
+// clusters examines each RayCluster, also those in a RayJob, RayService or RayCronJob.
 func clusters(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
 	return scope{"RayClusters", func(x *inventory.Inventory, _ string, report reporter) {
 		for _, o := range x.Clusters {

@@ -43,8 +43,8 @@ func hasOwnCheck(f raydemand.Finding) bool {
 	return false
 }
 
-// fieldIn returns where a field of the RayCluster is in this object: a RayJob and a RayService have its spec below
-// another key.
+// fieldIn returns where a field of the RayCluster is in this object: a RayJob, a RayService and a RayCronJob have its
+// spec below another key.
 func fieldIn(o *inventory.Object, field string) string {
 	if rest, inSpec := strings.CutPrefix(field, "spec."); inSpec {
 		field = strings.Join(o.Spec, ".") + "." + rest

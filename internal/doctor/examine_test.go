@@ -31,11 +31,16 @@ func objects(t *testing.T, path string) []map[string]any {
 
 func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
 	t.Helper()
-	input, err := intake.Input(objects, nodegpu.Reader{})
+	return doctor.Examine(input(t, objects))
+}
+
+func input(t *testing.T, objects []map[string]any) doctor.Input {
+	t.Helper()
+	read, err := intake.Input(objects, nodegpu.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doctor.Examine(input)
+	return read
 }
 
 // heading reads a line such as "# field: spec" at the beginning of a file.

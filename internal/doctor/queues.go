@@ -42,8 +42,12 @@ func queued(o *inventory.Object, hint string) occurrence {
 		found.why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
 			"would run outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
 	}
-	found.fix = fix.Run(fix.Kubectl(&again, "get", "-o", "yaml") + " | kubectl label --local -f - " +
-		nodepool.QueueLabel + "- -o yaml | kubectl replace --force -f -").Hint(hint)
+	read, replace := fix.Kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
+	if o.Generated {
+		read, replace = "", "kubectl create -f -"
+	}
+	found.fix = fix.Run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
+		Hint(hint)
 	return found
 }
 

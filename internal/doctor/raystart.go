@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,16 +17,29 @@ import (
 
 func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
-	if v.Has() && !operatorParses(v.Text()) && g.HasAccelerator() && !g.Has("rayStartParams", "num-gpus") {
+	if v.Has() && !operatorParses(v.Text()) && dropsAccelerator(g, v) {
 		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
 }
 
 func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
-	if _, readable := unquoted(v.Text()); v.Has() && readable && !operatorParses(v.Text()) && !g.HasAccelerator() {
+	if _, readable := unquoted(v.Text()); v.Has() && readable && !operatorParses(v.Text()) && !dropsAccelerator(g, v) {
 		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
+}
+
+// dropsAccelerator reports whether the operator would derive something from the limits of the group that the string,
+// which it cannot parse, does not have itself: the shell that runs `ray start` can read more than the operator.
+func dropsAccelerator(g inventory.Group, v fieldpath.Value) bool {
+	var amounts map[string]float64
+	if plain, ok := unquoted(v.Text()); ok {
+		_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
+	}
+	_, tpu := amounts["TPU"]
+	_, neuron := amounts["neuron_cores"]
+	gpus, others := g.Accelerators()
+	return gpus && !g.Has("rayStartParams", "num-gpus") || others && !tpu && !neuron
 }
 
 // operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in
@@ -144,7 +158,8 @@ func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 }
 
 func headTakesWork(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 {
+	scaled := g.Of.Cluster.InTreeAutoscaling || g.Of.Mode() == nodepool.Managed || g.Of.Mode() == nodepool.Shadow
+	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")

@@ -37,13 +37,20 @@ func TestAMissingRightIsAFindingWhoseFixGrantsIt(t *testing.T) {
 	}
 }
 
-// The patch changes the RayCluster inside the RayService or RayJob.
-func TestTheSpecInsideARayServiceAndARayJobIsExamined(t *testing.T) {
-	for kind, field := range map[string]string{"RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"} {
+// The patch changes the RayCluster inside the RayService, RayJob or RayCronJob.
+func TestTheSpecInsideAnotherKindIsExamined(t *testing.T) {
+	for kind, field := range map[string]string{
+		"RayService": "rayClusterConfig", "RayJob": "rayClusterSpec", "RayCronJob": "jobTemplate.rayClusterSpec",
+	} {
 		for _, code := range []string{"gpu-requests-only", "min-above-max", "spec-refused", "replicas-outside"} {
 			cluster := objects(t, "testdata/shows/"+code+".yaml")[0]
+			spec := cluster["spec"]
+			path := strings.Split(field, ".")
+			for i := range path {
+				spec = map[string]any{path[len(path)-1-i]: spec}
+			}
 			all := []map[string]any{{
-				"apiVersion": "ray.io/v1", "kind": kind, "metadata": cluster["metadata"], "spec": map[string]any{field: cluster["spec"]},
+				"apiVersion": "ray.io/v1", "kind": kind, "metadata": cluster["metadata"], "spec": spec,
 			}}
 			found := examine(t, all)
 			if len(found) == 0 || found[0].Code != code {

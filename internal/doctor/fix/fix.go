@@ -32,7 +32,11 @@ func Patch(o *inventory.Object, operations ...Operation) Fix {
 }
 
 // Edit returns the fix that opens an object in an editor, for what only you can decide; hint says what.
-func Edit(o *inventory.Object, hint string) Fix { return Run(Kubectl(o, "edit")).Hint(hint) }
+func Edit(o *inventory.Object, hint string) Fix {
+	fix := Run(Kubectl(o, "edit")).Hint(hint)
+	fix.object = o
+	return fix
+}
 
 // Then runs a command after the patch.
 func (f Fix) Then(command string) Fix {
@@ -57,6 +61,9 @@ func (f Fix) String() string {
 		text += " && " + f.after
 	}
 	hints := f.hints
+	if f.object != nil && f.object.Generated {
+		hints = append(slices.Clip(hints), "standard input is the manifest, output is the corrected one")
+	}
 	if len(f.also) > 0 {
 		hints = append(slices.Clip(hints), "this patch also fixes "+strings.Join(f.also, ", "))
 	}

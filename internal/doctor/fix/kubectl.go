@@ -7,13 +7,27 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
-// Kubectl returns a command about an object.
+// Kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
+// command reads from standard input.
 func Kubectl(o *inventory.Object, verb string, arguments ...string) string {
+	if o.Generated {
+		return strings.Join(append(ofManifest(verb), arguments...), " ")
+	}
 	words := []string{"kubectl", verb, strings.ToLower(o.Kind), Quote(o.Name)}
 	if o.Namespace != "" {
 		words = append(words, "-n", Quote(o.Namespace))
 	}
 	return strings.Join(append(words, arguments...), " ")
+}
+
+func ofManifest(verb string) []string {
+	switch verb {
+	case "edit":
+		return []string{"kubectl", "create", "--edit", "-f", "-"}
+	case "patch", "label", "annotate":
+		return []string{"kubectl", verb, "--local", "-f", "-", "-o", "yaml"}
+	}
+	return []string{"kubectl", verb, "-f", "-"}
 }
 
 // Comment returns a text as the comment at the end of a command.

@@ -37,6 +37,7 @@ var sources = []source{
 	{resource("ray.io", "v1", "rayclusters"), "RayCluster", true, "", true},
 	{resource("ray.io", "v1", "rayservices"), "RayService", true, "", false},
 	{resource("ray.io", "v1", "rayjobs"), "RayJob", true, "", false},
+	{resource("ray.io", "v1", "raycronjobs"), "RayCronJob", true, "", false},
 	{resource("", "v1", "pods"), "Pod", true, "ray.io/cluster", false},
 	{resource("", "v1", "nodes"), "Node", false, "", false},
 	{resource("apps", "v1", "deployments"), "Deployment", false, "", false},
@@ -121,7 +122,7 @@ func (s Scope) takes(kind, name string) bool {
 	switch kind {
 	case "RayCluster":
 		return s.Cluster == "" || name == s.Cluster
-	case "RayService", "RayJob":
+	case "RayService", "RayJob", "RayCronJob":
 		return s.Cluster == ""
 	}
 	return true

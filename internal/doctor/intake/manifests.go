@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,7 +95,11 @@ var specs = map[string][]string{
 	"RayCluster": {"spec"},
 	"RayJob":     {"spec", "rayClusterSpec"},
 	"RayService": {"spec", "rayClusterConfig"},
+	"RayCronJob": {"spec", "jobTemplate", "rayClusterSpec"},
 }
+
+// selecting are the kinds that may select an existing RayCluster instead of having the spec of one.
+var selecting = []string{"RayJob", "RayCronJob"}
 
 // Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
 // the object and the field that cannot be read.
@@ -133,6 +138,9 @@ func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []s
 func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (inventory.Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := inventory.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
+	if start := at.GetGenerateName(); object.Name == "" && start != "" {
+		object.Name, object.Generated = start+"*", true
+	}
 	if object.Name == "" {
 		return object, fmt.Errorf("%s: metadata.name is missing", object.Kind)
 	}
@@ -142,8 +150,8 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		switch {
 		case err != nil:
 			return object, fmt.Errorf("%s: %w", object.String(), err)
-		case !found && object.Kind == "RayJob":
-			return object, nil // it selects an existing RayCluster
+		case !found && slices.Contains(selecting, object.Kind):
+			return object, nil
 		case !isObject:
 			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster",
 				object.String(), strings.Join(path, "."), spec)
@@ -162,7 +170,7 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 	return object, nil
 }
 
-// asCluster returns the RayCluster that a RayJob or RayService would create.
+// asCluster returns the RayCluster that a RayJob, RayService or RayCronJob would create.
 func asCluster(fields, spec map[string]any) map[string]any {
 	if fields["kind"] == "RayCluster" {
 		return fields

@@ -111,10 +111,19 @@ var plainMIG = regexp.MustCompile(`^nvidia\.com/mig-\d+g\.\d+gb$`)
 
 // HasAccelerator reports whether the Ray container has a limit that the operator turns into a flag of `ray start`.
 func (g Group) HasAccelerator() bool {
+	gpus, others := g.Accelerators()
+	return gpus || others
+}
+
+// Accelerators reports whether the Ray container has a limit that the operator passes to `ray start` as GPUs, and
+// whether it has one that the operator passes as a resource of another name.
+func (g Group) Accelerators() (gpus, others bool) {
 	limits := g.RayContainer().Get("resources", "limits")
-	return slices.ContainsFunc(limits.Keys(), func(name string) bool {
-		q, ok := Quantity(limits.Get(name))
-		return ok && q.Sign() > 0 && (strings.HasSuffix(name, "gpu") || plainMIG.MatchString(name) ||
-			name == "google.com/tpu" || name == "aws.amazon.com/neuroncore")
-	})
+	for _, name := range limits.Keys() {
+		if q, ok := Quantity(limits.Get(name)); ok && q.Sign() > 0 {
+			gpus = gpus || strings.HasSuffix(name, "gpu") || plainMIG.MatchString(name)
+			others = others || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore"
+		}
+	}
+	return gpus, others
 }

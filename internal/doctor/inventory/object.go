@@ -13,7 +13,10 @@ import (
 // Object is a Kubernetes object as the API server returns it.
 type Object struct {
 	Kind, Namespace, Name string
-	Fields                map[string]any
+	// Generated says that the API server names the object when it is created (metadata.generateName). Name is then the
+	// beginning of the name, and *.
+	Generated bool
+	Fields    map[string]any
 	// Cluster is what Heliostat reads in the spec of a RayCluster. The keys in Spec lead to it: {"spec"} in a
 	// RayCluster, {"spec", "rayClusterSpec"} in a RayJob. Nil for other kinds.
 	Cluster *nodepool.Cluster
@@ -33,7 +36,7 @@ type NodeViews struct {
 // Kinds are the kinds of objects that checks examine.
 func Kinds() []string {
 	return []string{
-		"RayCluster", "RayJob", "RayService", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
+		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
 		"ResourceClaim", "ResourceClaimTemplate", "NodePool",
 	}
 }

@@ -128,6 +128,21 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 			want:  podfit.Fit{Nodes: 1},
 		},
 		{
+			name: "on GKE the toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoSchedule), labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  podfit.Fit{Nodes: 1},
+		},
+		{
+			name: "on GKE no toleration comes for what is not requested, nor for another effect", shape: asks("google.com/tpu", 4),
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoExecute), labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  podfit.Fit{Why: "node a has taint google.com/tpu=present:NoExecute which the group does not tolerate"},
+		},
+		{
+			name: "elsewhere no toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoSchedule))},
+			want:  podfit.Fit{Why: "node a has taint google.com/tpu=present:NoSchedule which the group does not tolerate"},
+		},
+		{
 			name: "on GKE a pod without GPU gets no toleration", shape: asks("cpu", 1),
 			nodes: []podfit.Node{node("a", gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
 			want:  podfit.Fit{Why: "node a has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"},

@@ -67,17 +67,18 @@ func (t Toleration) tolerates(taint nodegpu.Taint) bool {
 	return false
 }
 
+// Tolerates reports whether a pod may be scheduled on the node in spite of the taint. GKE adds a toleration for each
+// extended resource that a pod requests, nvidia.com/gpu and google.com/tpu, so templates rarely have it
+// (docs/reference/facts.md#gke-toleration).
 func (p *PodShape) Tolerates(node *Node, taint nodegpu.Taint) bool {
 	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
 		return true
 	}
-	return taint.Key == nvidiaGPU && taint.Effect == nodegpu.NoSchedule && p.Requests[nvidiaGPU] > 0 && onGKE(node)
+	return taint.Effect == nodegpu.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
+		onGKE(node)
 }
 
-const nvidiaGPU = "nvidia.com/gpu"
-
-// onGKE reports whether the node is of GKE, which adds the toleration of nvidia.com/gpu to every pod that requests it,
-// so templates rarely have it (docs/reference/facts.md#gke-toleration).
+// onGKE reports whether the node is of GKE.
 func onGKE(node *Node) bool {
 	for label := range node.Labels {
 		if strings.HasPrefix(label, "cloud.google.com/gke-") {
