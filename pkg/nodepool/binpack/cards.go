@@ -1,0 +1,210 @@
+package binpack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// run is a number of equal cards of a node. The runs of a bin stand in the order in which its scheduler chooses cards.
+// An amount that is unknown is unknownAmount.
+type run struct {
+	count, total, memory, cores, slots int64
+	used                               bool
+}
+
+const unknownAmount = math.MaxInt64
+
+func runsOf(place *Place) []run {
+	if place.AnySize || len(place.Cards) == 0 {
+		return nil
+	}
+	known := func(amount *int64) int64 {
+		if amount == nil {
+			return unknownAmount
+		}
+		return max(*amount, 0)
+	}
+	runs := make([]run, len(place.Cards))
+	for i, c := range place.Cards {
+		runs[i] = run{count: max(c.Count, 1), total: c.Total, memory: known(c.Memory), cores: known(c.Cores),
+			slots: known(c.Slots), used: c.Used}
+	}
+	if place.CardOrder == LastCard {
+		slices.Reverse(runs)
+	}
+	return ordered(runs, place.CardOrder)
+}
+
+// ordered sorts runs by preference, in place, and joins those that are equal.
+func ordered(runs []run, order string) []run {
+	switch order {
+	case LastCard: // They keep the order of the cards.
+	case EmptiestCard:
+		slices.SortFunc(runs, func(a, b run) int { return b.compare(a) })
+	default:
+		slices.SortFunc(runs, run.compare)
+	}
+	joined := runs[:0]
+	for _, r := range runs {
+		if last := len(joined) - 1; last >= 0 && joined[last].alike(r) {
+			joined[last].count += r.count
+			continue
+		}
+		if r.count > 0 {
+			joined = append(joined, r)
+		}
+	}
+	return joined
+}
+
+func (r run) alike(other run) bool {
+	r.count = other.count
+	return r == other
+}
+
+// compare orders cards by what is left of them, the fullest first.
+func (r run) compare(other run) int {
+	return cmp.Or(cmp.Compare(r.left(), other.left()), cmp.Compare(r.memory, other.memory),
+		cmp.Compare(r.cores, other.cores), cmp.Compare(r.slots, other.slots), cmp.Compare(r.total, other.total))
+}
+
+// left adds up what is left of a card's memory and cores, each as a part of the card in 1/1024.
+func (r run) left() int64 {
+	const part = 1 << 10
+	var sum int64
+	if r.memory != unknownAmount && r.total > 0 {
+		sum += int64(float64(r.memory) / float64(r.total) * part)
+	}
+	if r.cores != unknownAmount {
+		sum += r.cores * part / 100
+	}
+	return sum
+}
+
+func leftOfCards(runs []run) (sum int64) {
+	for _, r := range runs {
+		sum += min(r.count, 1<<20) * r.left()
+	}
+	return sum
+}
+
+// memoryOf returns the memory that the request takes of a card.
+func (c *CardRequest) memoryOf(r run) int64 {
+	if c.Memory > 0 {
+		return c.Memory
+	}
+	return int64(float64(r.total) * float64(c.MemoryPercent) / 100)
+}
+
+// times returns how often the request's part of one card fits on a card of the run. Without cores left a card takes no
+// pod, not even one that requests no cores, and 100 percent of them are only given on a card that is not used: HAMi's
+// and Volcano's rules.
+func (c *CardRequest) times(r run) int64 {
+	whole := c.Whole || c.Cores >= 100
+	if r.cores <= 0 || whole && r.used {
+		return 0
+	}
+	n := min(r.slots, podfit.Unbounded)
+	if memory := c.memoryOf(r); memory > 0 && r.memory != unknownAmount {
+		n = min(n, r.memory/memory)
+	}
+	if c.Cores > 0 && r.cores != unknownAmount {
+		n = min(n, r.cores/c.Cores)
+	}
+	if whole {
+		n = min(n, 1)
+	}
+	return n
+}
+
+// with returns count cards of the run after each has given n parts.
+func (c *CardRequest) with(r run, count, n int64) run {
+	if r.memory != unknownAmount {
+		r.memory -= c.memoryOf(r) * n
+	}
+	if c.Whole && r.memory != unknownAmount {
+		r.memory = 0
+	}
+	if r.cores != unknownAmount {
+		r.cores -= c.Cores * n
+	}
+	if r.slots != unknownAmount {
+		r.slots -= n
+	}
+	r.count, r.used = count, true
+	return r
+}
+
+// room returns how many pods fit on the cards, at most limit.
+func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
+	if c.Cards > 1 {
+		return c.roomOverCards(runs, order, limit)
+	}
+	var n int64
+	for _, r := range runs {
+		if n += podfit.CappedProduct(c.times(r), r.count); n >= limit {
+			return limit
+		}
+	}
+	return n
+}
+
+// take returns the cards with n more pods, of which they have room for as many.
+func (c *CardRequest) take(runs []run, order string, n int64) []run {
+	switch {
+	case c.Cards > 1:
+		after, _ := c.takeOverCards(runs, order, n)
+		return after
+	case order == EmptiestCard:
+		return c.takeLevel(runs, n)
+	}
+	after := make([]run, 0, len(runs)+2)
+	for i, r := range runs {
+		each := c.times(r)
+		if n == 0 || each == 0 {
+			after = append(after, runs[i])
+			continue
+		}
+		full := min(n/each, r.count)
+		rest := int64(0)
+		if full < r.count {
+			rest = n % each
+		}
+		after = append(after, c.with(r, full, each))
+		if n -= full*each + rest; rest > 0 {
+			after = append(after, c.with(r, 1, rest))
+			full++
+		}
+		r.count -= full
+		after = append(after, r)
+	}
+	return ordered(after, order)
+}
+
+// takeLevel places pods on the emptiest card that fits, one after the other. While many are left, it gives each card a
+// part of its share at once.
+func (c *CardRequest) takeLevel(runs []run, n int64) []run {
+	const parts = 8
+	after := append(make([]run, 0, len(runs)+2), runs...)
+	for n > 0 {
+		at, cards := -1, int64(0)
+		for i, r := range after {
+			if c.times(r) == 0 {
+				continue
+			}
+			if cards += r.count; at < 0 {
+				at = i
+			}
+		}
+		r := after[at]
+		each := min(max(n/podfit.CappedProduct(cards, parts), 1), c.times(r))
+		count := min(n/each, r.count)
+		after[at].count -= count
+		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)
+		n -= count * each
+	}
+	return after
+}

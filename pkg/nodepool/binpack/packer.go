@@ -1,0 +1,126 @@
+// Package binpack says how many pods of several kinds fit together on nodes: per node, and per card where a scheduler
+// hands out parts of cards. A Place is a number of equal nodes, a Pod is a kind of pods, and a State is what has been
+// placed. It applies the filters of the scheduler for resources, inter-pod affinity and topology spread, and chooses
+// cards as the schedulers of cards do.
+//
+// It must not decide which nodes accept a pod by labels and taints, which pods are worth placing, or how far a node
+// pool may grow: places say that. It must not use the network, files or clocks.
+package binpack
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Packer is a set of places, and the kinds of pods to place on them. It is immutable.
+type Packer struct {
+	kinds     []kind
+	places    []site
+	resources map[string]int
+	// most is the largest amount of each resource on one node, by which the amounts of nodes are compared.
+	most []raydemand.Amount
+	// extended marks the resources that only some nodes have.
+	extended []bool
+	empty    *State
+}
+
+// kind is a Pod with its requests by the numbers of resources.
+type kind struct {
+	requests []request
+	cards    *CardRequest
+}
+
+type request struct {
+	resource int
+	amount   raydemand.Amount
+}
+
+// site is a Place with what does not change when pods are placed on it.
+type site struct {
+	accepts []bool
+	// unbounded: the pool may add nodes without a known bound.
+	unbounded, anySize, isNew bool
+	order                     string
+}
+
+// podSlots is the resource of which each pod takes one.
+const podSlots = "pods"
+
+// New prepares the places for pods of these kinds. Names in places that no pod has mean nothing.
+func New(pods []Pod, places []Place) *Packer {
+	p := &Packer{resources: map[string]int{podSlots: 0}, kinds: make([]kind, len(pods)), places: make([]site, len(places))}
+	names := make(map[string]int, len(pods))
+	for i := range pods {
+		names[pods[i].Name] = i
+		p.kinds[i] = p.kindOf(&pods[i])
+	}
+	p.most, p.extended = make([]raydemand.Amount, len(p.resources)), make([]bool, len(p.resources))
+	for name, r := range p.resources {
+		p.extended[r] = strings.Contains(name, "/")
+	}
+	for i := range places {
+		for name, amount := range places[i].Free {
+			if r, known := p.resources[name]; known && !places[i].AnySize {
+				p.most[r] = max(p.most[r], amount)
+			}
+		}
+	}
+	p.empty = &State{packer: p, rooms: make([]sum, len(pods))}
+	for i := range places {
+		p.places[i] = siteOf(&places[i], names)
+		p.empty.insert(p.emptyBin(&places[i], i), nodesOf(&places[i]))
+	}
+	return p
+}
+
+func (p *Packer) kindOf(pod *Pod) kind {
+	k := kind{requests: []request{{0, raydemand.One}}, cards: pod.Cards}
+	for _, name := range slices.Sorted(maps.Keys(pod.Requests)) {
+		amount := pod.Requests[name]
+		if amount <= 0 || name == podSlots || podfit.CheckedElsewhere[name] {
+			continue
+		}
+		r, known := p.resources[name]
+		if !known {
+			r = len(p.resources)
+			p.resources[name] = r
+		}
+		k.requests = append(k.requests, request{r, amount})
+	}
+	return k
+}
+
+func siteOf(place *Place, names map[string]int) site {
+	s := site{accepts: make([]bool, len(names)), unbounded: place.Nodes == nil, anySize: place.AnySize,
+		isNew: place.New, order: place.CardOrder}
+	for _, name := range place.Accepts {
+		if i, known := names[name]; known {
+			s.accepts[i] = true
+		}
+	}
+	return s
+}
+
+// nodesOf returns how many bins the place has. All nodes of a pool that adds nodes of any size are one.
+func nodesOf(place *Place) int64 {
+	switch {
+	case place.Nodes == nil && !place.AnySize:
+		return podfit.Unbounded
+	case place.Nodes != nil && *place.Nodes <= 0:
+		return 0
+	case place.AnySize:
+		return 1
+	}
+	return min(*place.Nodes, podfit.Unbounded)
+}
+
+// Empty returns the state in which no pod has been placed.
+func (p *Packer) Empty() *State {
+	s := &State{}
+	s.CopyFrom(p.empty)
+	return s
+}

@@ -1,0 +1,160 @@
+package binpack_test
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func of[T any](v T) *T { return &v }
+
+// free returns quantities from pairs of names and whole amounts.
+func free(pairs ...any) podfit.Quantities {
+	q := podfit.Quantities{}
+	for i := 0; i < len(pairs); i += 2 {
+		q[pairs[i].(string)] = raydemand.Whole(int64(pairs[i+1].(int)))
+	}
+	return q
+}
+
+// cards returns so many equal empty cards.
+func cards(count int, memory int64) []binpack.Card {
+	return []binpack.Card{{Count: int64(count), Total: memory, Memory: &memory, Cores: of(int64(100))}}
+}
+
+func names(pods []binpack.Pod) []string {
+	list := make([]string, len(pods))
+	for i := range pods {
+		list[i] = pods[i].Name
+	}
+	return list
+}
+
+// onAll lets every place accept all pods.
+func onAll(pods []binpack.Pod, places ...binpack.Place) *binpack.Packer {
+	for i := range places {
+		if places[i].Accepts == nil {
+			places[i].Accepts = names(pods)
+		}
+	}
+	return binpack.New(pods, places)
+}
+
+func memoryOf(card int, units int) binpack.Pod {
+	return binpack.Pod{Name: "m", Requests: free("aliyun.com/gpu-mem", units*card),
+		Cards: &binpack.CardRequest{Cards: int64(card), Memory: int64(units)}}
+}
+
+func named(name string, pod binpack.Pod) binpack.Pod {
+	pod.Name = name
+	return pod
+}
+
+// add is a number of pods of one kind, and how many of them find a place.
+type add struct{ pod, n, placed int }
+
+func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
+	ack := binpack.Place{Nodes: of[int64](1), Free: free("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Cards: cards(4, 15)}
+	spread := ack
+	spread.CardOrder = binpack.EmptiestCard
+	cores := func(percent int) binpack.Pod {
+		return binpack.Pod{Name: "c", Requests: free("aliyun.com/gpu-mem", 1, "aliyun.com/gpu-core.percentage", percent),
+			Cards: &binpack.CardRequest{Memory: 1, Cores: int64(percent)}}
+	}
+	gpus := func(n int) binpack.Pod { return binpack.Pod{Name: "g", Requests: free("nvidia.com/gpu", n)} }
+	of8 := func(nodes int64) binpack.Place {
+		return binpack.Place{Nodes: &nodes, Free: free("nvidia.com/gpu", 8)}
+	}
+	percent := func(p int64) binpack.Pod {
+		return binpack.Pod{Name: "p", Requests: free("nvidia.com/gpu", 1), Cards: &binpack.CardRequest{MemoryPercent: p}}
+	}
+	hami := binpack.Place{Nodes: of[int64](1), Free: free("nvidia.com/gpu", 20), Cards: cards(2, 16376)}
+	slots := hami
+	slots.Cards = []binpack.Card{{Count: 2, Total: 1000, Memory: of[int64](1000), Slots: of[int64](3)}}
+	tests := []struct {
+		name   string
+		pods   []binpack.Pod
+		places []binpack.Place
+		adds   []add
+	}{
+		{"8 and 9 GiB on four cards of 15", []binpack.Pod{named("a", memoryOf(1, 8)), named("b", memoryOf(1, 9))}, []binpack.Place{ack},
+			[]add{{0, 10, 4}, {1, 10, 0}}},
+		{"one after the other", []binpack.Pod{named("a", memoryOf(1, 8)), named("b", memoryOf(1, 9))}, []binpack.Place{ack},
+			[]add{{0, 1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 2, 1}, {0, 1, 0}}},
+		{"8 and 7 GiB share a card", []binpack.Pod{named("a", memoryOf(1, 8)), named("b", memoryOf(1, 7))}, []binpack.Place{ack},
+			[]add{{0, 10, 4}, {1, 10, 4}}},
+		{"60 and 55 percent of a card's cores", []binpack.Pod{named("a", cores(60)), named("b", cores(55))}, []binpack.Place{ack},
+			[]add{{0, 2, 2}, {1, 9, 2}}},
+		{"60 and 40 percent", []binpack.Pod{named("a", cores(60)), named("b", cores(40))}, []binpack.Place{ack},
+			[]add{{0, 2, 2}, {1, 9, 6}}},
+		{"5 and 3 GPUs on two nodes of 8", []binpack.Pod{named("a", gpus(5)), named("b", gpus(3))}, []binpack.Place{of8(2)},
+			[]add{{0, 9, 2}, {1, 9, 2}}},
+		{"5, 5 and 3 GPUs", []binpack.Pod{named("a", gpus(5)), named("b", gpus(3))}, []binpack.Place{of8(2)},
+			[]add{{0, 1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 9, 1}}},
+		{"half of the memory of two cards", []binpack.Pod{percent(50)}, []binpack.Place{hami}, []add{{0, 20, 4}}},
+		{"half and a whole", []binpack.Pod{named("a", percent(50)), named("b", percent(100))}, []binpack.Place{hami}, []add{{0, 1, 1}, {1, 9, 1}, {0, 9, 1}}},
+		{"a card takes three shares", []binpack.Pod{percent(10)}, []binpack.Place{slots}, []add{{0, 20, 6}}},
+		{"60 percent on eight cards", []binpack.Pod{{Name: "k", Requests: free("koordinator.sh/gpu-core", 60),
+			Cards: &binpack.CardRequest{MemoryPercent: 60, Cores: 60}}},
+			[]binpack.Place{{Nodes: of[int64](1), Free: free("koordinator.sh/gpu-core", 800), Cards: cards(8, 100)}}, []add{{0, 20, 8}}},
+		{"binpack keeps whole cards", []binpack.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15))}, []binpack.Place{ack},
+			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 3}}},
+		{"spread uses a card each", []binpack.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15))}, []binpack.Place{spread},
+			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 1}}},
+		{"20 GiB over two cards", []binpack.Pod{memoryOf(2, 10)}, []binpack.Place{ack}, []add{{0, 9, 2}}},
+		{"over two cards, beside what fits on one", []binpack.Pod{named("a", memoryOf(2, 5)), named("b", memoryOf(1, 15))}, []binpack.Place{ack},
+			[]add{{0, 3, 3}, {1, 9, 2}}},
+		{"all cores need a card for themselves", []binpack.Pod{named("a", cores(100)), named("b", cores(10))}, []binpack.Place{ack},
+			[]add{{1, 1, 1}, {0, 9, 3}}},
+		{"CPU goes where no GPU is, if it can", []binpack.Pod{named("a", gpus(8)), {Name: "b", Requests: free("cpu", 1)}},
+			[]binpack.Place{{Nodes: of[int64](1), Free: free("cpu", 4, "nvidia.com/gpu", 8)}, {Nodes: of[int64](1), Free: free("cpu", 4)}},
+			[]add{{1, 4, 4}, {0, 2, 1}, {1, 9, 4}}},
+		{"small pods leave room for large ones", []binpack.Pod{named("a", gpus(1)), named("b", gpus(8))},
+			[]binpack.Place{{Nodes: of[int64](1), Free: free("nvidia.com/gpu", 8)}, {Nodes: of[int64](2), Free: free("nvidia.com/gpu", 2)}},
+			[]add{{0, 1, 1}, {0, 3, 3}, {1, 1, 1}}},
+		{"existing nodes before new ones", []binpack.Pod{gpus(4)}, []binpack.Place{{Nodes: of[int64](1), New: true, Free: free("nvidia.com/gpu", 4)}, of8(1)},
+			[]add{{0, 2, 2}, {0, 9, 1}}},
+		{"pods on a node are counted", []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}},
+			[]binpack.Place{{Nodes: of[int64](2), Free: free("cpu", 100, "pods", 3)}}, []add{{0, 99, 6}}},
+		{"a resource that is not there", []binpack.Pod{gpus(1)}, []binpack.Place{{Nodes: of[int64](2), Free: free("cpu", 100)}}, []add{{0, 9, 0}}},
+		{"nodes of any size share a limit", []binpack.Pod{named("a", gpus(3)), {Name: "b", Requests: free("cpu", 2)}},
+			[]binpack.Place{{AnySize: true, New: true, Free: free("nvidia.com/gpu", 7)}}, []add{{0, 9, 2}, {1, 1000, 1000}}},
+		{"a full pool adds no nodes", []binpack.Pod{gpus(1)}, []binpack.Place{{Nodes: of[int64](0), AnySize: true, Free: free()}}, []add{{0, 9, 0}}},
+		{"a pool without a known bound", []binpack.Pod{gpus(3)}, []binpack.Place{{New: true, Free: free("nvidia.com/gpu", 8)}}, []add{{0, 5000, 5000}}},
+		{"nodes accept pods by name", []binpack.Pod{gpus(1)}, []binpack.Place{{Nodes: of[int64](1), Free: free("nvidia.com/gpu", 8), Accepts: []string{"other"}}}, []add{{0, 9, 0}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			state := onAll(test.pods, test.places...).Empty()
+			for i, a := range test.adds {
+				room := state.Room(a.pod)
+				if got := state.Add(a.pod, int64(a.n)); got != int64(a.placed) || got != min(room, int64(a.n)) {
+					t.Errorf("step %d: placed %d of %d pods %s, want %d; room was %d", i, got, a.n, test.pods[a.pod].Name, a.placed, room)
+				}
+			}
+		})
+	}
+}
+
+func TestRoomWithoutABoundIsUnbounded(t *testing.T) {
+	pods := []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}, {Name: "b", Requests: free("nvidia.com/gpu", 1)}}
+	state := onAll(pods, binpack.Place{New: true, Free: free("cpu", 8)}, binpack.Place{Nodes: of[int64](2), Free: free("nvidia.com/gpu", 4)}).Empty()
+	state.Add(0, 100)
+	if got := [2]int64{state.Room(0), state.Room(1)}; got != [2]int64{podfit.Unbounded, 8} {
+		t.Errorf("room for %v", got)
+	}
+}
+
+func TestACopyOfAStateIsItsOwn(t *testing.T) {
+	pods := []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}}
+	packer := onAll(pods, binpack.Place{Nodes: of[int64](2), Free: free("cpu", 8)})
+	first, second := packer.Empty(), packer.Empty()
+	first.Add(0, 5)
+	second.CopyFrom(first)
+	second.Add(0, 5)
+	if got := [3]int64{first.Room(0), second.Room(0), packer.Empty().Room(0)}; got != [3]int64{11, 6, 16} {
+		t.Errorf("rooms %v", got)
+	}
+}

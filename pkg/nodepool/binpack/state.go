@@ -1,0 +1,137 @@
+package binpack
+
+import "heliostat.dev/heliostat/pkg/nodepool/podfit"
+
+// State is what has been placed on the places of a Packer. Copies are cheap, because bins are immutable and shared.
+type State struct {
+	packer *Packer
+	bins   []stack
+	rooms  []sum
+}
+
+// stack is a number of equal bins.
+type stack struct {
+	bin   *bin
+	nodes int64
+}
+
+// sum is a sum of which some parts have no bound.
+type sum struct{ bounded, unbounded int64 }
+
+func (s *sum) add(n, sign int64) {
+	if n >= podfit.Unbounded {
+		s.unbounded += sign
+		return
+	}
+	s.bounded += n * sign
+}
+
+func (s sum) total() int64 {
+	if s.unbounded > 0 {
+		return podfit.Unbounded
+	}
+	return min(s.bounded, podfit.Unbounded)
+}
+
+// CopyFrom makes the state equal to another one. They do not share anything that changes.
+func (s *State) CopyFrom(other *State) {
+	s.packer = other.packer
+	s.bins = append(s.bins[:0], other.bins...)
+	s.rooms = append(s.rooms[:0], other.rooms...)
+}
+
+// Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
+func (s *State) Room(pod int) int64 { return s.rooms[pod].total() }
+
+// Add places up to n pods and returns how many have found a place.
+func (s *State) Add(pod int, n int64) (placed int64) {
+	for placed < n {
+		at := s.best(pod)
+		if at < 0 {
+			break
+		}
+		placed += s.fill(at, pod, n-placed)
+	}
+	return placed
+}
+
+// best returns the stack to place a pod on, -1 if none has room.
+func (s *State) best(pod int) int {
+	best := -1
+	for i := range s.bins {
+		b := s.bins[i].bin
+		if b.rooms[pod] == 0 {
+			continue
+		}
+		if best < 0 || b.rank.before(s.bins[best].bin.rank) ||
+			b.rank == s.bins[best].bin.rank && b.place < s.bins[best].bin.place {
+			best = i
+		}
+	}
+	return best
+}
+
+// fill places up to n pods on the nodes of a stack, one node after the other.
+func (s *State) fill(at, pod int, n int64) (placed int64) {
+	from, each := s.bins[at].bin, s.bins[at].bin.rooms[pod]
+	nodes := min(n/each, s.bins[at].nodes)
+	rest := int64(0)
+	if nodes < s.bins[at].nodes {
+		rest = n % each
+	}
+	if nodes > 0 {
+		s.move(from, nodes, s.packer.take(from, pod, each))
+	}
+	if rest > 0 {
+		s.move(from, 1, s.packer.take(from, pod, rest))
+	}
+	return nodes*each + rest
+}
+
+// move replaces a number of nodes by others. A pool without a known bound has as many left as before.
+func (s *State) move(from *bin, nodes int64, to *bin) {
+	for i := range s.bins {
+		if s.bins[i].bin == from {
+			s.count(from, s.bins[i].nodes, -1)
+			if s.bins[i].nodes < podfit.Unbounded {
+				s.bins[i].nodes -= nodes
+			}
+			s.count(from, s.bins[i].nodes, 1)
+			if s.bins[i].nodes == 0 {
+				s.bins[i] = s.bins[len(s.bins)-1]
+				s.bins = s.bins[:len(s.bins)-1]
+			}
+			break
+		}
+	}
+	s.insert(to, nodes)
+}
+
+// insert adds nodes. Those that no pod can use are left out.
+func (s *State) insert(b *bin, nodes int64) {
+	if nodes == 0 || b.rank.kinds == 0 {
+		return
+	}
+	for i := range s.bins {
+		if s.bins[i].bin == b || s.bins[i].bin.equal(b) {
+			s.count(b, s.bins[i].nodes, -1)
+			s.bins[i].nodes += nodes
+			s.count(b, s.bins[i].nodes, 1)
+			return
+		}
+	}
+	s.bins = append(s.bins, stack{b, nodes})
+	s.count(b, nodes, 1)
+}
+
+// count adds the room of nodes to the sums, or subtracts it.
+func (s *State) count(b *bin, nodes, sign int64) {
+	if nodes == 0 {
+		return
+	}
+	for k, room := range b.rooms {
+		if room > 0 {
+			s.rooms[k].add(podfit.CappedProduct(room, nodes), sign)
+		}
+	}
+}
