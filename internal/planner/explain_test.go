@@ -166,3 +166,76 @@ func explainPod(s Snapshot, name string) (Explanation, bool) {
 	e, err := Explain(nil, s, Policy{}, Question{Pod: name})
 	return e, err == nil
 }
+
+func TestAPodThatIsNotIdleIsExplainedByWhatRayReports(t *testing.T) {
+	const (
+		works   = "Busy workers on node."
+		objects = "Resource: object_store_memory currently in use."
+	)
+	inUse := func(name string) string { return "Resource: " + name + " currently in use." }
+	total := raydemand.Bundle{"CPU": raydemand.Whole(4), "my_slot": raydemand.Whole(2), "node:10.0.0.1": raydemand.One,
+		raydemand.ObjectStoreMemory: raydemand.Whole(4 << 30)}
+	for name, c := range map[string]struct {
+		used     raydemand.Bundle
+		placed   bool
+		activity []string
+		want     []Reason
+	}{
+		"a custom resource that no demand names": {raydemand.Bundle{"my_slot": raydemand.One, "node:10.0.0.1": 10}, false,
+			[]string{works, inUse("my_slot"), inUse("node:10.0.0.1")},
+			[]Reason{{Code: model.PodBusy, Message: "tasks or actors run on it, which use {my_slot 1}"}}},
+		"the same without Ray's words": {raydemand.Bundle{"my_slot": raydemand.One}, false, nil,
+			[]Reason{{Code: model.PodBusy, Message: "it has work, so it is not idle"}}},
+		"an actor without resources": {nil, false, []string{works},
+			[]Reason{{Code: model.CodeUncounted, Message: "tasks or actors run on it that hold no resources: for example the driver of " +
+				"a submitted job, a proxy of Ray Serve, or a task that waits in ray.get()"}}},
+		"objects": {raydemand.Bundle{raydemand.ObjectStoreMemory: raydemand.Whole(3 << 29)}, false, []string{objects},
+			[]Reason{{Code: model.CodeHoldsObjects, Message: "nothing runs on it, but its object store holds primary copies of objects " +
+				"(1.5 GiB); it becomes idle once nothing references them"}}},
+		"work and objects": {raydemand.Bundle{"CPU": raydemand.One}, false, []string{works, objects, inUse("CPU")},
+			[]Reason{{Code: model.PodBusy, Message: "tasks or actors run on it, which use {CPU 1}"},
+				{Code: model.CodeHoldsObjects, Message: "its object store holds primary copies of objects, which keep it busy after its work is done"}}},
+		"a placement group": {raydemand.Bundle{"CPU": raydemand.Whole(2)}, true, []string{inUse("CPU")},
+			[]Reason{{Code: model.CodeReserved, Message: "nothing runs on it, but placement groups reserve {CPU 2} of it"}}},
+		"a placement group with work in it": {raydemand.Bundle{"CPU": raydemand.Whole(2)}, true, []string{works, inUse("CPU")},
+			[]Reason{{Code: model.PodBusy, Message: "tasks or actors run on it; they use, or placement groups reserve, {CPU 2}"}}},
+		"a task that starts": {raydemand.Bundle{"CPU": raydemand.One}, false, []string{inUse("CPU")},
+			[]Reason{{Code: model.PodBusy, Message: "{CPU 1} of it is in use: the worker process of a task or actor is starting"}}},
+		"arguments": {nil, false, []string{"Pulling task arguments."},
+			[]Reason{{Code: model.PodArguments, Message: "a task waits on it until its arguments have arrived"}}},
+		"new words": {nil, false, []string{"Warming up."},
+			[]Reason{{Code: model.PodUnexplained, Message: `Ray reports "Warming up.", which Heliostat does not know`}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := plannertest.Read(t, explained)
+			n := &s.Nodes[0]
+			n.Total, n.Available, n.Activity = total, total.Clone(), c.activity
+			for resource, amount := range c.used {
+				n.Available[resource] -= amount
+			}
+			if c.placed {
+				n.PlacedLabels = map[string]string{"_PG_01": ""}
+			}
+			for _, state := range []model.NodeState{model.Running, model.Leaving} {
+				n.State = state
+				e, _ := explainPod(s, n.Pod)
+				got := activityOf(e)
+				if state == model.Running {
+					got = append([]Reason{e.Reason}, got...)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" && (state == model.Running || c.activity != nil) {
+					t.Errorf("%s (-want +got):\n%s", state, diff)
+				}
+			}
+		})
+	}
+}
+
+func activityOf(e Explanation) (reasons []Reason) {
+	for _, d := range e.Details {
+		if d.About == "activity" {
+			reasons = append(reasons, d.Reason)
+		}
+	}
+	return reasons
+}

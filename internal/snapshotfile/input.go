@@ -125,6 +125,15 @@ func (in input) labels() map[string]string {
 	return labels
 }
 
+// texts returns a list of texts; nil if there are none.
+func (in input) texts() []string {
+	var texts []string
+	for _, each := range in.list() {
+		texts = append(texts, each.Text())
+	}
+	return texts
+}
+
 func (in input) selector() raydemand.Selector {
 	all, ok := in.named(`an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`)
 	if !ok {

@@ -92,6 +92,7 @@ func (in input) node(head bool) (model.Node, input) {
 		Labels:                field("labels").labels(),
 		PlacedLabels:          field("placedLabels").labels(),
 		Refused:               field("refused").bundle(),
+		Activity:              field("activity").texts(),
 		Since:                 field("since").Time(),
 		Replica:               field("replica").Text(),
 		Expected:              field("expected").Flag(),

@@ -51,7 +51,7 @@ type Node struct {
 	// this node.
 	Labels, PlacedLabels map[string]string
 	IP                   string
-	// Activity says why a busy node is busy. It is stale on idle nodes.
+	// Activity says why a busy node is busy, in Ray's words; ReadActivity reads it. It is stale on idle nodes.
 	Activity []string
 }
 

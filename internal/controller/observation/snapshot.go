@@ -130,6 +130,9 @@ func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []pla
 			node.Total, node.Available = m.Node.Total, m.Node.Available
 			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
 			node.Refused = s.Unplaceable[m.Node.ID]
+			if m.Node.Status != raydemand.Idle { // on an idle node it is stale
+				node.Activity = m.Node.Activity
+			}
 		} else {
 			node.Total, node.Available = group.Resources, group.Resources
 			node.Labels = group.Labels

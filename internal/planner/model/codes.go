@@ -32,6 +32,13 @@ const (
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 )
 
+// Codes of what keeps workers from being idle although no work uses their resources.
+const (
+	CodeUncounted    = "uncounted_work" // their tasks or actors hold no resources
+	CodeHoldsObjects = "holds_objects"  // they run nothing; their object stores hold primary copies of objects
+	CodeReserved     = "reserved"       // they run nothing; placement groups reserve their resources
+)
+
 // Codes of the reasons why a group's GPUs do not meet a requirement.
 const (
 	CodeSliceTooSmall = "slice_too_small" // they have too little memory or compute

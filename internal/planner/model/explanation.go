@@ -32,3 +32,9 @@ const (
 	PodHead    = "head"       // serves demand and is never stopped
 	PodRoom    = "room"       // how many more bundles it has room for
 )
+
+// What keeps a pod busy that runs nothing, in addition to CodeHoldsObjects and CodeReserved.
+const (
+	PodArguments   = "awaits_arguments" // a task waits on it for its arguments
+	PodUnexplained = "unexplained"      // Ray reports a cause that Heliostat does not know
+)

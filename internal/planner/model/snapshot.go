@@ -102,6 +102,9 @@ type Node struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	PlacedLabels map[string]string `json:"placedLabels,omitempty"`
 	IdleSeconds  float64           `json:"idleSeconds"`
+	// Activity says in Ray's words why a node that has joined is not idle; empty if unknown. Compute does not use it:
+	// it explains.
+	Activity []string `json:"activity,omitempty"`
 	// Refused are amounts, of resources that Ray assigns by card, that have been waiting for a while although the node
 	// has enough free in total: no single card has that much free.
 	Refused raydemand.Bundle `json:"refused,omitempty"`

@@ -14,7 +14,7 @@ import (
 )
 
 // Reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
-// and those that are idle.
+// those that are idle, and those that would be idle but for something that no work uses.
 func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reason {
 	reasons := []model.Reason{w.launchReason(i, given, out)}
 	g := &w.Groups[i]
@@ -37,7 +37,7 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 	if held, ok := w.heldOverReason(i, out); ok {
 		reasons = append(reasons, held)
 	}
-	return reasons
+	return append(reasons, w.heldIdle(i)...)
 }
 
 // nodesComing counts the pods of a group for which a node is on its way.

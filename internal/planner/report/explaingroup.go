@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/reasons"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -60,37 +61,41 @@ func counted(it *vector.Item) string {
 	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Request))
 }
 
-// podStates counts the group's pods by state.
+// podStates counts the group's pods by state, and those that are not idle by what keeps them busy.
 func (r *Reporter) podStates(i int) []model.Detail {
 	g := &r.Groups[i]
-	var busy, idle int64
+	count := map[string]int64{
+		model.PodPending: g.Live - g.Joined + g.Missing,
+		model.PodLeaving: g.Leaving,
+		model.PodGivenUp: g.TimedOut,
+	}
 	for at := range r.Nodes {
 		switch n := &r.Nodes[at]; {
 		case n.GroupIndex != i || n.Stop != "":
 		case n.State == model.Running:
-			busy++
+			count[reasons.WhyBusy(n.Node)[0].Code]++
 		case n.State == model.Idle:
-			idle++
+			count[model.PodIdle]++
 		}
 	}
 	var details []model.Detail
-	for _, state := range []struct {
-		count int64
-		code  string
-		does  string
-	}{
-		{busy, model.PodBusy, "with work"}, {idle, model.PodIdle, "idle"},
-		{g.Live - g.Joined + g.Missing, model.PodPending, "on their way"},
-		{g.Leaving, model.PodLeaving, "leaving"}, {g.TimedOut, model.PodGivenUp, "given up"},
+	for _, state := range []struct{ code, does string }{
+		{model.PodBusy, "with work"},
+		{model.CodeUncounted, "with work that holds no resources"},
+		{model.PodArguments, "with a task that waits for its arguments"},
+		{model.CodeHoldsObjects, "without work, with primary copies of objects"},
+		{model.CodeReserved, "without work, reserved by placement groups"},
+		{model.PodUnexplained, "not idle, for a cause that Ray does not report"},
+		{model.PodIdle, "idle"},
+		{model.PodPending, "on their way"},
+		{model.PodLeaving, "leaving"},
+		{model.PodGivenUp, "given up"},
 	} {
-		if state.count > 0 {
-			details = append(
-				details,
-				model.Detail{
-					About:  "pods",
-					Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", state.count, state.does)},
-				},
-			)
+		if n := count[state.code]; n > 0 {
+			details = append(details, model.Detail{
+				About:  "pods",
+				Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", n, state.does)},
+			})
 		}
 	}
 	return details
@@ -117,6 +122,9 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 			Message: "it is draining or being deleted; it serves nothing, " +
 				"but counts toward its group's limits until it is gone",
 		}
+		if len(n.Activity) > 0 {
+			e.Details = activities(reasons.WhyBusy(n))
+		}
 	case model.AllocationTimeout:
 		e.Reason = model.Reason{
 			Code:    model.PodGivenUp,
@@ -133,6 +141,15 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 		}
 	}
 	return e, true
+}
+
+// activities are the details of what keeps a pod busy.
+func activities(causes []model.Reason) []model.Detail {
+	details := []model.Detail{}
+	for _, cause := range causes {
+		details = append(details, model.Detail{About: "activity", Reason: cause})
+	}
+	return details
 }
 
 func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
@@ -166,20 +183,18 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 			Code:    model.PodIdle,
 			Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out)),
 		}
-	case slices.Equal(n.Free, n.Shape.Total): // either it has just joined, or its work requires no resources
-		return model.Reason{
-			Code:    model.PodBusy,
-			Message: "all of its resources are free, but Ray does not report it as idle",
-		}
 	}
-	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
+	return reasons.WhyBusy(n.Node)[0]
 }
 
 func (r *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 	n := &r.Nodes[at]
 	var details []model.Detail
+	if n.State == model.Running && n.GroupIndex != fleet.HeadGroup {
+		details = activities(reasons.WhyBusy(n.Node)[1:])
+	}
 	if n.GroupIndex == fleet.UnknownGroup {
-		return nil
+		return details
 	}
 	for name, total := range r.Named(n.Shape.Total) {
 		if total > 0 && !strings.HasPrefix(r.Names[name], raydemand.ImplicitPrefix) {

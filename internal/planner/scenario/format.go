@@ -299,6 +299,9 @@ func nodeText(s *model.Snapshot, n *model.Node) string {
 	w.when(len(n.PlacedLabels) > 0, "placed", mapText(n.PlacedLabels))
 	w.when(n.Resources != nil, "resources", bundleText(n.Resources))
 	w.when(len(n.Refused) > 0, "refused", bundleText(n.Refused))
+	for _, text := range n.Activity {
+		w.add("activity " + quote(text))
+	}
 	w.when(!n.Since.IsZero(), "since", momentText(n.Since))
 	w.when(n.Replica != "", "replica", quote(n.Replica))
 	w.when(n.Expected, "expected")

@@ -72,6 +72,7 @@ func (b *builder) rest(r *reader, e entry, p pendingNode) {
 		"placed":              func() { n.PlacedLabels = r.labels() },
 		"resources":           func() { n.Resources = r.bundle() },
 		"refused":             func() { n.Refused = r.bundle() },
+		"activity":            func() { n.Activity = append(n.Activity, r.text("why the node is not idle")) },
 		"since":               func() { n.Since = r.moment("since") },
 		"replica":             func() { n.Replica = r.text("a replica's name") },
 		"expected":            func() { n.Expected = true },

@@ -63,7 +63,7 @@ func (d *decoder) node(id raydemand.NodeID, n *autoscalerpb.NodeState, labels ma
 		Labels:       maps.Clone(labels),
 		PlacedLabels: maps.Clone(n.GetDynamicLabels()),
 		IP:           n.GetNodeIpAddress(),
-		Activity:     slices.Clone(n.GetNodeActivity()),
+		Activity:     activity(n.GetNodeActivity()),
 	}
 	node.Head = node.Group == headGroup || node.Total[headResource] > 0
 	if node.Status == raydemand.Idle {
@@ -104,6 +104,15 @@ func (d *decoder) nodeResources(object, field string, wire map[string]float64) r
 		bundle[name] = amount
 	}
 	return bundle
+}
+
+// activity returns why a node is busy without the resources of placement groups: each comes with the resource that it
+// is a part of.
+func activity(wire []string) []string {
+	return slices.DeleteFunc(slices.Clone(wire), func(text string) bool {
+		resource, inUse := raydemand.ActiveResource(text)
+		return inUse && isPlacementGroupResource(resource)
+	})
 }
 
 // milliseconds converts ms to a duration without overflow. A negative value becomes 0.
