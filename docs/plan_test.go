@@ -56,7 +56,7 @@ func keysOf(of reflect.Type) map[string]string {
 func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot := keysOf(reflect.TypeFor[planner.Snapshot]())
 	snapshot["rayCluster"] = "object" // in the place of groups
-	snapshot["kubeNodes"], snapshot["pools"] = "list", "list"
+	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),

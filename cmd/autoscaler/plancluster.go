@@ -35,6 +35,7 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 		placed.addTo(&cluster, &cluster.Groups[i])
 	}
 	cluster.Findings = append(cluster.Findings, placed.unused...)
+	placed.podsUnknown(&cluster)
 	return cluster, nil
 }
 
@@ -66,6 +67,8 @@ type places struct {
 	reader nodegpu.Reader
 	nodes  []podfit.Node
 	rooms  []pools.Room
+	// pods are nil if the file has none; nodes then count as empty.
+	pods boundPods
 	// known reports whether the file has nodes.
 	known bool
 	// unused are the findings about pools without nodes.
@@ -76,7 +79,11 @@ type places struct {
 
 func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) {
 	p := places{reader: reader, known: doc.KubeNodes != nil}
-	items, err := itemsOf(doc.KubeNodes)
+	var err error
+	if p.pods, err = podsIn(doc.KubePods); err != nil {
+		return p, err
+	}
+	items, err := itemsOf(doc.KubeNodes, "kubeNodes", "Node")
 	if err != nil {
 		return p, err
 	}
@@ -88,6 +95,9 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
 		read := p.reader.Read(object)
 		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
+		if p.pods != nil {
+			node.Use = nodeobject.Use(p.reader, object, p.pods[node.Name])
+		}
 		p.nodes = append(p.nodes, node)
 	}
 	config, err := poolsIn(doc.Pools)
@@ -119,12 +129,13 @@ func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
 	return list
 }
 
-// itemsOf returns the Nodes of an array, of an object with items as kubectl prints it, or of one Node.
-func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
+// itemsOf returns the objects of one kind under a key of the file: an array, an object with items as kubectl prints it,
+// or one object.
+func itemsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	const want = "want Node objects as the API prints them: a list, or an object with items"
+	want := "want " + kind + " objects as the API prints them: a list, or an object with items"
 	list := struct {
 		Kind  string           `json:"kind"`
 		Items []map[string]any `json:"items"`
@@ -132,16 +143,16 @@ func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
 	decoder := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
 	if err := decoder(&list.Items); err != nil {
 		if err := decoder(&list); err != nil {
-			return nil, fmt.Errorf("kubeNodes: %w: %s", err, want)
+			return nil, fmt.Errorf("%s: %w: %s", key, err, want)
 		}
-		if list.Kind == "Node" {
+		if list.Kind == kind {
 			one := map[string]any{}
 			return []map[string]any{one}, decoder(&one)
 		}
 	}
 	for i, item := range list.Items {
-		if kind := item["kind"]; item == nil || kind != nil && kind != "Node" {
-			return nil, fmt.Errorf("kubeNodes[%d]: kind is %v: %s", i, kind, want)
+		if is := item["kind"]; item == nil || is != nil && is != kind {
+			return nil, fmt.Errorf("%s[%d]: kind is %v: %s", key, i, is, want)
 		}
 	}
 	return list.Items, nil
@@ -164,6 +175,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	fit := g.Pod.Fit(p.nodes)
 	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
 	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
+	p.addBound(cluster.Key, g)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)

@@ -11,15 +11,20 @@ import (
 func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 	const cluster = `"rayCluster": {"kind": "RayCluster", "spec": {"workerGroupSpecs": []}}`
 	for text, want := range map[string]string{
-		cluster + `, "kubeNodes": 7`:                                                                  `standard input: kubeNodes: `,
-		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                                                  `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
-		cluster + `, "kubeNodes": [null]`:                                                             `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
-		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`:                    `standard input: kubeNodes[0]: reading node: `,
+		cluster + `, "kubeNodes": 7`:                                               `standard input: kubeNodes: `,
+		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                               `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
+		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
+		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`: `standard input: kubeNodes[0]: reading node: `,
+		cluster + `, "kubePods": "none"`:                                           `standard input: kubePods: `,
+		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
+		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is a number: want a text: want a Pod as the API prints it`,
+		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity`,
+		`"groups": [], "kubePods": []`:                                                                `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                        `standard input: pools[0] "a": maxNodes -1: want 0 or more`,
 		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:          `standard input: pools[0] "a": shape: allocatable: `,
 		cluster + `, "pools": {}`:                                                                     `standard input: pools: {}: want a list`,
-		`"groups": [], "kubeNodes": []`:                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes or pools`,
-		`"groups": [], "pools": [{"name": "a"}]`:                                                      `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes or pools`,
+		`"groups": [], "kubeNodes": []`:                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		`"groups": [], "pools": [{"name": "a"}]`:                                                      `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		cluster + `, "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`: `standard input: pendingRequests[0].slice.memory: "10GB": want a Kubernetes quantity`,
 	} {
 		var out, errOut bytes.Buffer
@@ -33,7 +38,7 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
 	const node = `{"kind": "Node", "metadata": {"name": "n"}}`
 	for _, text := range []string{`[` + node + `]`, `{"kind": "List", "items": [` + node + `]}`, `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}`, node} {
-		items, err := itemsOf([]byte(text))
+		items, err := itemsOf([]byte(text), "kubeNodes", "Node")
 		if err != nil || len(items) != 1 {
 			t.Errorf("%s: %v, %v", text, items, err)
 		}

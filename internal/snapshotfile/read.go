@@ -30,8 +30,9 @@ type Document struct {
 	model.Snapshot
 	// RayCluster is the manifest in the file, or nil if the file has groups.
 	RayCluster json.RawMessage
-	// KubeNodes are the Node objects for the manifest, and Pools the configuration of pools. Both may be nil.
-	KubeNodes, Pools json.RawMessage
+	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
+	// pools. Each may be nil.
+	KubeNodes, KubePods, Pools json.RawMessage
 	// Findings report unknown keys.
 	Findings []raydemand.Finding
 }
@@ -118,26 +119,30 @@ func (in input) document() Document {
 	s.Gangs = field("pendingGangRequests").gangs()
 	s.Constraint = field("requestResources").requests()
 	doc := Document{Snapshot: s}
-	cluster, groups, nodes, pools := field("rayCluster"), field("groups"), field("kubeNodes"), field("pools")
+	cluster, groups := field("rayCluster"), field("groups")
+	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
 	switch {
 	case !cluster.Absent() && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
-	case cluster.Absent() && !(nodes.Absent() && pools.Absent()):
-		cluster.Fail("a RayCluster manifest beside kubeNodes or pools; groups have their own slice and pools")
+	case cluster.Absent() && !(nodes.Absent() && pods.Absent() && pools.Absent()):
+		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
 	case len(cluster.Raw()) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.Absent():
 		doc.RayCluster = cluster.Raw()
-		if !nodes.Absent() {
-			doc.KubeNodes = nodes.Raw()
-		}
-		if !pools.Absent() {
-			doc.Pools = pools.Raw()
-		}
+		doc.KubeNodes, doc.KubePods, doc.Pools = nodes.given(), pods.given(), pools.given()
 	case len(groups.Raw()) == 0:
 		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}
 	return doc
+}
+
+// given returns the JSON of a value, nil if it is absent.
+func (in input) given() json.RawMessage {
+	if in.Absent() {
+		return nil
+	}
+	return in.Raw()
 }
 
 // ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name as the file. Unlike in a snapshot, an

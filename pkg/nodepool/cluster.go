@@ -225,6 +225,9 @@ type WorkerGroup struct {
 	Reported *ReportedGPUs
 	// PoolPods are the pools where a pod of the group fits, by name; nil while nodes are unknown.
 	PoolPods []pools.Pods
+	// Bound is the number of the group's pods that are bound to a known node and have neither failed nor are being
+	// deleted. They are part of what such a node holds (podfit.Node.Use).
+	Bound int64
 	// Incoming is how many of the group's pods without a node fit on the nodes of NodeClaims that are on their way.
 	Incoming pools.Incoming
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
@@ -234,6 +237,19 @@ type WorkerGroup struct {
 
 // Goal is how many replicas the operator keeps: Replicas within Min and Max.
 func (g WorkerGroup) Goal() int { return max(g.Min, min(g.Replicas, g.Max)) }
+
+// CountBound counts a pod of the group on a node. On a cordoned node, the pod is also part of what the pool holds.
+func (g *WorkerGroup) CountBound(node *podfit.Node) {
+	g.Bound++
+	for i := range g.PoolPods {
+		if pods := &g.PoolPods[i]; pods.Pool == node.Pool {
+			pods.Bound++
+			if node.Unschedulable {
+				pods.Holds++
+			}
+		}
+	}
+}
 
 // Worker is one worker pod.
 type Worker struct {

@@ -23,11 +23,17 @@ const (
 	gpushareAmount = "ALIYUN_COM_GPU_MEM_POD"
 )
 
-// grant is what a pod holds of one card: shares, memory in MiB or in units, and percent of cores.
-type grant struct{ shares, memory, cores int64 }
+// PodAnnotations returns the annotations of pods that a Reader needs.
+func PodAnnotations() []string {
+	return []string{hamiAllocated, hamiToAllocate, volcanoIDs, ackAllocation, ackCores, gpushareCard, gpushareAmount}
+}
+
+// grant is what a pod holds of one card: shares, memory in MiB or in units, memory in percent of the card's, and
+// percent of cores.
+type grant struct{ shares, memory, percent, cores int64 }
 
 func (g grant) plus(other grant) grant {
-	return grant{g.shares + other.shares, g.memory + other.memory, g.cores + other.cores}
+	return grant{g.shares + other.shares, g.memory + other.memory, g.percent + other.percent, g.cores + other.cores}
 }
 
 // holdings are grants by card. A pod without a record of its card is charged to every card: it is on one of them, and
@@ -111,7 +117,7 @@ func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[
 			g := held.of(d.UUID)
 			shares, cores := max(d.Count-g.shares, 0), max(d.Cores-g.cores, 0)
 			card.FreeUnits, card.FreeCores = &shares, &cores
-			if memory := max(d.Memory-g.memory, 0); d.Mode != "mig" {
+			if memory := max(d.Memory-g.memory-d.Memory*min(g.percent, 100)/100, 0); d.Mode != "mig" {
 				card.FreeMiB = &memory
 			}
 		}
@@ -149,7 +155,11 @@ func (r *reading) vgpuHoldings(
 		if !recorded {
 			const allOfACard = 1 << 40
 			asked := grant{shares: 1, memory: pod.Requests[memory], cores: pod.Requests[cores]}
-			if asked.memory == 0 {
+			switch percent := pod.Requests[gpuinfo.HAMiMemoryPercentage]; {
+			case asked.memory > 0:
+			case percent > 0 && memory == gpuinfo.HAMiMemory:
+				asked.percent = percent
+			default:
 				asked.memory = allOfACard
 			}
 			held.everywhere = held.everywhere.plus(asked)

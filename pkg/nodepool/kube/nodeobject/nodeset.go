@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -202,20 +201,8 @@ func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
 		s.pods = map[string][]nodegpu.PodObject{}
 	}
-	if ended := pod.Status.Phase == corev1.PodSucceeded ||
-		pod.Status.Phase == corev1.PodFailed; ended ||
-		pod.Spec.NodeName == "" {
-		return
-	}
-	object := nodegpu.PodObject{
-		Namespace:   pod.Namespace,
-		Name:        pod.Name,
-		Node:        pod.Spec.NodeName,
-		Annotations: pod.Annotations,
-		Requests:    extendedRequests(pod),
-	}
-	if len(object.Requests) > 0 {
-		s.pods[object.Node] = append(s.pods[object.Node], object)
+	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
+		s.pods[bound.Node] = append(s.pods[bound.Node], bound.PodObject)
 	}
 }
 
@@ -249,41 +236,6 @@ func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
 		err = decodeInto(document, "nodepool", s.addNodePool)
 	}
 	s.note(err)
-}
-
-// extendedRequests returns what all containers hold: the sum, or the need of one init container if that is more. An
-// init container with restartPolicy Always keeps what it holds.
-func extendedRequests(pod *corev1.Pod) map[string]int64 {
-	sum, peak := map[string]int64{}, map[string]int64{}
-	for _, c := range pod.Spec.InitContainers {
-		for name, n := range extendedOf(c) {
-			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-				sum[name] += n
-			}
-			peak[name] = max(peak[name], n)
-		}
-	}
-	for _, c := range pod.Spec.Containers {
-		for name, n := range extendedOf(c) {
-			sum[name] += n
-		}
-	}
-	for name, n := range peak {
-		sum[name] = max(sum[name], n)
-	}
-	return sum
-}
-
-func extendedOf(c corev1.Container) map[string]int64 {
-	held := map[string]int64{}
-	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
-		for name, quantity := range list {
-			if n := quantity.Value(); units.Extended(string(name)) && n > 0 {
-				held[string(name)] = max(held[string(name)], n)
-			}
-		}
-	}
-	return held
 }
 
 // addStatus reads the Cluster Autoscaler's ConfigMap, and ignores others.

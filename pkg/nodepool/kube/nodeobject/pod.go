@@ -1,6 +1,8 @@
 package nodeobject
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,9 +29,20 @@ func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err e
 	}
 	if err != nil {
 		at := unstructured.Unstructured{Object: object}
-		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), err)
+		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), withField(object, err))
 	}
 	return pod, unreadable, nil
+}
+
+// withField returns an error that names the field whose value has another type than a Pod's, or err if JSON does not
+// show which one it is.
+func withField(object map[string]any, err error) error {
+	text, _ := json.Marshal(object) //nolint:errchkjson // it was read from JSON
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(json.Unmarshal(text, &corev1.Pod{}), &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, wanted(wrong.Type))
 }
 
 // dropUnreadable removes from a pod the amounts that are not quantities, and returns which ones.

@@ -22,6 +22,8 @@ const (
 	WorkerNodeLost = "worker-node-lost"
 	// NodesForbidden: this process may not read nodes, so the two above are not detected.
 	NodesForbidden = "nodes-forbidden"
+	// PodsUnknown: the pods of all namespaces are unknown, so nodes count as empty.
+	PodsUnknown = "pods-unknown"
 )
 
 // fitCache keeps which nodes fit the groups of each RayCluster while neither the spec nor the nodes change: a cycle
@@ -174,19 +176,7 @@ func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
 		if group := groups[w.Group]; there && group != nil && !w.Terminating {
-			countBound(group, node)
-		}
-	}
-}
-
-// countBound counts a pod on a node. On a cordoned node, the pod is also part of what the pool holds.
-func countBound(group *nodepool.WorkerGroup, node *podfit.Node) {
-	for i := range group.PoolPods {
-		if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
-			pods.Bound++
-			if node.Unschedulable {
-				pods.Holds++
-			}
+			group.CountBound(node)
 		}
 	}
 }
