@@ -16,6 +16,8 @@ type bin struct {
 	cards []run
 	// rooms is how many pods of each kind fit if no others are placed.
 	rooms []int64
+	// holds is how many pods of each kind are on the node; nil if no kind has rules.
+	holds []int64
 	// rank orders bins by preference, the lowest first.
 	rank rank
 	// opened: the node does not exist yet, and pods have been placed on it.
@@ -42,6 +44,10 @@ func (r rank) before(other rank) bool {
 	return r.left < other.left
 }
 
+func (b *bin) before(other *bin) bool {
+	return b.rank.before(other.rank) || b.rank == other.rank && b.place < other.place
+}
+
 func (p *Packer) emptyBin(place *Place, at int) *bin {
 	b := &bin{place: at, free: make([]raydemand.Amount, len(p.resources)), cards: runsOf(place)}
 	for name, r := range p.resources {
@@ -53,7 +59,6 @@ func (p *Packer) emptyBin(place *Place, at int) *bin {
 			b.free[r] = unlimited
 		}
 	}
-	p.finish(b)
 	return b
 }
 
@@ -65,7 +70,11 @@ func (p *Packer) finish(b *bin) {
 		if !s.accepts[k] {
 			continue
 		}
-		if b.rooms[k] = p.kinds[k].room(b, s.order); b.rooms[k] > 0 {
+		b.rooms[k] = p.kinds[k].room(b, s.order)
+		if b.holds != nil && !s.anySize {
+			b.rooms[k] = p.kinds[k].rules.onNode(k, b.holds, b.rooms[k])
+		}
+		if b.rooms[k] > 0 {
 			b.rank.kinds++
 		}
 	}
@@ -125,6 +134,10 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 	if kind.cards != nil && b.cards != nil {
 		after.cards = kind.cards.take(b.cards, p.places[b.place].order, n)
 	}
+	if b.holds != nil {
+		after.holds = slices.Clone(b.holds)
+		after.holds[k] += n
+	}
 	p.finish(after)
 	return after
 }
@@ -132,5 +145,5 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 // equal reports whether both are the same for all pods.
 func (b *bin) equal(other *bin) bool {
 	return b.place == other.place && b.rank == other.rank && b.opened == other.opened &&
-		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards)
+		slices.Equal(b.free, other.free) && slices.Equal(b.cards, other.cards) && slices.Equal(b.holds, other.holds)
 }

@@ -92,8 +92,8 @@ func leftOfCards(runs []run) (sum int64) {
 }
 
 // memoryOf returns the memory that the request takes of a card.
-func (c *CardRequest) memoryOf(r run) int64 {
-	if c.Memory > 0 {
+func (c *CardRequest) memoryOf(r *run) int64 {
+	if c.Memory > 0 || c.MemoryPercent == 0 {
 		return c.Memory
 	}
 	return int64(float64(r.total) * float64(c.MemoryPercent) / 100)
@@ -102,7 +102,7 @@ func (c *CardRequest) memoryOf(r run) int64 {
 // times returns how often the request's part of one card fits on a card of the run. Without cores left a card takes no
 // pod, not even one that requests no cores, and 100 percent of them are only given on a card that is not used: HAMi's
 // and Volcano's rules.
-func (c *CardRequest) times(r run) int64 {
+func (c *CardRequest) times(r *run) int64 {
 	whole := c.Whole || c.Cores >= 100
 	if r.cores <= 0 || whole && r.used {
 		return 0
@@ -123,7 +123,7 @@ func (c *CardRequest) times(r run) int64 {
 // with returns count cards of the run after each has given n parts.
 func (c *CardRequest) with(r run, count, n int64) run {
 	if r.memory != unknownAmount {
-		r.memory -= c.memoryOf(r) * n
+		r.memory -= c.memoryOf(&r) * n
 	}
 	if c.Whole && r.memory != unknownAmount {
 		r.memory = 0
@@ -144,8 +144,8 @@ func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 		return c.roomOverCards(runs, order, limit)
 	}
 	var n int64
-	for _, r := range runs {
-		if n += podfit.CappedProduct(c.times(r), r.count); n >= limit {
+	for i := range runs {
+		if n += podfit.CappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
 			return limit
 		}
 	}
@@ -163,7 +163,7 @@ func (c *CardRequest) take(runs []run, order string, n int64) []run {
 	}
 	after := make([]run, 0, len(runs)+2)
 	for i, r := range runs {
-		each := c.times(r)
+		each := c.times(&r)
 		if n == 0 || each == 0 {
 			after = append(after, runs[i])
 			continue
@@ -192,7 +192,7 @@ func (c *CardRequest) takeLevel(runs []run, n int64) []run {
 	for n > 0 {
 		at, cards := -1, int64(0)
 		for i, r := range after {
-			if c.times(r) == 0 {
+			if c.times(&r) == 0 {
 				continue
 			}
 			if cards += r.count; at < 0 {
@@ -200,7 +200,7 @@ func (c *CardRequest) takeLevel(runs []run, n int64) []run {
 			}
 		}
 		r := after[at]
-		each := min(max(n/podfit.CappedProduct(cards, parts), 1), c.times(r))
+		each := min(max(n/podfit.CappedProduct(cards, parts), 1), c.times(&r))
 		count := min(n/each, r.count)
 		after[at].count -= count
 		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)

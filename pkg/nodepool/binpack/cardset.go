@@ -12,11 +12,27 @@ func (c *CardRequest) roomOverCards(runs []run, order string, limit int64) int64
 		_, n := c.takeInOrder(runs, order, limit)
 		return n
 	}
-	// n pods fit if the cards have n places for each of a pod's parts, and no card has two parts of one pod.
-	low, high := int64(0), limit
-	for low < high {
-		n := (low + high + 1) / 2
-		if c.placesFor(runs, n) >= n*c.Cards {
+	return roomFor(c.placesOf(runs, make([]places, 0, 16)), c.Cards, limit)
+}
+
+// places is how many pods could use each of a number of cards.
+type places struct{ cards, each int64 }
+
+func (c *CardRequest) placesOf(runs []run, list []places) []places {
+	for i := range runs {
+		if n := c.times(&runs[i]); n > 0 {
+			list = append(list, places{runs[i].count, n})
+		}
+	}
+	return list
+}
+
+// roomFor returns how many pods with parts on several cards fit. n of them fit if the cards have n places for each
+// part, at most n on one card, because no card has two parts of one pod.
+func roomFor(list []places, parts, limit int64) int64 {
+	low, high := int64(0), min(limit, placesFor(list, limit*parts)/parts)
+	for n := high; low < high; n = (low + high + 1) / 2 {
+		if placesFor(list, n) >= n*parts {
 			low = n
 		} else {
 			high = n - 1
@@ -26,11 +42,11 @@ func (c *CardRequest) roomOverCards(runs []run, order string, limit int64) int64
 }
 
 // placesFor counts the places that n pods could use, at most n on each card.
-func (c *CardRequest) placesFor(runs []run, n int64) (places int64) {
-	for _, r := range runs {
-		places += min(r.count, n*c.Cards) * min(c.times(r), n)
+func placesFor(list []places, n int64) (sum int64) {
+	for _, p := range list {
+		sum += min(p.cards, mostOverCards) * min(p.each, n)
 	}
-	return places
+	return sum
 }
 
 func (c *CardRequest) takeOverCards(runs []run, order string, n int64) ([]run, int64) {
@@ -48,7 +64,7 @@ func (c *CardRequest) takeInOrder(runs []run, order string, n int64) (after []ru
 		cards, each := c.Cards, n-placed
 		for _, r := range after {
 			take := int64(0)
-			if times := c.times(r); times > 0 && cards > 0 {
+			if times := c.times(&r); times > 0 && cards > 0 {
 				take, each = min(r.count, cards), min(each, times)
 				cards -= take
 			}
@@ -74,18 +90,20 @@ func (c *CardRequest) takeInOrder(runs []run, order string, n int64) (after []ru
 // Therefore only the use of other cards can lower the room.
 func (c *CardRequest) takeKeepingRoom(runs []run, order string, n int64) (after []run, placed int64) {
 	after = runs
+	list := make([]places, 0, 16)
 	room := c.roomOverCards(runs, order, mostOverCards)
 	for ; placed < n && room > 0; placed, room = placed+1, room-1 {
+		list = c.placesOf(after, list[:0])
 		var large int64
-		for _, r := range after {
-			if c.times(r) >= room {
-				large += r.count
+		for _, p := range list {
+			if p.each >= room {
+				large += p.cards
 			}
 		}
-		small := c.placesFor(after, room) - room*c.Cards + c.Cards - large
+		small := placesFor(list, room) - room*c.Cards + c.Cards - large
 		next, cards := make([]run, 0, 2*len(after)), c.Cards
 		for _, r := range after {
-			take, times := int64(0), c.times(r)
+			take, times := int64(0), c.times(&r)
 			switch {
 			case times >= room:
 				take = min(r.count, cards)

@@ -25,13 +25,20 @@ type Packer struct {
 	most []raydemand.Amount
 	// extended marks the resources that only some nodes have.
 	extended []bool
-	empty    *State
+	// keys are the topology keys but Hostname, and cells counts their values. ruled: some kind has rules.
+	keys  []string
+	cells int
+	ruled bool
+	empty *State
 }
 
 // kind is a Pod with its requests by the numbers of resources.
 type kind struct {
 	requests []request
 	cards    *CardRequest
+	rules    rules
+	// linked: the rules reach beyond the pod's own node.
+	linked bool
 }
 
 type request struct {
@@ -41,7 +48,9 @@ type request struct {
 
 // site is a Place with what does not change when pods are placed on it.
 type site struct {
-	accepts []bool
+	accepts, counted []bool
+	domains          []int
+	nodes            int64
 	// unbounded: the pool may add nodes without a known bound.
 	unbounded, anySize, isNew bool
 	order                     string
@@ -52,12 +61,31 @@ const podSlots = "pods"
 
 // New prepares the places for pods of these kinds. Names in places that no pod has mean nothing.
 func New(pods []Pod, places []Place) *Packer {
-	p := &Packer{resources: map[string]int{podSlots: 0}, kinds: make([]kind, len(pods)), places: make([]site, len(places))}
+	p := &Packer{
+		resources: map[string]int{podSlots: 0},
+		kinds:     make([]kind, len(pods)),
+		places:    make([]site, len(places)),
+	}
 	names := make(map[string]int, len(pods))
 	for i := range pods {
 		names[pods[i].Name] = i
 		p.kinds[i] = p.kindOf(&pods[i])
 	}
+	p.bind(pods, names)
+	p.measure(places)
+	cells := map[cell]int{}
+	for i := range places {
+		p.places[i] = siteOf(&places[i], names)
+		p.places[i].domains = p.domainsOf(&places[i], cells)
+	}
+	p.cells = len(cells)
+	p.findDomains()
+	p.empty = p.start(places, names)
+	return p
+}
+
+// measure finds the largest amounts of resources.
+func (p *Packer) measure(places []Place) {
 	p.most, p.extended = make([]raydemand.Amount, len(p.resources)), make([]bool, len(p.resources))
 	for name, r := range p.resources {
 		p.extended[r] = strings.Contains(name, "/")
@@ -69,12 +97,33 @@ func New(pods []Pod, places []Place) *Packer {
 			}
 		}
 	}
-	p.empty = &State{packer: p, rooms: make([]sum, len(pods))}
-	for i := range places {
-		p.places[i] = siteOf(&places[i], names)
-		p.empty.insert(p.emptyBin(&places[i], i), nodesOf(&places[i]))
+}
+
+// start returns the state in which only the pods that are there have been placed.
+func (p *Packer) start(places []Place, names map[string]int) *State {
+	s := &State{packer: p, rooms: make([]sum, len(p.kinds))}
+	if p.ruled {
+		s.domains = domains{pods: make([][]int64, p.cells), totals: make([]int64, len(p.kinds)),
+			opened: make([]bool, len(p.places)), rooms: slices.Repeat([]int64{unknownRoom}, len(p.kinds))}
+		for c := range s.domains.pods {
+			s.domains.pods[c] = make([]int64, len(p.kinds))
+		}
 	}
-	return p
+	for i := range places {
+		b, nodes := p.emptyBin(&places[i], i), p.places[i].nodes
+		if p.ruled && nodes > 0 {
+			b.holds = make([]int64, len(p.kinds))
+			for name, n := range places[i].Holds {
+				if k, known := names[name]; known {
+					b.holds[k] = n
+					s.hold(i, k, podfit.CappedProduct(n, nodes))
+				}
+			}
+		}
+		p.finish(b)
+		s.insert(b, nodes)
+	}
+	return s
 }
 
 func (p *Packer) kindOf(pod *Pod) kind {
@@ -95,11 +144,25 @@ func (p *Packer) kindOf(pod *Pod) kind {
 }
 
 func siteOf(place *Place, names map[string]int) site {
-	s := site{accepts: make([]bool, len(names)), unbounded: place.Nodes == nil, anySize: place.AnySize,
-		isNew: place.New, order: place.CardOrder}
+	s := site{
+		accepts:   make([]bool, len(names)),
+		nodes:     nodesOf(place),
+		unbounded: place.Nodes == nil,
+		anySize:   place.AnySize,
+		isNew:     place.New,
+		order:     place.CardOrder,
+	}
 	for _, name := range place.Accepts {
 		if i, known := names[name]; known {
 			s.accepts[i] = true
+		}
+	}
+	if len(place.Counted) > 0 {
+		s.counted = make([]bool, len(names))
+	}
+	for _, name := range place.Counted {
+		if i, known := names[name]; known {
+			s.counted[i] = true
 		}
 	}
 	return s

@@ -7,6 +7,8 @@ type State struct {
 	packer *Packer
 	bins   []stack
 	rooms  []sum
+	// domains is empty if no kind has rules.
+	domains domains
 }
 
 // stack is a number of equal bins.
@@ -38,45 +40,53 @@ func (s *State) CopyFrom(other *State) {
 	s.packer = other.packer
 	s.bins = append(s.bins[:0], other.bins...)
 	s.rooms = append(s.rooms[:0], other.rooms...)
+	s.domains.copyFrom(&other.domains)
 }
 
 // Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
-func (s *State) Room(pod int) int64 { return s.rooms[pod].total() }
+func (s *State) Room(pod int) int64 {
+	if s.packer.kinds[pod].linked {
+		return s.roomLinked(pod)
+	}
+	return s.rooms[pod].total()
+}
 
 // Add places up to n pods and returns how many have found a place.
 func (s *State) Add(pod int, n int64) (placed int64) {
+	if s.packer.kinds[pod].linked {
+		return s.addLinked(pod, n)
+	}
 	for placed < n {
-		at := s.best(pod)
+		at := s.best(pod, nil)
 		if at < 0 {
 			break
 		}
-		placed += s.fill(at, pod, n-placed)
+		placed += s.fill(at, pod, n-placed, s.bins[at].bin.rooms[pod])
 	}
 	return placed
 }
 
-// best returns the stack to place a pod on, -1 if none has room.
-func (s *State) best(pod int) int {
+// best returns the stack to place a pod on, of those that are wanted; -1 if none has room.
+func (s *State) best(pod int, wanted func(*bin) bool) int {
 	best := -1
 	for i := range s.bins {
 		b := s.bins[i].bin
-		if b.rooms[pod] == 0 {
+		if b.rooms[pod] == 0 || wanted != nil && !wanted(b) {
 			continue
 		}
-		if best < 0 || b.rank.before(s.bins[best].bin.rank) ||
-			b.rank == s.bins[best].bin.rank && b.place < s.bins[best].bin.place {
+		if best < 0 || b.before(s.bins[best].bin) {
 			best = i
 		}
 	}
 	return best
 }
 
-// fill places up to n pods on the nodes of a stack, one node after the other.
-func (s *State) fill(at, pod int, n int64) (placed int64) {
-	from, each := s.bins[at].bin, s.bins[at].bin.rooms[pod]
-	nodes := min(n/each, s.bins[at].nodes)
+// fill places up to n pods on the nodes of a stack, up to each on one node, one node after the other.
+func (s *State) fill(at, pod int, n, each int64) (placed int64) {
+	from, stacked := s.bins[at].bin, s.bins[at].nodes
+	nodes := min(n/each, stacked)
 	rest := int64(0)
-	if nodes < s.bins[at].nodes {
+	if nodes < stacked {
 		rest = n % each
 	}
 	if nodes > 0 {
@@ -85,7 +95,11 @@ func (s *State) fill(at, pod int, n int64) (placed int64) {
 	if rest > 0 {
 		s.move(from, 1, s.packer.take(from, pod, rest))
 	}
-	return nodes*each + rest
+	placed = nodes*each + rest
+	if s.packer.ruled {
+		s.hold(from.place, pod, placed)
+	}
+	return placed
 }
 
 // move replaces a number of nodes by others. A pool without a known bound has as many left as before.
@@ -107,9 +121,9 @@ func (s *State) move(from *bin, nodes int64, to *bin) {
 	s.insert(to, nodes)
 }
 
-// insert adds nodes. Those that no pod can use are left out.
+// insert adds nodes. Those that no pod can use are left out, unless they count as domains.
 func (s *State) insert(b *bin, nodes int64) {
-	if nodes == 0 || b.rank.kinds == 0 {
+	if nodes == 0 || b.rank.kinds == 0 && b.holds == nil {
 		return
 	}
 	for i := range s.bins {

@@ -1,0 +1,72 @@
+package binpack_test
+
+import (
+	"fmt"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// thousandNodes returns 1,000 nodes of eight cards, all with different use, and 20 kinds of pods.
+func thousandNodes() ([]binpack.Pod, []binpack.Place) {
+	pods := make([]binpack.Pod, 20)
+	for i := range pods {
+		n := int64(i)
+		pods[i] = binpack.Pod{Name: fmt.Sprintf("group-%02d", i),
+			Requests: podfit.Quantities{"cpu": raydemand.Whole(2 + n%5), "memory": raydemand.Whole((4 + n%7) << 30),
+				"nvidia.com/gpu": raydemand.Whole(1 + n%2)},
+			Cards: &binpack.CardRequest{Cards: 1 + n%2, Memory: 1000 * (1 + n%9), Cores: 5 * (n % 6)}}
+	}
+	places := make([]binpack.Place, 1000)
+	for i := range places {
+		n := int64(i)
+		p := &places[i]
+		*p = binpack.Place{Node: fmt.Sprintf("node-%04d", i), Nodes: of[int64](1), Accepts: names(pods),
+			Free: podfit.Quantities{"cpu": raydemand.Whole(96 - n%40), "memory": raydemand.Whole(1<<40 - n<<27),
+				"nvidia.com/gpu": raydemand.Whole(80 - n%30), "pods": raydemand.Whole(110 - n%50)}}
+		for c := range int64(8) {
+			left := 81920 - (n*7919+c*104729)%60000
+			p.Cards = append(p.Cards, binpack.Card{Total: 81920, Memory: &left, Cores: of((n*31 + c*17) % 101), Slots: of(10 - (n+c)%5), Used: true})
+		}
+	}
+	return pods, places
+}
+
+// BenchmarkThousandNodes prepares 1,000 nodes with 8 cards each for 20 kinds of pods, and places 2,000 pods.
+func BenchmarkThousandNodes(b *testing.B) {
+	pods, places := thousandNodes()
+	for b.Loop() {
+		state := binpack.New(pods, places).Empty()
+		for i := range 2000 {
+			if state.Add(i%len(pods), 1) != 1 {
+				b.Fatal("a pod finds no place")
+			}
+		}
+	}
+}
+
+// BenchmarkThousandEqualNodes does the same on nodes that are all empty.
+func BenchmarkThousandEqualNodes(b *testing.B) {
+	pods, places := thousandNodes()
+	place := places[0]
+	place.Nodes = of[int64](1000)
+	for b.Loop() {
+		state := binpack.New(pods, []binpack.Place{place}).Empty()
+		for i := range 2000 {
+			if state.Add(i%len(pods), 1) != 1 {
+				b.Fatal("a pod finds no place")
+			}
+		}
+	}
+}
+
+// BenchmarkCopyThousandNodes copies the state of 1,000 nodes of which no two are equal.
+func BenchmarkCopyThousandNodes(b *testing.B) {
+	pods, places := thousandNodes()
+	state, other := binpack.New(pods, places).Empty(), &binpack.State{}
+	for b.Loop() {
+		other.CopyFrom(state)
+	}
+}

@@ -1,0 +1,217 @@
+package binpack_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// drawPods draws kinds of pods that request CPU and devices, and perhaps parts of cards.
+func drawPods(t *rapid.T, most int) []binpack.Pod {
+	pods := make([]binpack.Pod, rapid.IntRange(1, most).Draw(t, "kinds"))
+	for i := range pods {
+		pods[i] = binpack.Pod{Name: string(rune('a' + i)), Requests: podfit.Quantities{}}
+		for _, name := range []string{"cpu", "nvidia.com/gpu"} {
+			if n := rapid.Int64Range(0, 4).Draw(t, name); n > 0 {
+				pods[i].Requests[name] = raydemand.Whole(n)
+			}
+		}
+		if rapid.Bool().Draw(t, "parts") {
+			pods[i].Cards = drawRequest(t)
+		}
+	}
+	return pods
+}
+
+func drawRequest(t *rapid.T) *binpack.CardRequest {
+	request := &binpack.CardRequest{Cards: rapid.Int64Range(0, 3).Draw(t, "cards"), Whole: rapid.IntRange(0, 9).Draw(t, "whole") == 0}
+	switch rapid.IntRange(0, 2).Draw(t, "of memory") {
+	case 0:
+		request.Memory = rapid.Int64Range(1, 9).Draw(t, "memory")
+	case 1:
+		request.MemoryPercent = rapid.SampledFrom([]int64{25, 33, 50, 60, 100}).Draw(t, "percent")
+	}
+	if rapid.Bool().Draw(t, "of cores") {
+		request.Cores = rapid.SampledFrom([]int64{10, 40, 55, 60, 100}).Draw(t, "cores")
+	}
+	return request
+}
+
+func drawPlaces(t *rapid.T, pods []binpack.Pod, orders ...string) []binpack.Place {
+	places := make([]binpack.Place, rapid.IntRange(1, 2).Draw(t, "places"))
+	for i := range places {
+		p := &places[i]
+		p.Nodes = of(rapid.Int64Range(0, 2).Draw(t, "nodes"))
+		p.New = rapid.Bool().Draw(t, "new")
+		p.Free = free("cpu", rapid.IntRange(0, 8).Draw(t, "cpu"), "nvidia.com/gpu", rapid.IntRange(0, 8).Draw(t, "gpus"))
+		p.CardOrder = rapid.SampledFrom(orders).Draw(t, "order")
+		for range rapid.IntRange(0, 3).Draw(t, "runs of cards") {
+			p.Cards = append(p.Cards, drawCard(t))
+		}
+		for _, pod := range pods {
+			if rapid.IntRange(0, 4).Draw(t, "accepts") > 0 {
+				p.Accepts = append(p.Accepts, pod.Name)
+			}
+		}
+	}
+	return places
+}
+
+func drawCard(t *rapid.T) binpack.Card {
+	card := binpack.Card{Count: rapid.Int64Range(0, 2).Draw(t, "count"), Total: rapid.Int64Range(8, 16).Draw(t, "total")}
+	card.Memory = of(rapid.Int64Range(0, card.Total).Draw(t, "left"))
+	if rapid.Bool().Draw(t, "with cores") {
+		card.Cores = of(rapid.Int64Range(0, 10).Draw(t, "cores left") * 10)
+	}
+	if rapid.Bool().Draw(t, "with slots") {
+		card.Slots = of(rapid.Int64Range(0, 3).Draw(t, "slots"))
+	}
+	card.Used = *card.Memory < card.Total
+	return card
+}
+
+func TestWhatIsPlacedCanBeAssignedToNodesAndCards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods := drawPods(t, 3)
+		places := drawPlaces(t, pods, "", binpack.FullestCard, binpack.EmptiestCard, binpack.LastCard)
+		state := binpack.New(pods, places).Empty()
+		placed, total := make([]int64, len(pods)), int64(0)
+		for range rapid.IntRange(1, 4).Draw(t, "steps") {
+			pod := rapid.IntRange(0, len(pods)-1).Draw(t, "pod")
+			n := min(rapid.Int64Range(1, 4).Draw(t, "pods"), 7-total)
+			room := state.Room(pod)
+			got := state.Add(pod, n)
+			if got != min(room, n) {
+				t.Fatalf("placed %d of %d pods where room is %d", got, n, room)
+			}
+			placed[pod] += got
+			total += got
+		}
+		if !assignable(machines(places, 0), pods, placed) {
+			t.Fatalf("no assignment of %v pods exists", placed)
+		}
+	})
+}
+
+func TestRoomForOneKindIsTheTrueMaximum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods := drawPods(t, 1)
+		orders := []string{"", binpack.EmptiestCard}
+		if pods[0].Cards == nil || pods[0].Cards.Cards <= 1 {
+			orders = append(orders, binpack.FullestCard, binpack.LastCard) // these waste cards of pods on several
+		}
+		places := drawPlaces(t, pods, orders...)
+		state := binpack.New(pods, places).Empty()
+		room, most := state.Room(0), int64(8)
+		if room <= most && !assignable(machines(places, 0), pods, []int64{room}) {
+			t.Fatalf("no assignment of %d pods exists", room)
+		}
+		if room < most && assignable(machines(places, 0), pods, []int64{room + 1}) {
+			t.Fatalf("one more than %d pods could be assigned", room)
+		}
+		if got := state.Add(0, most); got != min(room, most) {
+			t.Fatalf("placed %d where room is %d", got, room)
+		}
+	})
+}
+
+// drawRules draws constraints on where pods may be beside others, at most so many for each kind.
+func drawRules(t *rapid.T, pods []binpack.Pod, most int) {
+	for i := range pods {
+		for range rapid.IntRange(0, most).Draw(t, "rules") {
+			key := rapid.SampledFrom([]string{binpack.Hostname, "zone"}).Draw(t, "key")
+			selected := rapid.SliceOfDistinct(rapid.SampledFrom(append(names(pods), "other")), rapid.ID).Draw(t, "selected")
+			switch rapid.IntRange(0, 2).Draw(t, "rule") {
+			case 0:
+				pods[i].Apart = append(pods[i].Apart, binpack.Affinity{TopologyKey: key, Pods: selected})
+			case 1:
+				pods[i].Together = append(pods[i].Together, binpack.Affinity{TopologyKey: key, Pods: selected})
+			default:
+				pods[i].Spread = append(pods[i].Spread, binpack.Spread{TopologyKey: key, Pods: selected,
+					MaxSkew: rapid.Int64Range(1, 2).Draw(t, "skew"), MinDomains: rapid.Int64Range(0, 3).Draw(t, "domains")})
+			}
+		}
+	}
+}
+
+// drawZones draws places of small nodes, in zones, with pods on them.
+func drawZones(t *rapid.T, pods []binpack.Pod, allowNew bool) []binpack.Place {
+	places := make([]binpack.Place, rapid.IntRange(1, 3).Draw(t, "places"))
+	for i := range places {
+		p := &places[i]
+		p.Nodes, p.Domains = of(rapid.Int64Range(0, 2).Draw(t, "nodes")), map[string]string{}
+		p.Free = free("cpu", rapid.IntRange(0, 3).Draw(t, "cpu"))
+		p.New = allowNew && rapid.IntRange(0, 2).Draw(t, "new") == 0
+		if zone := rapid.SampledFrom([]string{"", "x", "x", "y", "y"}).Draw(t, "zone"); zone != "" {
+			p.Domains["zone"] = zone
+		}
+		for _, pod := range pods {
+			switch rapid.IntRange(0, 5).Draw(t, "accepts") {
+			case 0:
+			case 1:
+				p.Counted = append(p.Counted, pod.Name)
+			default:
+				p.Accepts = append(p.Accepts, pod.Name)
+			}
+			if !p.New && rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
+				p.Holds = maps.Clone(p.Holds)
+				if p.Holds == nil {
+					p.Holds = map[string]int64{}
+				}
+				p.Holds[pod.Name] = 1
+			}
+		}
+	}
+	return places
+}
+
+func drawKinds(t *rapid.T, most int) []binpack.Pod {
+	pods := []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}, {Name: "b", Requests: free("cpu", 1)}}
+	return pods[:rapid.IntRange(1, most).Draw(t, "kinds")]
+}
+
+func TestWhatIsPlacedObeysTheRulesBetweenPods(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods := drawKinds(t, 2)
+		drawRules(t, pods, 2)
+		places := drawZones(t, pods, true)
+		state := binpack.New(pods, places).Empty()
+		var order []int
+		for range rapid.IntRange(1, 3).Draw(t, "steps") {
+			pod := rapid.IntRange(0, len(pods)-1).Draw(t, "pod")
+			n := min(rapid.Int64Range(1, 3).Draw(t, "pods"), 6-int64(len(order)))
+			order = append(order, slices.Repeat([]int{pod}, int(state.Add(pod, n)))...)
+		}
+		if !inOrder(machines(places, 0), pods, order) {
+			t.Fatalf("no scheduler could place %v", order)
+		}
+	})
+}
+
+func TestRoomUnderOneRuleIsTheTrueMaximum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods := drawKinds(t, 1)
+		drawRules(t, pods, 1)
+		places := drawZones(t, pods, false)
+		state := binpack.New(pods, places).Empty()
+		room := state.Room(0)
+		if room < 6 && len(pods[0].Together) == 0 && inOrder(machines(places, 0), pods, make([]int, room+1)) {
+			t.Fatalf("one more than %d pods could be placed", room)
+		}
+		for n := range room {
+			trial := binpack.New(pods, places).Empty()
+			if got := trial.Add(0, n); got != n {
+				t.Fatalf("placed %d of %d, where room is %d", got, n, room)
+			}
+		}
+		if room <= 6 && !inOrder(machines(places, 0), pods, make([]int, room)) {
+			t.Fatalf("%d pods cannot be placed", room)
+		}
+	})
+}
