@@ -90,6 +90,16 @@ func codes(t *testing.T, path, names string) []string {
 	return slices.Sorted(maps.Values(all))
 }
 
+// unusedCodes returns the causes of unused GPUs: those of their own, and those of pods that are busy without work.
+func unusedCodes(t *testing.T) []string {
+	t.Helper()
+	return slices.Sorted(slices.Values(slices.Concat(
+		codes(t, "internal/planner/model/unused.go", "^Unused"),
+		codes(t, "internal/planner/model/codes.go", "^Code(Uncounted|HoldsObjects|Reserved)$"),
+		codes(t, "internal/planner/model/explanation.go", "^Pod(Arguments|Unexplained)$"),
+	)))
+}
+
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
@@ -167,6 +177,7 @@ func TestReasonsListsAllCodes(t *testing.T) {
 	got := listed(t)
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
+		"Why GPUs are unused":             unusedCodes(t),
 		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
 		"Why a pod was removed":           codes(t, "internal/controller/reduction/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),

@@ -4,6 +4,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Compute makes the plan. It never fails. The plan lists unserved demand with its reason. Contradictions in a snapshot,
@@ -25,6 +26,10 @@ func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) Plan {
 	decision, launched, outcome := search.Decide(stop, &s, policy)
 	return report.New(decision).Report(launched, outcome)
 }
+
+// UnusedGPUs counts the free GPUs of workers that have joined Ray, by why they are unused: the codes are in
+// docs/reference/reasons.md. p is the plan of s.
+func UnusedGPUs(s Snapshot, p Plan) map[string]raydemand.Amount { return report.UnusedGPUs(&s, &p) }
 
 // Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
 // closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an

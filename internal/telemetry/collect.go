@@ -83,12 +83,14 @@ func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, n
 // setCluster sets the series of one cluster, the most important first.
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
-	readState, gcsErrors, idleGPUHours := known.state, known.gcsErrors, known.idleGPUHours
+	readState, gcsErrors, idleHours := known.state, known.gcsErrors, known.idle.copied()
 	known.mu.Unlock()
 	if gcsErrors > 0 {
 		s.set(m.gcsErrors, gcsErrors)
 	}
-	s.set(m.idleGPUHours, idleGPUHours)
+	for _, cause := range sorted(idleHours) {
+		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
+	}
 	if readState == nil {
 		return
 	}

@@ -17,8 +17,9 @@ type Cycle struct {
 	// SeenToPatched is zero unless this cycle patched growth.
 	SeenToPatched time.Duration
 	Actions       []Action
-	// IdleGPUs counts the GPUs of living workers that no work uses. Ignore it if RayFailed is true.
-	IdleGPUs float64
+	// IdleGPUs counts the GPUs of living workers that no work uses, by cause: codes, so that they are few. Ignore it if
+	// RayFailed is true.
+	IdleGPUs map[string]float64
 	// Pods are the pending workers and the living ones; nil if RayFailed is true.
 	Pods iter.Seq[Pod]
 	// Moments returns the time of a pod's creation and the time of its binding to a node; zero if unknown. It is called

@@ -109,7 +109,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			dataAge:   m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
 			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
-				"GPUs of living Ray workers that no task or actor held, times hours."),
+				"GPUs of living Ray workers that no task or actor held, times hours, by cause."),
 			unmet: m.gauge("heliostat_unmet_demand", "{request}",
 				"Requests and gangs that the last plan does not serve, by reason."),
 			demand: m.gauge(

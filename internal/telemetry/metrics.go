@@ -34,13 +34,10 @@ type cluster struct {
 	// born orders clusters by age. If there are too many series, the newest clusters have none.
 	born int
 
-	mu           sync.Mutex // protects the fields below
-	state        func() State
-	gcsErrors    float64
-	idleGPUHours float64
-	// idleGPUs is the number of idle GPUs since idleSince.
-	idleGPUs  float64
-	idleSince time.Time
+	mu        sync.Mutex // protects the fields below
+	state     func() State
+	gcsErrors float64
+	idle      idleHours
 	stages    stages
 }
 
@@ -98,22 +95,8 @@ func (m *Metrics) Observe(c Cycle) {
 	if c.RayFailed {
 		known.gcsErrors++
 	}
-	known.idle(c)
+	known.idle.observe(c)
 	known.stages.observe(c, stageHooks{stage: m.stage})
-}
-
-// longestIdle limits the idle time that one interval between two cycles adds; there is no data for a longer one.
-const longestIdle = time.Minute
-
-// idle adds the idle time since the previous cycle.
-func (k *cluster) idle(c Cycle) {
-	if !k.idleSince.IsZero() {
-		k.idleGPUHours += k.idleGPUs * min(max(c.At.Sub(k.idleSince), 0), longestIdle).Hours()
-	}
-	k.idleGPUs, k.idleSince = c.IdleGPUs, c.At
-	if c.RayFailed {
-		k.idleGPUs = 0
-	}
 }
 
 func (m *Metrics) stage(name string, took time.Duration) {

@@ -83,6 +83,8 @@ func everything(t *testing.T) *prometheus.Registry {
 		Ray: Ray{Session: "session-1", Nodes: map[string]NodeCounts{"gpu": {Active: 1, Pending: 2, Failed: 3}},
 			ClusterResources: map[string]float64{"GPU": 8}, PendingResources: map[string]float64{"GPU": 16}},
 	})
+	cycle.IdleGPUs = map[string]float64{"minimum": 8}
+	report.Observe(cycle)
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed = time.Millisecond, time.Millisecond, true
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
 	report.Observe(cycle)
@@ -94,8 +96,8 @@ func everything(t *testing.T) *prometheus.Registry {
 func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	own, rays := "cluster=llm,", ",namespace=ml,ray_io_cluster=llm"
 	want := map[string]float64{
-		"heliostat_cycles_total{result=ok}":                                                                                 1,
-		"heliostat_cycle_seconds{}":                                                                                         1,
+		"heliostat_cycles_total{result=ok}":                                                                                 2,
+		"heliostat_cycle_seconds{}":                                                                                         2,
 		"heliostat_planner_seconds{}":                                                                                       1,
 		"heliostat_actions_total{kind=patch,result=ok}":                                                                     1,
 		"heliostat_action_seconds{kind=patch}":                                                                              1,
@@ -113,7 +115,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
 		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,
 		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                                                               1,
-		"heliostat_idle_gpu_hours_total{" + own + "namespace=ml}":                                                           0,
+		"heliostat_idle_gpu_hours_total{cause=minimum," + own + "namespace=ml}":                                             0,
 		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                                                     3,
 		"heliostat_demand{" + own + "namespace=ml,resource=GPU,state=waiting}":                                              2,
 		"heliostat_requested_bundles{" + own + "namespace=ml,status=served}":                                                4,
@@ -195,23 +197,34 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	}
 }
 
-func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
+func TestIdleGPUHoursAddUpByCauseWhileSomebodyLooks(t *testing.T) {
 	report, registry := start(t, Limits{})
-	look := func(after time.Duration, idle float64, failed bool) {
+	look := func(after time.Duration, failed bool, idle map[string]float64) {
 		cycle := cycleWith(State{})
 		cycle.At, cycle.IdleGPUs, cycle.RayFailed = noon.Add(after), idle, failed
 		report.Observe(cycle)
 	}
-	look(0, 8, false)
-	look(30*time.Second, 4, false)              // 8 GPUs for 30 s
-	look(60*time.Second, 4, true)               // 4 GPUs for 30 s
-	look(90*time.Second, 4, false)              // unknown since the failed cycle
-	look(2*time.Hour+90*time.Second, 0, false)  // 4 GPUs, of which only the first minute counts
-	look(2*time.Hour+120*time.Second, 0, false) // none
-	want := (8*30 + 4*30 + 4*60) / 3600.0
-	got := of(scrape(t, registry), "heliostat_idle_gpu_hours_total")["cluster=llm,namespace=ml"]
-	if got < want-1e-9 || got > want+1e-9 {
-		t.Errorf("%v GPU hours, want %v", got, want)
+	const series = "heliostat_idle_gpu_hours_total"
+	look(0, false, map[string]float64{"minimum": 8})
+	if got := of(scrape(t, registry), series); len(got) != 1 || got["cause=minimum,cluster=llm,namespace=ml"] != 0 {
+		t.Errorf("after one cycle there is %v, want a cause that starts at 0", got)
+	}
+	look(30*time.Second, false, map[string]float64{"minimum": 1, "fragment": 3}) // 8 for 30 s
+	look(60*time.Second, true, map[string]float64{"minimum": 4})                 // 1 and 3 for 30 s
+	look(90*time.Second, false, map[string]float64{"fragment": 4})               // unknown since the failed cycle
+	look(2*time.Hour+90*time.Second, false, nil)                                 // 4, for the first minute only
+	look(2*time.Hour+120*time.Second, false, map[string]float64{"leaving": 2})   // none
+	look(2*time.Hour+135*time.Second, false, map[string]float64{"leaving": 1})   // 2 for 15 s
+	want := map[string]float64{"minimum": 8*30 + 30, "fragment": 3*30 + 4*60, "leaving": 2 * 15}
+	got := of(scrape(t, registry), series)
+	for cause, seconds := range want {
+		hours := got["cause="+cause+",cluster=llm,namespace=ml"]
+		if hours < seconds/3600-1e-9 || hours > seconds/3600+1e-9 {
+			t.Errorf("%s: %v GPU-hours, want %v", cause, hours, seconds/3600)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("causes %v, want %v", got, want)
 	}
 }
 
@@ -278,8 +291,8 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// The series are: idle hours, managed, age, one for each resource, seven for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+7*names)-limit); got != want {
+	// The series are: managed, age, one for each resource, seven for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(2+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}
 	for _, series := range []string{

@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // resourceGPU is Ray's name of GPUs, whole or fractional.
@@ -31,7 +30,7 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 		c.Actions = append(c.Actions, actionOf(d, a))
 	}
 	if d.RayErr == "" {
-		c.IdleGPUs, c.Pods, c.Moments = idleGPUs(d.Snapshot), podsOf(d), momentsOf(d)
+		c.IdleGPUs, c.Pods, c.Moments = unusedGPUs(d), podsOf(d), momentsOf(d)
 	}
 	return c
 }
@@ -89,15 +88,13 @@ func ReasonOf(d *decision.Decision, a decision.Action) string {
 // alive reports whether a node has joined Ray and is not leaving.
 func alive(n *planner.Node) bool { return n.State == planner.Running || n.State == planner.Idle }
 
-// idleGPUs counts the GPUs of live workers that no task or actor holds.
-func idleGPUs(s planner.Snapshot) float64 {
-	var free raydemand.Amount
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; alive(n) {
-			free = free.Plus(n.Available[resourceGPU])
-		}
+// unusedGPUs counts the GPUs that are free on workers that have joined Ray, by why they are unused.
+func unusedGPUs(d *decision.Decision) map[string]float64 {
+	unused := map[string]float64{}
+	for cause, amount := range planner.UnusedGPUs(d.Snapshot, d.Plan) {
+		unused[cause] = amount.Float()
 	}
-	return free.Float()
+	return unused
 }
 
 // podsOf lists the starting pods and those with a live Ray node. It omits those that leave.

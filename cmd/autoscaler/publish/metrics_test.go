@@ -67,7 +67,8 @@ func TestADecisionIsMeasured(t *testing.T) {
 	}
 	want := telemetry.Cycle{
 		Namespace: "ml", Cluster: "llm", At: d.At, Took: 3 * time.Millisecond, Planned: time.Millisecond,
-		SeenToPatched: 5 * time.Millisecond, IdleGPUs: 11,
+		SeenToPatched: 5 * time.Millisecond,
+		IdleGPUs:      map[string]float64{"no_idle_timeout": 8, "fragment": 3, "leaving": 8},
 		Actions: []telemetry.Action{
 			action("patch", "ok", "scale-up", "launch", 1),
 			action("drain", "refused", "", "", 0),
@@ -149,7 +150,7 @@ func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 	}
 	blind := busy()
 	blind.RayErr = "the head does not answer"
-	if c := Metrics(blind); !c.RayFailed || c.IdleGPUs != 0 || c.Pods != nil {
+	if c := Metrics(blind); !c.RayFailed || c.IdleGPUs != nil || c.Pods != nil {
 		t.Errorf("without Ray %v GPUs idle, Ray failed: %v", c.IdleGPUs, c.RayFailed)
 	}
 	blind.Mode = nodepool.Off
