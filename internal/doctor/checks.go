@@ -42,6 +42,9 @@ var containerChecks = []Check{
 	{"mig-two-profiles", raydemand.Warning, groups(migTwoProfiles),
 		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other " +
 			"instance is paid for and idle"},
+	{"resource-misplaced", raydemand.Error, groups(resourceMisplaced),
+		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what it " +
+			"requests"},
 	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
 		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
 			"paid for and idle"},
@@ -61,8 +64,10 @@ var containerChecks = []Check{
 		"ACK allocates the cores of a card in steps of 5 percent, from 5 to 100; the pods are not scheduled"},
 	{"gpu-cores-without-memory", raydemand.Error, gpus(gpuCoresWithoutMemory),
 		"ACK shares a card by memory, and allocates cores only with memory; the pods are not scheduled"},
-	{"gpu-mem-above-card", raydemand.Error, inputs(gpuMemoryAboveCard),
+	{"gpu-mem-above-card", raydemand.Error, groups(gpuMemoryAboveCard),
 		"memory comes from one card, whatever the cards of a node have in total, so the pods fit on no node"},
+	{"gpu-fraction-refused", raydemand.Error, groups(gpuFractionRefused),
+		"KAI's webhook refuses every pod of the group"},
 	{"gpu-shares-counted", raydemand.Warning, workers(gpuSharesCounted),
 		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"},
 	{"mps-inside-ray", raydemand.Warning, workers(mpsInsideRay),
@@ -96,6 +101,9 @@ var rayChecks = []Check{
 	{"gpu-uncounted", raydemand.Warning, workers(gpuUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of this name, so a request for a GPU never starts the " +
 			"group"},
+	{"accelerator-uncounted", raydemand.Warning, workers(acceleratorUncounted),
+		"neither the operator nor Ray's autoscaler counts accelerators of this name, so a request for them never " +
+			"starts the group"},
 	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
 		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
 			"GPU never starts the group, and its workers announce no GPU"},
@@ -145,6 +153,8 @@ var rayClusterChecks = []Check{
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
 			"group (docs/reference/facts.md#refused-spec)"},
+	{"ray-version-old", raydemand.Warning, heads(rayVersionOld),
+		"Heliostat needs Ray 2.40 or later: an older GCS does not report all that Heliostat plans by"},
 	{"restart-policy", raydemand.Error, groups(restartPolicy),
 		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if " +
 			"a variable sets the version, idle workers are never removed"},

@@ -10,26 +10,65 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-func gpuTwoResources(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	var found []inventory.GPURequest
-	for _, r := range g.GPURequests() {
-		q, ok := inventory.Quantity(r.Limit)
-		if ok && q.Sign() > 0 && r.IsNVIDIA() && r.IsDevices() && r.OfRay() {
-			found = append(found, r)
-		}
-	}
+func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter) {
+	found := devicesOfRay(g)
 	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, inventory.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
 		return // mig-two-profiles reports profiles
 	}
-	names := []string{found[0].Resource}
-	var operations []fix.Operation
-	for _, r := range found[1:] {
-		names = append(names, r.Resource)
-		operations = append(operations, removeRequest(r)...)
+	names := make([]string, len(found))
+	for i, r := range found {
+		names[i] = r.Resource
 	}
-	report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: strings.Join(names, ", "),
-		fix: fix.Patch(g.Of, operations...).Hint("or give each of them its own group")})
+	two := occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: strings.Join(names, ", ")}
+	keep, known := 0, true
+	if vendor(found[0]) != vendor(found[len(found)-1]) {
+		two.more = "only a node with GPUs of both vendors has both"
+		keep, known = onlyAnnounced(x, found)
+	}
+	two.fix = fix.Edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
+	if known {
+		var operations []fix.Operation
+		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
+			operations = append(operations, removeRequest(r)...)
+		}
+		two.fix = fix.Patch(g.Of, operations...).Hint("or give each of them its own group")
+	}
+	report(two)
+}
+
+// devicesOfRay returns the GPUs that the Ray container requests as devices of the vendors' own plugins.
+func devicesOfRay(g inventory.Group) (found []inventory.GPURequest) {
+	for _, r := range g.GPURequests() {
+		q, ok := inventory.Quantity(r.Limit)
+		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.IsDevices() && r.OfRay() {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// vendors are the domains of the resources that the vendors' device plugins announce.
+var vendors = []string{"amd.com", "gpu.intel.com", "nvidia.com"}
+
+func vendor(r inventory.GPURequest) string {
+	domain, _, _ := strings.Cut(r.Resource, "/")
+	return domain
+}
+
+// onlyAnnounced returns which of the resources some node announces, and false if that is none or several.
+func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int, only bool) {
+	at = -1
+	for i, r := range found {
+		if !slices.ContainsFunc(x.Nodes, func(n inventory.Node) bool { return n.GPUs.Units[r.Resource] > 0 }) {
+			continue
+		}
+		if at >= 0 {
+			return 0, false
+		}
+		at = i
+	}
+	return at, at >= 0
 }
 
 func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter) {

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
@@ -160,10 +161,29 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 	_, err := r.Lookup()
 	_, shares := countedShares[r.Resource]
 	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, inventory.MIGPrefix)
-	if errors.Is(err, gpuinfo.ErrUnknownResource) && !isMIG && !shares {
-		hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
-		report(ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND")))
+	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
+		return
 	}
+	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
+	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
+	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
+		found.severity, found.why = raydemand.Error, "it is a label that describes the GPUs of a node, and no resource: no "+
+			"node announces it, so the pods stay pending"
+		found.fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
+	}
+	report(found)
+}
+
+// labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery
+// writes, and returns its domain.
+func labelOfNodes(name string) (domain string, is bool) {
+	domain, label, _ := strings.Cut(name, "/gpu.")
+	labels := map[string][]string{
+		"amd.com": {"cu-count", "device-id", "driver-version", "family", "product-name", "simd-count", "vram"},
+		"nvidia.com": {"compute.major", "compute.minor", "count", "family", "machine", "memory", "mode", "present",
+			"product", "replicas", "sharing-strategy"},
+	}
+	return domain, slices.Contains(labels[domain], label)
 }
 
 // ofName reports the name of a requested resource.

@@ -14,28 +14,23 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuUncounted(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	resources := g.Workers.Resources
 	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.HasAccelerator() {
 		return
 	}
-	for _, r := range g.GPURequests() {
-		q, ok := inventory.Quantity(r.Limit)
-		resource, err := r.Lookup()
-		if !r.OfRay() || !ok || q.Sign() <= 0 || err != nil ||
-			resource.Role == gpuinfo.Cores || resource.Role == gpuinfo.Information {
-			continue
-		}
-		count := "1"
-		if resource.Role == gpuinfo.Devices {
-			count = fmt.Sprint(q.Value())
-		}
-		report(occurrence{
-			object: g.Of, path: g.Path("rayStartParams", "num-gpus"), seen: r.Resource + ": " + r.Limit.String(),
-			fix: declareGPUs(g, count),
-		})
+	count, names, problem := g.Workers.Devices(x.Input.Reader)
+	coresAlone := len(names) == 1 && names[0] == gpuinfo.AliyunCores // another check
+	if problem != "" || count <= 0 || coresAlone {
 		return
 	}
+	found := occurrence{object: g.Of, path: g.Path("rayStartParams", "num-gpus"), fix: declareGPUs(g, count.String()),
+		seen: names[0] + ": " + g.RayContainer().Get("resources", "limits", names[0]).String()}
+	if share := g.Workers.Pod.Share; share != nil && !g.RequestsGPU() {
+		found.seen = names[0] + ": " + share.Value
+		found.more = "KAI gives the pod a part of a card, which Ray counts as a GPU once the pod runs"
+	}
+	report(found)
 }
 
 // declareGPUs declares how many GPUs a worker has, in the field that the group uses for such things.

@@ -38,8 +38,8 @@ func dropsAccelerator(g inventory.Group, v fieldpath.Value) bool {
 	}
 	_, tpu := amounts["TPU"]
 	_, neuron := amounts["neuron_cores"]
-	gpus, others := g.Accelerators()
-	return gpus && !g.Has("rayStartParams", "num-gpus") || others && !tpu && !neuron
+	gpus := g.Pods.GPUs
+	return len(gpus.Counted) > 0 && !g.Has("rayStartParams", "num-gpus") || len(gpus.Passed) > 0 && !tpu && !neuron
 }
 
 // operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in
@@ -103,27 +103,14 @@ func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok
 
 func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, name := range g.Keys("resources") {
-		right := operatorName(name)
-		if right == name || g.Has("resources", right) {
+		right, renamed := g.Workers.Renamed[name]
+		if !renamed || g.Has("resources", right) {
 			continue
 		}
 		from, to := g.Path("resources", name), g.Path("resources", right)
 		report(occurrence{object: g.Of, path: from, seen: name,
 			fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
-}
-
-// operatorName returns which of Ray's resources the operator takes a name in a group's resources for.
-func operatorName(name string) string {
-	switch lower := strings.ToLower(name); {
-	case lower == "cpu":
-		return raydemand.CPU
-	case lower == "memory":
-		return raydemand.Memory
-	case strings.HasSuffix(lower, "gpu"), strings.HasPrefix(lower, inventory.MIGPrefix):
-		return raydemand.GPU
-	}
-	return name
 }
 
 func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {

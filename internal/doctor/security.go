@@ -16,8 +16,7 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.RequestsGPU() || !g.RayContainer().Has() {
 		return
 	}
-	v, set := inventory.Env(g.RayContainer(), visibleDevices)
-	if set && (v.Text() == "void" || v.Text() == "none" || v.Text() == "") {
+	if g.Pods.Pod.HidesGPUs || g.Pods.Pod.Share != nil {
 		return
 	}
 	node := gpuNodeFor(x, g)
@@ -29,15 +28,9 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
 		fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
 
-// gpuNodeFor returns a node with NVIDIA's GPUs on which a pod of the group fits, or nothing. Of the head only the
-// selector and the tolerations are known.
+// gpuNodeFor returns a node with NVIDIA's GPUs on which a pod of the group fits, or nothing.
 func gpuNodeFor(x *inventory.Inventory, g inventory.Group) (name string) {
-	shape := headShape(g)
-	if g.Workers != nil {
-		shape = &g.Workers.Pod
-	} else if g.Template().Has("affinity", "nodeAffinity") {
-		return ""
-	}
+	shape := &g.Pods.Pod
 	x.VisitReal(x.NodesForPod(shape), func(n *inventory.Node) bool {
 		if n.HasGPUs() && hasNVIDIA(n) && shape.Fit([]podfit.Node{n.Node.Fit}).Nodes > 0 {
 			name = n.Name
@@ -54,20 +47,6 @@ func hasNVIDIA(n *inventory.Node) bool {
 		}
 	}
 	return false
-}
-
-func headShape(g inventory.Group) *podfit.PodShape {
-	shape := &podfit.PodShape{Selector: map[string]string{}}
-	selector := g.Template().Get("nodeSelector")
-	for _, key := range selector.Keys() {
-		shape.Selector[key] = selector.Text(key)
-	}
-	for _, t := range g.Template().Items("tolerations") {
-		shape.Tolerations = append(shape.Tolerations, podfit.Toleration{
-			Key: t.Text("key"), Operator: t.Text("operator"), Value: t.Text("value"), Effect: t.Text("effect"),
-		})
-	}
-	return shape
 }
 
 func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {

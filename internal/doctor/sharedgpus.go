@@ -29,31 +29,59 @@ func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, repor
 	}
 }
 
-// gpuMemoryAboveCard compares requests for gpu-mem with the largest card that a node is known to have.
-func gpuMemoryAboveCard(x *inventory.Inventory, report reporter) {
-	var largest int64
-	node := ""
-	for _, n := range x.Nodes {
-		if units := n.GPUs.UnitsPerCard[gpuinfo.AliyunMemory]; units > largest {
-			largest, node = units, n.Name
-		} else if n.GPUs.Units[gpuinfo.AliyunMemory] > 0 && units == 0 {
-			return // a node that does not say how large its cards are may have a larger one
-		}
-	}
-	if largest == 0 {
+// gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
+// of one, has.
+func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report reporter) {
+	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.NodesForPod(&g.Pods.Pod))
+	if !above {
 		return
 	}
-	for _, g := range x.Groups {
-		for _, r := range g.GPURequests() {
-			q, ok := inventory.Quantity(r.Limit)
-			if r.Resource != gpuinfo.AliyunMemory || !ok || q.Value() <= largest {
-				continue
-			}
-			found := ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(largest, 10)))
-			found.more = fmt.Sprintf("the largest card, on node %s, has %d", node, largest)
-			report(found)
+	for _, r := range g.GPURequests() {
+		if r.Resource != short.Resource || !r.Limit.Has() {
+			continue
 		}
+		found := ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
+		found.more = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
+		if short.Cards > 1 {
+			found.more = fmt.Sprintf("the pod takes %d of each of %d cards, and %s", short.Each, short.Cards, found.more)
+		}
+		report(found)
 	}
+}
+
+// gpuFractionRefused applies the rules of KAI's webhook (KAI-Scheduler, ValidateGpuRequests): a fraction between 0 and
+// 1 or an amount of memory, not both, and no whole GPU beside it.
+func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	annotations := g.Get("template", "metadata", "annotations")
+	fraction, memory := annotations.Get("gpu-fraction"), annotations.Get("gpu-memory")
+	said := fraction
+	if !said.Has() {
+		said = memory
+	}
+	found := occurrence{object: g.Of, path: said.Path(), seen: said.Text()}
+	switch {
+	case !said.Has():
+		return
+	case g.Pods.Pod.Share == nil:
+		found.more = "want a number between 0 and 1 in gpu-fraction, or MiB in gpu-memory"
+		found.fix = fix.Edit(g.Of, "correct the number")
+	case fraction.Has() && memory.Has():
+		found.more = "a pod has a fraction or an amount of memory, not both"
+		found.fix = fix.Patch(g.Of, fix.Remove(memory.Path()))
+	default:
+		var operations []fix.Operation
+		for _, r := range g.GPURequests() {
+			if r.Resource == gpuinfo.NvidiaGPU && r.Limit.Has() {
+				operations = append(operations, removeRequest(r)...)
+			}
+		}
+		if len(operations) == 0 {
+			return
+		}
+		found.more = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
+		found.fix = fix.Patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
+	}
+	report(found)
 }
 
 // countedShares are resources whose names end with gpu, so that the operator counts each unit as a GPU, and what a unit

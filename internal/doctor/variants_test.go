@@ -91,6 +91,83 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[1], "/status/allocatable/aliyun.com~1gpu-count", nil)
 			field(t, all[1], "/status/capacity/aliyun.com~1gpu-count", nil)
 		}, false},
+		"the pod label spreads the memory over two cards": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"labels": map[string]any{"aliyun.com/gpu-count": "2"}})
+			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "20")
+		}, false},
+		"two cards are too small as well": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"labels": map[string]any{"aliyun.com/gpu-count": "2"}})
+			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "40")
+		}, true},
+		"a card for each of two GPUs": {"num-gpus-mismatch", spreadMemory("2"), false},
+		"two cards and one GPU":       {"num-gpus-mismatch", spreadMemory("1"), true},
+		"a Gaudi card is declared in the group's resources": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"HPU": "8"})
+		}, false},
+		"a Gaudi card is no GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "habana.ai/gaudi": "1"})
+		}, false},
+		"Neuron devices": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuron": "1"})
+		}, true},
+		"the operator passes Neuron cores on": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "aws.amazon.com/neuroncore": "2"})
+		}, false},
+		"a partition of an AMD card": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/cpx_nps4": "2"})
+		}, true},
+		"a label of AMD's in limits": {"gpu-resource-unknown", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "amd.com/gpu.vram": "64"})
+		}, true},
+		"GPUs of two vendors": {"gpu-two-resources", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "amd.com/gpu": 1, "nvidia.com/gpu": 1})
+		}, true},
+		"a part of a card by KAI's annotation": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-fraction": "0.5"}})
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi"})
+		}, true},
+		"KAI's fraction of more than a card": {"gpu-fraction-refused", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations", map[string]any{"gpu-fraction": "1.5"})
+			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
+		}, true},
+		"KAI's fraction and memory": {"gpu-fraction-refused", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata/annotations/gpu-memory", "2000")
+			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
+		}, true},
+		"KAI's pods see the GPU that they share": {"gpus-visible", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}})
+		}, false},
+		"a memory that is beside limits": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"memory": "1Gi", "limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
+		}, true},
+		"limits that are beside resources": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", nil)
+			field(t, all[0], worker+"/containers/0/limits", map[string]any{"cpu": "1", "memory": "1Gi"})
+		}, true},
+		"a GPU of the whole pod": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
+			field(t, all[0], worker+"/resources", map[string]any{"limits": map[string]any{"nvidia.com/gpu": "1"}})
+		}, true},
+		"memory of the whole pod": {"resource-misplaced", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "nvidia.com/gpu": "1"}})
+			field(t, all[0], worker+"/resources", map[string]any{"limits": map[string]any{"memory": "1Gi"}})
+		}, false},
+		"an image of another name, and an old rayVersion": {"ray-version-old", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
+		}, true},
+		"an image of Ray 2.40 counts, not rayVersion": {"ray-version-old", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/mirror/ray:2.40.0-gpu")
+		}, false},
+		"nothing says the version": {"ray-version-old", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
+			field(t, all[0], "/spec/rayVersion", nil)
+		}, false},
+		"GKE's TPU taint": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "google.com/tpu": "4"}})
+			field(t, all[1], "/metadata/labels/cloud.google.com~1gke-nodepool", "tpu")
+			field(t, all[1], "/status/allocatable/google.com~1tpu", "4")
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}})
+		}, false},
 		"the resources declare the GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"})
 		}, false},
@@ -221,6 +298,16 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 				t.Errorf("found %v, want %s in it: %t", found, c.code, c.found)
 			}
 		})
+	}
+}
+
+// spreadMemory requests memory of two of ACK's cards and declares a number of GPUs.
+func spreadMemory(gpus string) func(t *testing.T, all []map[string]any) {
+	return func(t *testing.T, all []map[string]any) {
+		copy(all, objects(t, "testdata/shows/gpu-mem-above-card.yaml"))
+		field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"labels": map[string]any{"aliyun.com/gpu-count": "2"}})
+		field(t, all[0], "/spec/workerGroupSpecs/0/rayStartParams/num-gpus", gpus)
+		field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "20")
 	}
 }
 

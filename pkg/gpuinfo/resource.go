@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -126,6 +127,9 @@ var (
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
+// amdPartition matches the names of AMD's partitions: compute mode, and NPS memory mode.
+var amdPartition = regexp.MustCompile(`^amd\.com/[sdtqc]px_nps[1248]$`)
+
 // Names maps the names of resources to their meanings. The zero value has only the built-in names.
 type Names struct {
 	// Configured adds names and overrides built-in ones, because users can configure plugins to announce any name.
@@ -148,6 +152,10 @@ func (n Names) Resource(name string) (Resource, error) {
 	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
 		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.
 		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
+	}
+	if amdPartition.MatchString(name) {
+		return Resource{Name: name, Kind: UnknownKind, Role: Devices,
+			Source: "ROCm/k8s-device-plugin, resource_naming_strategy mixed: partitions of cards"}, nil
 	}
 	if speaksOfGPU(name) {
 		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is with --resource %s=KIND",

@@ -27,7 +27,7 @@ type ReportedGPUs struct {
 // limit of the Ray container means: a card, a MIG instance, or a share of either. An amount of GPU memory is on one
 // card. Ray counts the devices that a container sees, so each of these is one GPU to it, whatever its size.
 func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
-	devices, names, problem := devicesOf(g, group.GPUs.Limits)
+	devices, names, problem := group.Devices(g)
 	switch {
 	case problem != "":
 		return &ReportedGPUs{Source: problem}
@@ -52,7 +52,7 @@ func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
 	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
-			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) ||
+			if _, other := gpuinfo.AcceleratorOf(name); !other && amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) ||
 				err == nil && resource.Role == gpuinfo.Devices) {
 				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
 			}
@@ -86,17 +86,18 @@ func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candida
 	return reported
 }
 
-// devicesOf counts the devices that the Ray container sees as GPUs by its limits: devices add up. Memory and cores
-// beside devices say how much of each; alone they are on one card, or on as many cards as there are hundreds of
-// percent. problem names a resource that might be a GPU.
-func devicesOf(g nodegpu.Reader, limits podfit.Quantities) (sum raydemand.Amount, names []string, problem string) {
+// Devices counts the devices that the Ray container sees as GPUs by its limits, and names the resources: devices add
+// up. Memory and cores beside devices say how much of each; alone they are on one card, on as many cards as there are
+// hundreds of percent, or on as many as the pod label says over which ACK spreads memory. KAI's annotations count if
+// there is no limit. problem names a resource that might be a GPU.
+func (g *WorkerGroup) Devices(reader nodegpu.Reader) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		amount := limits[name]
-		if amount <= 0 {
+	for _, name := range slices.Sorted(maps.Keys(g.GPUs.Limits)) {
+		amount := g.GPUs.Limits[name]
+		if _, other := gpuinfo.AcceleratorOf(name); other || amount <= 0 {
 			continue
 		}
-		resource, err := g.Names.Resource(name)
+		resource, err := reader.Names.Resource(name)
 		switch {
 		case errors.Is(err, gpuinfo.ErrNotGPU):
 		case err != nil:
@@ -104,8 +105,11 @@ func devicesOf(g nodegpu.Reader, limits podfit.Quantities) (sum raydemand.Amount
 		case resource.Role == gpuinfo.Devices:
 			sum, names = sum.Plus(amount), append(names, name)
 		case resource.Role != gpuinfo.Information:
-			alone, aloneNames = max(alone, cardsOf(name, amount)), append(aloneNames, name)
+			alone, aloneNames = max(alone, g.cardsOf(name, amount)), append(aloneNames, name)
 		}
+	}
+	if share := g.Pod.Share; share != nil && sum == 0 && alone == 0 {
+		return raydemand.Whole(share.Cards), []string{"annotation " + share.Annotation}, ""
 	}
 	if sum == 0 {
 		return alone, aloneNames, ""
@@ -119,7 +123,10 @@ var inPercent = map[string]bool{
 	"koordinator.sh/gpu": true, "koordinator.sh/gpu-core": true, "koordinator.sh/gpu-memory-ratio": true,
 }
 
-func cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
+func (g *WorkerGroup) cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
+	if name == gpuinfo.AliyunMemory {
+		return raydemand.Whole(max(g.Pod.CardsAsked, 1))
+	}
 	if !inPercent[name] {
 		return raydemand.One
 	}

@@ -30,6 +30,9 @@ type GPUSpec struct {
 	DerivedBy string
 	// Limits are the extended resources of the Ray container; Ray does not see those of other containers.
 	Limits podfit.Quantities
+	// Counted are the limits that the operator counts as GPUs, in its order: it passes the first one on. Passed are
+	// those that it passes on under another name, as google.com/tpu.
+	Counted, Passed []string
 	// Claims says that the Ray container has DRA claims, which do not give a number.
 	Claims bool
 	// Field is where a number of GPUs is to be written, relative to the group: rayStartParams.num-gpus or, if the group

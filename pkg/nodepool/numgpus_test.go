@@ -25,6 +25,12 @@ func gpuGroupOf(limits podfit.Quantities, announced ...int64) *WorkerGroup {
 	return g
 }
 
+// spreadOver sets the number of cards over which ACK spreads memory.
+func spreadOver(g *WorkerGroup, cards int64) *WorkerGroup {
+	g.Pod.CardsAsked = cards
+	return g
+}
+
 func gpuNode(name string, labels map[string]string, allocatable podfit.Quantities) podfit.Node {
 	node := podfit.Node{Name: name, Ready: true, Labels: labels, Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}
 	maps.Copy(node.Allocatable, allocatable)
@@ -72,6 +78,9 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 		{"two time slices, maybe of one card", gpuGroupOf(of("nvidia.com/gpu", 2)), gpuNode("n", slicedLabels, of("nvidia.com/gpu", 4)), 2, "time-sliced", 2},
 		{"an MPS client", gpuGroupOf(of("nvidia.com/gpu", 1)), gpuNode("n", mpsLabels, of("nvidia.com/gpu", 4)), 1, "mps ×4", 0},
 		{"four GiB of a card", gpuGroupOf(of("aliyun.com/gpu-mem", 4)), gpuNode("n", ackLabels, of("aliyun.com/gpu-mem", 30)), 1, "aliyun.com/gpu-mem on 1 node: gpu-mem", 0},
+		{"memory of two cards, by the pod label", spreadOver(gpuGroupOf(of("aliyun.com/gpu-mem", 20), 2), 2), gpuNode("n", ackLabels, of("aliyun.com/gpu-mem", 30)), 2, "aliyun.com/gpu-mem on 1 node: gpu-mem", 0},
+		{"a Gaudi card is no GPU to Ray", gpuGroupOf(of("habana.ai/gaudi", 8)), gpuNode("n", nil, of("habana.ai/gaudi", 8)), -1, "no GPU is asked for", 0},
+		{"GPUs announced on Gaudi cards", gpuGroupOf(of("habana.ai/gaudi", 8), 8), gpuNode("n", nil, of("habana.ai/gaudi", 8)), 0, "have none", 0},
 		{"four GiB and a fifth of a card's cores", gpuGroupOf(both(of("aliyun.com/gpu-mem", 4), of("aliyun.com/gpu-core.percentage", 20))),
 			gpuNode("n", ackLabels, both(of("aliyun.com/gpu-mem", 30), of("aliyun.com/gpu-core.percentage", 200))), 1, "aliyun.com/gpu-core.percentage + aliyun.com/gpu-mem", 0},
 		{"HAMi's memory belongs to its device", gpuGroupOf(both(of("nvidia.com/gpu", 1), of("nvidia.com/gpumem", 3000))), gpuNode("n", nil, of("nvidia.com/gpu", 10)), 1, "nvidia.com/gpu on", 0},

@@ -158,7 +158,8 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		}
 		rayCluster := &unstructured.Unstructured{Object: asCluster(fields, inner)}
 		cluster := rayobject.Cluster(reader, rayCluster, pods.of(object))
-		object.Cluster, object.Spec = &cluster, path
+		head := rayobject.HeadGroup(reader, rayCluster)
+		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
 	if object.Kind == "Node" {
 		gpus, fit, err := nodeobject.ReadWith(reader, fields)

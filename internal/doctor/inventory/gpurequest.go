@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // MIGPrefix begins the resource names of MIG profiles.
@@ -69,17 +70,15 @@ func (r GPURequest) IsNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvid
 // WholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
 // name if there are several, or if other resources of the container make shares of them.
 func (g Group) WholeGPUs() (name string, limit int64) {
-	for _, r := range g.GPURequests() {
-		q, ok := Quantity(r.Limit)
-		if !r.OfRay() || !ok || q.Sign() <= 0 {
+	for resource, amount := range g.Pods.GPUs.Limits {
+		if amount <= 0 || !IsGPU(g.resourceNames, resource) {
 			continue
 		}
-		whole := r.Resource == gpuinfo.NvidiaGPU || r.Resource == "amd.com/gpu" ||
-			strings.HasPrefix(r.Resource, MIGPrefix)
-		if !whole || name != "" || q.MilliValue()%1000 != 0 {
+		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" || strings.HasPrefix(resource, MIGPrefix)
+		if !whole || name != "" || amount%raydemand.One != 0 {
 			return "", 0
 		}
-		name, limit = r.Resource, q.Value()
+		name, limit = resource, int64(amount/raydemand.One)
 	}
 	return name, limit
 }

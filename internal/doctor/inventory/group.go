@@ -1,9 +1,8 @@
 package inventory
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,8 +18,9 @@ type Group struct {
 	fieldpath.Value
 	Of   *Object
 	Name string
-	// Workers is what Heliostat reads in a worker group; nil for the head.
-	Workers *nodepool.WorkerGroup
+	// Workers is what Heliostat reads in a worker group; nil for the head. Pods is the same, for the head too: what its
+	// pods request, and which GPUs they announce.
+	Workers, Pods *nodepool.WorkerGroup
 	// resourceNames know what GPU resources are.
 	resourceNames gpuinfo.Names
 }
@@ -29,12 +29,15 @@ type Group struct {
 func GroupsOf(o *Object, names gpuinfo.Names) []Group {
 	var groups []Group
 	if head := o.RaySpec().Get("headGroupSpec"); head.Has() {
-		groups = append(groups, Group{Value: head, Of: o, Name: "headgroup", resourceNames: names})
+		read := cmp.Or(o.Head, &nodepool.WorkerGroup{})
+		groups = append(groups, Group{Value: head, Of: o, Name: "headgroup", Pods: read, resourceNames: names})
 	}
 	for i, v := range o.RaySpec().Items("workerGroupSpecs") {
 		if i < len(o.Cluster.Groups) {
 			workers := &o.Cluster.Groups[i]
-			groups = append(groups, Group{Value: v, Of: o, Name: workers.Name, Workers: workers, resourceNames: names})
+			groups = append(groups, Group{
+				Value: v, Of: o, Name: workers.Name, Workers: workers, Pods: workers, resourceNames: names,
+			})
 		}
 	}
 	return groups
@@ -86,44 +89,21 @@ func (g Group) HasResource(name string) bool {
 	return slices.ContainsFunc(g.Keys("resources"), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
-// DeclaredGPUs returns num-gpus of rayStartParams, or GPU of the group's field resources, which takes precedence. It
-// returns false if neither is a whole number.
+// DeclaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It returns
+// false if there is none, or if it is not a whole number.
 func (g Group) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
-	for _, name := range g.Keys("resources") {
-		v := g.Get("resources", name)
-		if q, isNumber := Quantity(v); isNumber && strings.EqualFold(name, raydemand.GPU) {
-			return q.Value(), v.Path(), q.MilliValue()%1000 == 0
-		}
+	declared := g.Pods.GPUs.Declared
+	if declared == nil || *declared%raydemand.One != 0 {
+		return 0, at, false
 	}
-	v := g.Get("rayStartParams", "num-gpus")
-	n, err := strconv.ParseInt(v.Text(), 10, 64)
-	return n, v.Path(), err == nil
+	section, key, _ := strings.Cut(g.Pods.GPUs.DeclaredBy, ".")
+	return int64(*declared / raydemand.One), g.Path(section, key), true
 }
 
 // DeclaresGPUs reports whether the group declares how many GPUs it has, rightly or wrongly.
 func (g Group) DeclaresGPUs() bool {
-	_, _, declared := g.DeclaredGPUs()
-	return declared || g.Has("rayStartParams", "num-gpus")
+	return g.Pods.GPUs.Declared != nil || g.Has("rayStartParams", "num-gpus")
 }
-
-// plainMIG are the profiles that the operator counts; it does not count one with an attribute such as .me.
-var plainMIG = regexp.MustCompile(`^nvidia\.com/mig-\d+g\.\d+gb$`)
 
 // HasAccelerator reports whether the Ray container has a limit that the operator turns into a flag of `ray start`.
-func (g Group) HasAccelerator() bool {
-	gpus, others := g.Accelerators()
-	return gpus || others
-}
-
-// Accelerators reports whether the Ray container has a limit that the operator passes to `ray start` as GPUs, and
-// whether it has one that the operator passes as a resource of another name.
-func (g Group) Accelerators() (gpus, others bool) {
-	limits := g.RayContainer().Get("resources", "limits")
-	for _, name := range limits.Keys() {
-		if q, ok := Quantity(limits.Get(name)); ok && q.Sign() > 0 {
-			gpus = gpus || strings.HasSuffix(name, "gpu") || plainMIG.MatchString(name)
-			others = others || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore"
-		}
-	}
-	return gpus, others
-}
+func (g Group) HasAccelerator() bool { return len(g.Pods.GPUs.Counted)+len(g.Pods.GPUs.Passed) > 0 }

@@ -21,6 +21,8 @@ type Object struct {
 	// RayCluster, {"spec", "rayClusterSpec"} in a RayJob. Nil for other kinds.
 	Cluster *nodepool.Cluster
 	Spec    []string
+	// Head is what Heliostat reads in the head group, as in a worker group; nil if Cluster is.
+	Head *nodepool.WorkerGroup
 	// Node is set for nodes.
 	Node *NodeViews
 	// Unreadable says what cannot be read in the object, with field and value if these are known.

@@ -29,7 +29,7 @@ func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
 // Plugins can rename the resources that they announce, and other vendors partition cards too.
 func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
 	marks := labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960 n/gpu.count=1")
-	for _, name := range []string{"nvidia.com/mig-small", "amd.com/cpx_nps4", "tencent.com/vcuda-core"} {
+	for _, name := range []string{"nvidia.com/mig-small", "amd.com/gpu_nps4", "tencent.com/vcuda-core"} {
 		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: marks, Allocatable: quantities(name, 8)})
 		if gpus.Kind != gpuinfo.UnknownKind || len(gpus.MemoryMiB) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodegpu.ResourceNotKnown {
 			t.Errorf("%s: kind %s, memory %v, problems %v", name, gpus.Kind, gpus.MemoryMiB, gpus.Problems)

@@ -70,6 +70,9 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 			list = append(list, Mismatch{kind: tooSmall, what: name})
 		}
 	}
+	if m, misses := p.Share.mismatch(node); misses {
+		list = append(list, m)
+	}
 	return p.cardMismatches(node, list)
 }
 

@@ -25,6 +25,8 @@ type PodShape struct {
 	CardsAsked int64
 	// CardsInvalid is the value of that label if it is not a number of cards; otherwise it is empty.
 	CardsInvalid string
+	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
+	Share *CardShare
 	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
 	// container has DRA claims.
 	HidesGPUs, Claims bool

@@ -91,6 +91,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			GPUs: nodepool.GPUSpec{
 				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
 				Limits: podfit.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
+				Counted: []string{"nvidia.com/mig-1g.10gb"},
 			},
 			NumGPUsSync: nodepool.SyncWhenEmpty,
 		}},

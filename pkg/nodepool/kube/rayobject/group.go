@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -49,6 +51,14 @@ func decodeGroups(reader nodegpu.Reader, spec Fields, ownCommand bool) []nodepoo
 	return groups
 }
 
+// HeadGroup reads the head group of a RayCluster as worker groups are read. It reports no faults: a check of the head
+// names them.
+func HeadGroup(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
+	root := FieldsOf(rayCluster.Object, nil)
+	ownCommand := strings.EqualFold(root.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
+	return decodeGroup(reader, root.Object("spec").Object("headGroupSpec"), 0, ownCommand)
+}
+
 func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) nodepool.WorkerGroup {
 	mark := len(f.Report.All)
 	strategy := f.Object("scaleStrategy")
@@ -75,6 +85,7 @@ func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) no
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	group.GPUs = gpuSpec(f, ownCommand)
+	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)
 	group.Broken = f.Report.ErrorsSince(mark)
 	reportExpectedGPUs(f, &group)

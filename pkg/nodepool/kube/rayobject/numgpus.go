@@ -32,6 +32,17 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 			spec.Limits[name] = units.Amount(quantity)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+		if quantity := c.limits[name]; quantity.IsZero() {
+			continue
+		}
+		if countsAsGPU(name) {
+			spec.Counted = append(spec.Counted, name)
+		}
+		if _, passed := acceleratorNames[name]; passed {
+			spec.Passed = append(spec.Passed, name)
+		}
+	}
 	silent := group.silent() // effectiveResources has reported the faults
 	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
 	if !known {
@@ -39,7 +50,7 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 		return spec
 	}
 	spec.Derived = flagGPUs(words)
-	spec.DerivedBy = derivedBy(spec, c)
+	spec.DerivedBy = derivedBy(spec)
 	if _, _, own := strings.Cut(c.script(), "ray start"); own {
 		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change "+
 			"--num-gpus there"
@@ -102,17 +113,15 @@ func flagGPUs(words []string) *raydemand.Amount {
 }
 
 // derivedBy returns the source from which the operator derives the flag.
-func derivedBy(spec nodepool.GPUSpec, c container) string {
+func derivedBy(spec nodepool.GPUSpec) string {
 	switch {
 	case spec.Derived == nil:
 		return ""
 	case spec.Declared != nil:
 		return spec.DeclaredBy
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
-		if quantity := c.limits[name]; !quantity.IsZero() && countsAsGPU(name) {
-			return "limit " + name
-		}
+	if len(spec.Counted) > 0 {
+		return "limit " + spec.Counted[0]
 	}
 	return ""
 }

@@ -77,12 +77,12 @@ func fromGroupField(params, groupResources map[string]string, f Fields) {
 				"it is not a quantity; the operator ignores it", "write a whole number")
 			continue
 		}
-		switch lower := strings.ToLower(name); {
-		case lower == "cpu":
+		switch operatorName(name) {
+		case raydemand.CPU:
 			params[numCPUs] = rounded(quantity)
-		case lower == "memory":
+		case raydemand.Memory:
 			params[memory] = rounded(quantity)
-		case countsAsGPU(lower):
+		case raydemand.GPU:
 			params[numGPUs] = rounded(quantity)
 		default:
 			custom[name] = quantity.AsApproximateFloat64()
@@ -91,6 +91,33 @@ func fromGroupField(params, groupResources map[string]string, f Fields) {
 	if len(custom) > 0 {
 		writeResources(params, custom)
 	}
+}
+
+// operatorName returns which of Ray's resources the operator takes an entry of the group's field resources for.
+func operatorName(name string) string {
+	switch lower := strings.ToLower(name); {
+	case lower == "cpu":
+		return raydemand.CPU
+	case lower == "memory":
+		return raydemand.Memory
+	case countsAsGPU(lower):
+		return raydemand.GPU
+	}
+	return name
+}
+
+// renamed returns the entries that the operator takes for a resource of another name.
+func renamed(groupResources map[string]string) map[string]string {
+	var all map[string]string
+	for name := range groupResources {
+		if of := operatorName(name); of != name {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[name] = of
+		}
+	}
+	return all
 }
 
 // fromAccelerators adds num-gpus from the first GPU key with a value, in byte order, and the first TPU or Neuron key.

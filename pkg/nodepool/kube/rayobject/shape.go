@@ -31,6 +31,7 @@ func podShape(template Fields) podfit.PodShape {
 			shape.CardsAsked, shape.CardsInvalid = 0, strconv.Quote(text)
 		}
 	}
+	shape.Share = cardShare(template.Object("metadata").Texts("annotations"))
 	if containers := spec.Objects("containers"); len(containers) > 0 {
 		shape.HidesGPUs = hidesGPUs(containers[0])
 	}
@@ -46,6 +47,27 @@ func podShape(template Fields) podfit.PodShape {
 		})
 	}
 	return shape
+}
+
+// cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several: a fraction
+// between 0 and 1, or an amount of memory in MiB. KAI refuses other values, and then the pod has no part.
+func cardShare(annotations map[string]string) *podfit.CardShare {
+	share := podfit.CardShare{Cards: 1}
+	fraction, errFraction := strconv.ParseFloat(annotations["gpu-fraction"], 64)
+	mib, errMemory := strconv.ParseInt(annotations["gpu-memory"], 10, 64)
+	switch {
+	case errFraction == nil && fraction > 0 && fraction < 1:
+		share.Annotation, share.PerCard = "gpu-fraction", int64(1/fraction)
+	case errMemory == nil && mib > 0:
+		share.Annotation = "gpu-memory"
+	default:
+		return nil
+	}
+	share.Value = annotations[share.Annotation]
+	if cards, err := strconv.ParseInt(annotations["gpu-fraction-num-devices"], 10, 64); err == nil && cards > 0 {
+		share.Cards = cards
+	}
+	return &share
 }
 
 // hidesGPUs reports whether a container sees no GPU that it did not request: with none it has the driver's libraries
