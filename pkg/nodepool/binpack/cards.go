@@ -141,6 +141,7 @@ func (c *CardRequest) with(r run, count, n int64) run {
 // room returns how many pods fit on the cards, at most limit.
 func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 	if c.Cards > 1 {
+		runs, order = c.inOwnOrder(runs, order)
 		return c.roomOverCards(runs, order, limit)
 	}
 	var n int64
@@ -154,6 +155,23 @@ func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 
 // take returns the cards with n more pods, of which they have room for as many.
 func (c *CardRequest) take(runs []run, order string, n int64) []run {
+	runs, own := c.inOwnOrder(runs, order)
+	after := c.takeInOwnOrder(runs, own, n)
+	if own != order {
+		return ordered(after, order)
+	}
+	return after
+}
+
+// inOwnOrder returns the cards in the order in which the pod gets them.
+func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
+	if c.Order == "" || c.Order == order || order == LastCard {
+		return runs, order
+	}
+	return ordered(slices.Clone(runs), c.Order), c.Order
+}
+
+func (c *CardRequest) takeInOwnOrder(runs []run, order string, n int64) []run {
 	switch {
 	case c.Cards > 1:
 		after, _ := c.takeOverCards(runs, order, n)

@@ -1,6 +1,7 @@
 package binpack_test
 
 import (
+	"slices"
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
@@ -59,6 +60,10 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 	ack := binpack.Place{Nodes: of[int64](1), Free: free("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Cards: cards(4, 15)}
 	spread := ack
 	spread.CardOrder = binpack.EmptiestCard
+	own := named("a", memoryOf(1, 5))
+	own.Cards.Order = binpack.FullestCard
+	volcano := ack
+	volcano.CardOrder, volcano.Cards = binpack.LastCard, slices.Concat(cards(1, 10), cards(2, 15))
 	cores := func(percent int) binpack.Pod {
 		return binpack.Pod{Name: "c", Requests: free("aliyun.com/gpu-mem", 1, "aliyun.com/gpu-core.percentage", percent),
 			Cards: &binpack.CardRequest{Memory: 1, Cores: int64(percent)}}
@@ -103,6 +108,10 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 3}}},
 		{"spread uses a card each", []binpack.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15))}, []binpack.Place{spread},
 			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 1}}},
+		{"a pod that wants binpack gets it", []binpack.Pod{own, named("b", memoryOf(1, 15))}, []binpack.Place{spread},
+			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 3}}},
+		{"Volcano takes the last card that fits", []binpack.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15)), named("c", memoryOf(1, 10))}, []binpack.Place{volcano},
+			[]add{{0, 1, 1}, {1, 9, 1}, {2, 9, 2}}},
 		{"20 GiB over two cards", []binpack.Pod{memoryOf(2, 10)}, []binpack.Place{ack}, []add{{0, 9, 2}}},
 		{"over two cards, beside what fits on one", []binpack.Pod{named("a", memoryOf(2, 5)), named("b", memoryOf(1, 15))}, []binpack.Place{ack},
 			[]add{{0, 3, 3}, {1, 9, 2}}},

@@ -37,7 +37,8 @@ type Place struct {
 }
 
 // The orders in which schedulers choose among cards that fit: the one of which the least is left (binpack), the one of
-// which the most is left (spread), and the last in the list, however full it is, as Volcano does.
+// which the most is left (spread), and the last in the list, however full it is, as Volcano does
+// (docs/reference/facts.md#choice-of-a-card).
 const (
 	FullestCard  = "binpack"
 	EmptiestCard = "spread"

@@ -48,4 +48,6 @@ type CardRequest struct {
 	Cores int64 `json:"cores,omitempty"`
 	// Whole says that no other pod may use the cards, before or after.
 	Whole bool `json:"whole,omitempty"`
+	// Order, if it is set, replaces the CardOrder of a place: with HAMi a pod may say what it wants.
+	Order string `json:"order,omitempty"`
 }

@@ -40,6 +40,7 @@ func drawRequest(t *rapid.T) *binpack.CardRequest {
 	if rapid.Bool().Draw(t, "of cores") {
 		request.Cores = rapid.SampledFrom([]int64{10, 40, 55, 60, 100}).Draw(t, "cores")
 	}
+	request.Order = rapid.SampledFrom([]string{"", "", binpack.FullestCard, binpack.EmptiestCard}).Draw(t, "own order")
 	return request
 }
 
@@ -103,7 +104,9 @@ func TestRoomForOneKindIsTheTrueMaximum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawPods(t, 1)
 		orders := []string{"", binpack.EmptiestCard}
-		if pods[0].Cards == nil || pods[0].Cards.Cards <= 1 {
+		if pods[0].Cards != nil && pods[0].Cards.Cards > 1 {
+			pods[0].Cards.Order = ""
+		} else {
 			orders = append(orders, binpack.FullestCard, binpack.LastCard) // these waste cards of pods on several
 		}
 		places := drawPlaces(t, pods, orders...)

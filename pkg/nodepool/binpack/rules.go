@@ -3,7 +3,8 @@ package binpack
 import "slices"
 
 // rules are a kind's constraints on where its pods may be beside others: those of the scheduler's filters
-// InterPodAffinity and PodTopologySpread. Other kinds are numbers, domains are cells.
+// InterPodAffinity and PodTopologySpread (docs/reference/facts.md#rules-between-pods). Other kinds are numbers, domains
+// are cells.
 type rules struct {
 	// aparts are the kinds that must not be in the same domain, in both directions.
 	aparts []apartRule

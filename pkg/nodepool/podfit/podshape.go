@@ -27,9 +27,14 @@ type PodShape struct {
 	CardsInvalid string
 	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
 	Share *CardShare
+	// CardOrder is how HAMi chooses among cards for the pods, binpack or spread, by the pod annotation
+	// hami.io/gpu-scheduler-policy; empty if its own setting decides.
+	CardOrder string
 	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
 	// container has DRA claims.
 	HidesGPUs, Claims bool
+	// Neighbors is what decides beside which other pods they may run.
+	Neighbors Neighbors
 }
 
 // NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.

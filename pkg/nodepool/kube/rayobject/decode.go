@@ -76,7 +76,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	}
 	readAnnotations(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
-	cluster.Groups = decodeGroups(reader, spec, ownCommand)
+	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {

@@ -87,7 +87,10 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			},
 			Pod: podfit.PodShape{Requests: podfit.Quantities{
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
-			}},
+			}, Neighbors: podfit.Neighbors{Namespace: "ml", Labels: map[string]string{
+				"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
+				"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a",
+			}}},
 			GPUs: nodepool.GPUSpec{
 				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
 				Limits: podfit.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",

@@ -26,12 +26,15 @@ const (
 )
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches use.
-func decodeGroups(reader nodegpu.Reader, spec Fields, ownCommand bool) []nodepool.WorkerGroup {
+func decodeGroups(
+	reader nodegpu.Reader, spec Fields, cluster nodepool.ClusterKey, ownCommand bool,
+) []nodepool.WorkerGroup {
 	entries := spec.Objects("workerGroupSpecs")
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
 	byName := map[string]int{}
 	for i, entry := range entries {
 		group := decodeGroup(reader, entry, i, ownCommand)
+		group.Pod.Neighbors = neighbors(entry, cluster)
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
 			entry.Report.Add(

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,6 +15,9 @@ import (
 
 // cardsAsked is the pod label by which ACK spreads the GPU memory of a pod over several cards.
 const cardsAsked = "aliyun.com/gpu-count"
+
+// cardOrder is the pod annotation by which HAMi chooses among cards (docs/reference/facts.md#choice-of-a-card).
+const cardOrder = "hami.io/gpu-scheduler-policy"
 
 // podShape reads from a pod template what decides where its pods can run.
 func podShape(template Fields) podfit.PodShape {
@@ -32,6 +36,10 @@ func podShape(template Fields) podfit.PodShape {
 		}
 	}
 	shape.Share = cardShare(template.Object("metadata").Texts("annotations"))
+	order := strings.TrimSpace(template.Object("metadata").Texts("annotations")[cardOrder])
+	if order == "binpack" || order == "spread" {
+		shape.CardOrder = order
+	}
 	if containers := spec.Objects("containers"); len(containers) > 0 {
 		shape.HidesGPUs = hidesGPUs(containers[0])
 	}
