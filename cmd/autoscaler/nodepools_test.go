@@ -39,7 +39,7 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 	if len(report.Nodes) != 49 || len(report.Pools) != 6 {
 		t.Errorf("%d nodes and %d pools, want 49 and 6", len(report.Nodes), len(report.Pools))
 	}
-	kinds := []string{"whole", "mig", "time-sliced", "mps", "gpu-mem", "vgpu", "unknown"}
+	kinds := []string{"whole", "whole (unproven)", "mig", "time-sliced", "mps", "gpu-mem", "vgpu", "unknown"}
 	for _, node := range report.Nodes {
 		for _, key := range []string{"name", "pool", "product", "cards", "kind", "units", "memoryMiB", "isolation", "problems"} {
 			if _, set := node[key]; !set {
@@ -143,7 +143,7 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 	defer server.Close()
 	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole - 1 hardware gpu -/1\nsecond - whole - 1 hardware gpu -/1"
+	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole (unproven) - - unknown gpu -/1\nsecond - whole (unproven) - - unknown gpu -/1"
 	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}

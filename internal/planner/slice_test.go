@@ -111,7 +111,7 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 		`"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`:  `s.json: pendingRequests[0].slice.memory: "10GB": want `,
 		`"groups": [], "keptResources": [{"resources": {}, "count": 1, "slice": {}}]`:                    `s.json: keptResources[0].slice: {}: want an object with memory`,
 		`"groups": [], "isolation": "none"`:                                                              `s.json: isolation: "none": want hardware, limit or any`,
-		`"groups": [{"name": "g", "slice": {"kind": "half"}}]`:                                           `s.json: groups[0].slice.kind: "half": want whole, mig, `,
+		`"groups": [{"name": "g", "slice": {"kind": "half"}}]`:                                           `s.json: groups[0].slice.kind: "half": want whole, whole (unproven), mig, `,
 		`"groups": [{"name": "g", "slice": {"memoryMiB": -1}}]`:                                          `s.json: groups[0].slice.memoryMiB: -1: want a whole number from 0 to `,
 		`"groups": [{"name": "g", "slice": {"profile": "2g.10gb", "product": "NVIDIA-H100-80GB-HBM3"}}]`: `s.json: groups[0].slice.profile: "2g.10gb": want a profile that H100 80GB has: `,
 	} {

@@ -61,10 +61,10 @@ func (in input) slice() *model.Slice {
 	switch s.Kind {
 	case "":
 		s.Kind = gpuinfo.UnknownKind
-	case gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU,
-		gpuinfo.UnknownKind:
+	case gpuinfo.Whole, gpuinfo.WholeUnproven, gpuinfo.MIG, gpuinfo.MIGUnproven, gpuinfo.TimeSliced, gpuinfo.MPS,
+		gpuinfo.GPUMemory, gpuinfo.VGPU, gpuinfo.UnknownKind:
 	default:
-		field("kind").Fail("whole, mig, time-sliced, mps, gpu-mem, vgpu or unknown")
+		field("kind").Fail("whole, whole (unproven), mig, mig (unproven), time-sliced, mps, gpu-mem, vgpu or unknown")
 	}
 	switch s.Isolation {
 	case "":

@@ -7,8 +7,14 @@ type Kind string
 const (
 	// Whole is a whole card.
 	Whole Kind = "whole"
+	// WholeUnproven is what a plain resource name such as nvidia.com/gpu looks like: a whole card, but nothing proves
+	// that it is not a share of one. It can be used as a GPU, and guarantees no memory, compute or isolation.
+	WholeUnproven Kind = "whole (unproven)"
 	// MIG is a MIG instance, with its own memory and compute slices.
 	MIG Kind = "mig"
+	// MIGUnproven is what a plain resource name beside left-over names of MIG instances looks like: an instance of the
+	// single strategy. It guarantees no more than WholeUnproven.
+	MIGUnproven Kind = "mig (unproven)"
 	// TimeSliced is a device that is announced several times, and whose clients take turns. There is no isolation.
 	TimeSliced Kind = "time-sliced"
 	// MPS is a device that is announced several times. Each client has a part of the memory and threads.

@@ -37,8 +37,12 @@ func (s *Slice) Name() string {
 		return string(s.Kind) + " slice " + s.Profile
 	case s.Kind == gpuinfo.Whole:
 		return "whole card"
+	case s.Kind == gpuinfo.WholeUnproven:
+		return "unproven whole card"
 	case s.Kind == gpuinfo.MIG:
 		return "MIG slice"
+	case s.Kind == gpuinfo.MIGUnproven:
+		return "unproven MIG slice"
 	case s.Kind == "" || s.Kind == gpuinfo.UnknownKind:
 		return "GPU of unknown kind"
 	case s.Kind == gpuinfo.TimeSliced:

@@ -195,7 +195,7 @@ func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bo
 	switch {
 	case node.Units == nil:
 		return nil, false
-	case node.Kind == gpuinfo.Whole:
+	case node.Kind == gpuinfo.Whole || node.Kind == gpuinfo.WholeUnproven:
 		expected[gpuinfo.NvidiaGPU] = whole
 	case (node.Kind == gpuinfo.TimeSliced || node.Kind == gpuinfo.MPS) && node.Profile == nil && node.Replicas != nil &&
 		len(instances) == 0:

@@ -150,5 +150,6 @@ func (r *reading) tooManyUnits() {
 	if whole+int64(cut) > *r.gpus.Cards {
 		r.problem(TooManyUnits, fmt.Sprintf("%s %d and instances for at least %d cards are announced on %d cards",
 			gpuinfo.NvidiaGPU, whole, cut, *r.gpus.Cards))
+		r.gpus.Isolation = gpuinfo.UnknownIsolation // it is unknown which of them exist
 	}
 }

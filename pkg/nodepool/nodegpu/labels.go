@@ -18,6 +18,7 @@ const (
 	labelState    = "nvidia.com/mig.config.state"
 	labelMIG      = "nvidia.com/mig-"
 	labelDeploy   = "nvidia.com/gpu.deploy."
+	labelVGPU     = "nvidia.com/vgpu.present"
 )
 
 // Labels of cloud providers.
@@ -31,6 +32,9 @@ const (
 	labelACKMode        = "ack.node.gpu.schedule"
 	labelACKPlacement   = "ack.node.gpu.placement"
 )
+
+// instanceTypes are the labels that name the instance type of a node, the current one first.
+var instanceTypes = []string{"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}
 
 // cardCounts are the labels that count physical cards.
 var cardCounts = []string{

@@ -58,6 +58,9 @@ func (r *reading) readMIGMixed() bool {
 	}
 	r.cardsOfInstances(instances)
 	weakest := r.cardsBesideInstances()
+	if shares == 0 && r.moreInstancesThanCards(instances) {
+		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+	}
 	switch {
 	case shares > 0 && len(instances) == 0:
 		return r.is(gpuinfo.TimeSliced, gpuinfo.NoIsolation)
@@ -65,6 +68,28 @@ func (r *reading) readMIGMixed() bool {
 		return r.is(gpuinfo.MIG, gpuinfo.NoIsolation)
 	}
 	return r.is(gpuinfo.MIG, weakest)
+}
+
+// moreInstancesThanCards reports whether the announced instances need more cards than the node has: each of them is
+// announced several times, and no label says so.
+func (r *reading) moreInstancesThanCards(announced map[string]int64) bool {
+	instances := map[string]int{}
+	for name, n := range announced {
+		if resource, err := r.names.Resource(name); err == nil {
+			instances[resource.Profile] = int(n)
+		}
+	}
+	cards, source, known := r.cardCount()
+	needed, err := r.product.LeastCards(instances)
+	if !known || !r.productKnown || err != nil || int64(needed) <= cards {
+		return false
+	}
+	r.problem(
+		SharingUnlabelled,
+		fmt.Sprintf("MIG instances for at least %d cards are announced on %s: the instances are "+
+			"shared, and no label says how", needed, countedCards(cards, source)),
+	)
+	return true
 }
 
 // cardsBesideInstances reads the unpartitioned cards of the node and returns the weakest isolation on it, because those
@@ -82,7 +107,7 @@ func (r *reading) cardsBesideInstances() gpuinfo.Isolation {
 		return gpuinfo.Limit
 	case replicas > 1:
 		return gpuinfo.NoIsolation
-	case r.devices[gpuinfo.NvidiaGPUShared] > 0:
+	case r.devices[gpuinfo.NvidiaGPUShared] > 0, r.gpus.Units[gpuinfo.NvidiaGPU] > 0 && !r.labelledWhole():
 		return gpuinfo.UnknownIsolation
 	case known && r.gpus.Units[gpuinfo.NvidiaGPU] > 0:
 		r.memory(gpuinfo.NvidiaGPU, memory)
@@ -171,10 +196,12 @@ func (r *reading) cardsOfInstances(instances map[string]int64) {
 }
 
 // cardsCutInto divides instances by how many fit on one card. That is the number of cards only if mig-manager
-// partitioned all of them into this profile: some instances of one profile can be on any number of cards.
+// partitioned all of them into this profile, or if the single strategy, which requires one profile on all cards, shows
+// no other number: some instances of one profile can be on any number of cards.
 func (r *reading) cardsCutInto(profile string, instances int64) {
 	name, err := gpuinfo.ParseProfile(profile)
-	if err != nil || r.label(labelConfig) != "all-"+name.Label() {
+	single := r.label(labelStrategy) == string(gpuinfo.Single) && r.label(labelConfig) == "" && r.gpus.Profile != nil
+	if err != nil || !single && r.label(labelConfig) != "all-"+name.Label() {
 		return
 	}
 	perCard, known := gpuinfo.PerCard(profile)
@@ -205,8 +232,14 @@ func (r *reading) readMIGSingle() bool {
 	if r.gpus.Units == nil {
 		instances, _ = r.number(labelCount)
 	}
-	r.gpus.Cards = nil
-	r.cardsCutInto(profile, instances)
+	if r.label(LabelProduct) == "" {
+		r.gpus.Cards = nil // gpu.count may count instances
+	}
+	if cards, _, known := r.cardCount(); known {
+		r.cards(cards)
+	} else {
+		r.cardsCutInto(profile, instances)
+	}
 	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
 }
 

@@ -36,6 +36,8 @@ const (
 	ProfileUnknown  ProblemCode = "profile-unknown"
 	// TooManyUnits: more is announced than the cards can have.
 	TooManyUnits ProblemCode = "too-many-units"
+	// SharingUnlabelled: more units than cards are announced, and no label says how the cards are shared.
+	SharingUnlabelled ProblemCode = "sharing-unlabelled"
 	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced
 	// with amount 0.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"

@@ -49,7 +49,7 @@ func (g Reader) Read(node NodeObject) GPUs {
 
 // claims are the ways of sharing GPUs, each with the marks that it leaves on a node. The first that recognizes the node
 // decides. First come those that make everything else unreliable, then those with marks of their own, then those that
-// share the name nvidia.com/gpu, and last whole cards, which leave no mark.
+// share the name nvidia.com/gpu, and last cards, which leave no mark: labels or their number prove that they are whole.
 var claims = []struct {
 	name string
 	read func(*reading) bool
@@ -60,11 +60,13 @@ var claims = []struct {
 	{"HAMi's annotation, or its label with more units than cards", (*reading).readHAMi},
 	{"Volcano's vgpu resources", (*reading).readVolcano},
 	{"aliyun.com/gpu-mem", (*reading).readGPUMemory},
+	{"volcano.sh/gpu-memory", (*reading).readVolcanoMemory},
 	{"nvidia.com/mig-* in resources or labels", (*reading).readMIGMixed},
 	{"GKE's labels for sharing and partitions", (*reading).readGKE},
 	{"labels of feature discovery with unknown values", (*reading).readOdd},
 	{"feature discovery's labels for sharing", (*reading).readSharing},
 	{"feature discovery's labels for the single strategy", (*reading).readMIGSingle},
 	{"devices under a configured name of known kind", (*reading).readConfigured},
-	{"cards", (*reading).readWhole},
+	{"a virtual machine with a part of a card", (*reading).readPart},
+	{"cards, proven or not", (*reading).readWhole},
 }

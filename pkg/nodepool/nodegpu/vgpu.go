@@ -112,8 +112,8 @@ func hamiModel(node NodeObject) string {
 func (r *reading) readHAMi() bool {
 	register := r.node.Annotations[hamiRegister]
 	if register == "" {
-		units := r.gpus.Units[gpuinfo.NvidiaGPU]
-		if r.label("gpu") != "on" || r.gpus.Cards == nil || units <= *r.gpus.Cards ||
+		cards, _, known := r.cardCount()
+		if r.label("gpu") != "on" || !known || r.gpus.Units[gpuinfo.NvidiaGPU] <= cards ||
 			r.label(labelReplicas, labelSharing) != "" {
 			return false
 		}
@@ -196,14 +196,21 @@ func (r *reading) perCard(resource string, sum int64) {
 }
 
 // readGPUMemory recognizes cards whose memory ACK, or the open-source gpushare that it came from, shares. ACK labels
-// its nodes with the kind of isolation; gpushare has no such labels and isolates nothing.
+// its nodes with the kind of isolation; gpushare has no such labels and isolates nothing. The number of cards beside an
+// amount of 0 shows the same kind: the kubelet sets the amount of a plugin that does not respond to 0.
 func (r *reading) readGPUMemory() bool {
-	sum := r.gpus.Units[gpuinfo.AliyunMemory]
-	if max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) == 0 {
+	sum, announced := r.gpus.Units[gpuinfo.AliyunMemory]
+	switch {
+	case max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) > 0:
+		r.perCard(gpuinfo.AliyunMemory, sum)
+		r.memory(gpuinfo.AliyunMemory, r.gpuMemoryUnit(sum))
+	case announced && r.gpus.Units[gpuinfo.AliyunCount] > 0 && len(r.announced()) == 0:
+		r.perCard(gpuinfo.AliyunMemory, 0)
+		r.problem(MemoryMissing, fmt.Sprintf("%s is 0 beside %s %d, so no request for memory fits: the device plugin "+
+			"announces nothing", gpuinfo.AliyunMemory, gpuinfo.AliyunCount, r.gpus.Units[gpuinfo.AliyunCount]))
+	default:
 		return false
 	}
-	r.perCard(gpuinfo.AliyunMemory, sum)
-	r.memory(gpuinfo.AliyunMemory, r.gpuMemoryUnit(sum))
 	isolation := gpuinfo.NoIsolation
 	switch value := r.label(labelACKMode); {
 	case value != "":
@@ -218,6 +225,29 @@ func (r *reading) readGPUMemory() bool {
 		isolation = gpuinfo.UnknownIsolation
 	}
 	return r.is(gpuinfo.GPUMemory, isolation)
+}
+
+// readVolcanoMemory recognizes the sharing of Volcano's older device plugin, which isolates nothing. The plugin writes
+// the number of cards beside the memory of all of them, for its scheduler; pods must not request that number
+// (docs/reference/facts.md#gpu-share-of-volcano).
+func (r *reading) readVolcanoMemory() bool {
+	sum, announced := r.gpus.Units[gpuinfo.VolcanoShared]
+	cards := r.gpus.Units[gpuinfo.VolcanoCards]
+	switch {
+	case !announced || max(sum, r.node.Capacity[gpuinfo.VolcanoShared], cards) == 0:
+		return false
+	case sum == 0:
+		r.problem(MemoryMissing, fmt.Sprintf("%s is 0 beside %s %d, so no request for memory fits: the device plugin "+
+			"announces nothing", gpuinfo.VolcanoShared, gpuinfo.VolcanoCards, cards))
+	}
+	if r.gpus.Cards == nil && cards > 0 {
+		r.cards(cards)
+	}
+	r.perCard(gpuinfo.VolcanoShared, sum)
+	if sum > 0 {
+		r.memory(gpuinfo.VolcanoShared, 1)
+	}
+	return r.is(gpuinfo.GPUMemory, gpuinfo.NoIsolation)
 }
 
 // gpuMemoryUnit returns the MiB of one unit: 1024, unless gpushare is configured to count MiB, or ACK's share mode to

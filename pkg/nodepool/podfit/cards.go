@@ -29,6 +29,8 @@ func (p *PodShape) cardRequest() (cardRequest, bool) {
 		cards := max(p.CardsAsked, 1)
 		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards,
 			(asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
+	case asked(gpuinfo.VolcanoShared) > 0:
+		return cardRequest{gpuinfo.VolcanoShared, gpuinfo.GPUMemory, 1, asked(gpuinfo.VolcanoShared), 0}, true
 	case asked(gpuinfo.VolcanoNumber) > 0 || asked(gpuinfo.VolcanoMemory) > 0:
 		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1),
 			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true

@@ -94,6 +94,9 @@ func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
 		s.Kind, s.Isolation = gpuinfo.TimeSliced, gpuinfo.NoIsolation
 		return
 	}
+	if node.Kind == gpuinfo.UnknownKind && node.Units != nil {
+		return // its labels and amounts contradict each other, or are changing
+	}
 	s.Isolation = gpuinfo.Hardware
 	s.cut(w.resource.Profile, node, node.MemoryMiB[w.resource.Name])
 }
@@ -185,10 +188,14 @@ func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
 	if node.Kind == gpuinfo.MIG && node.Profile == nil {
 		s.Kind = map[gpuinfo.Isolation]gpuinfo.Kind{
 			gpuinfo.Hardware: gpuinfo.Whole, gpuinfo.Limit: gpuinfo.MPS, gpuinfo.NoIsolation: gpuinfo.TimeSliced,
+			gpuinfo.UnknownIsolation: gpuinfo.WholeUnproven,
 		}[node.Isolation]
 		if s.Kind == "" || !node.Announces(w.resource.Name) {
 			s.Kind = gpuinfo.UnknownKind
 		}
+	}
+	if w.resource.Shared && s.Kind == gpuinfo.WholeUnproven {
+		s.Kind = gpuinfo.UnknownKind // the name says that it is a share
 	}
 	if s.Kind == gpuinfo.UnknownKind && w.resource.Kind != gpuinfo.UnknownKind {
 		s.Kind = w.resource.Kind

@@ -26,13 +26,13 @@ func TestNodesMakePools(t *testing.T) {
 		node("n", "agentpool=mixed n/gpu.product=NVIDIA-A10 n/gpu.count=1 n/gpu.replicas=4", 4),
 		node("none", "", 1),
 	}
-	t4, five, two := "Tesla-T4", int64(5), int64(2)
+	t4, five, two, eight := "Tesla-T4", int64(5), int64(2), int64(8)
 	want := []pools.Pool{
 		{Name: "a", Provider: "gke", Nodes: 2, Schedulable: 1, Product: &t4, Cards: &five, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.Hardware,
 			Zones: []string{"z1", "z2"}, InstanceTypes: []string{}, Taints: []string{"nvidia.com/gpu=present:NoSchedule"}, Problems: 1},
 		{Name: "mixed", Provider: "aks", Nodes: 2, Schedulable: 2, Cards: &two, Kind: gpuinfo.UnknownKind, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.UnknownIsolation,
 			Zones: []string{}, InstanceTypes: []string{}, Taints: []string{}},
-		{Name: "spot", Provider: "karpenter", Nodes: 1, Schedulable: 1, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 8), Isolation: gpuinfo.Hardware, Spot: true,
+		{Name: "spot", Provider: "karpenter", Nodes: 1, Schedulable: 1, Cards: &eight, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 8), Isolation: gpuinfo.Hardware, Spot: true,
 			Zones: []string{}, InstanceTypes: []string{"p4d.24xlarge"}, Taints: []string{}},
 	}
 	if diff := cmp.Diff(want, pools.Observed(nodegpu.Reader{}, nodes)); diff != "" {
