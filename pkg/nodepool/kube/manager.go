@@ -227,7 +227,7 @@ func (m *Manager) wire() error {
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	workers := manager.RunnableFunc(func(ctx context.Context) error {
 		if m.optional != nil {
-			m.optional.AwaitNamespaces(ctx) // so that the first cycles know the modes that namespaces set
+			m.optional.Await(ctx)
 		}
 		m.running.Store(true)
 		defer m.running.Store(false)

@@ -96,6 +96,11 @@ func ClassesOf(nodes []Node, kind func(i int) NodeClass, declared []Node) *Class
 	return l
 }
 
+// With returns the same classes of the same nodes with other use of them, in the same order.
+func (l *Classes) With(nodes []Node) *Classes {
+	return &Classes{nodes: nodes, classes: l.classes, rest: l.rest}
+}
+
 func (c *class) add(nodes []Node, i int) {
 	node := &nodes[i]
 	for name, amount := range node.Allocatable {

@@ -33,6 +33,8 @@ type nodes struct {
 	// dirty has a token while something differs from the last view.
 	dirty chan struct{}
 	view  atomic.Pointer[nodeView]
+	// views counts them.
+	views atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu. byName is nil until the first list, and after the right to read nodes is lost.
@@ -49,6 +51,11 @@ type nodes struct {
 	pools    pools.Config
 	declared []podfit.Node
 
+	// stale: more than what pods take of nodes differs from the last view. Guarded by mu.
+	stale bool
+	// use is what pods take of the nodes; only the goroutine that publishes views reads it.
+	use nodeUse
+
 	fits fitCache
 }
 
@@ -56,18 +63,31 @@ type nodes struct {
 type keptNode struct {
 	podfit.Node
 	kind podfit.NodeClass
-	// object is set for nodes with data that expires; it never changes.
+	// object is set for nodes with GPUs; it never changes.
 	object *corev1.Node
 }
 
 func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.ClassOf(&node)} }
+
+// ages reports whether the node has data that expires.
+func (k *keptNode) ages() bool {
+	return k.object != nil && k.object.Annotations[nodegpu.AgentAnnotation] != ""
+}
+
+// forGPUs returns what the node shows about its GPUs.
+func (k *keptNode) forGPUs() nodegpu.NodeObject {
+	if k.object == nil {
+		return nodegpu.NodeObject{Name: k.Name}
+	}
+	return nodeobject.ForGPUs(k.object)
+}
 
 // keep converts a node as it is now.
 func (n *nodes) keep(object *corev1.Node) keptNode {
 	reader := n.fits.reader
 	reader.At = time.Now()
 	node := kept(nodeobject.ForPodFit(reader, object))
-	if object.Annotations[nodegpu.AgentAnnotation] != "" {
+	if node.GPUs != nil {
 		node.object = object
 	}
 	return node
@@ -78,6 +98,12 @@ type nodeView struct {
 	// nodes is sorted by name; it means nothing unless known is set.
 	nodes []podfit.Node
 	known bool
+	// kept are the same nodes, without what pods take of them.
+	kept []keptNode
+	// facts is equal for views that differ only in what pods take of nodes.
+	facts int64
+	// podsForbidden: this process may not read the pods of all namespaces.
+	podsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *podfit.Classes
 	// rooms are all pools, and what each can still add.
@@ -110,6 +136,11 @@ func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
 	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
+// readPods makes views include what pods take of the nodes. Call it before Start.
+func (n *nodes) readPods(client podClient) {
+	n.use.pods, n.use.shown = newNodePods(client, n.log, n.touchUse), make(chan struct{})
+}
+
 // setCeilings sets how far pools can grow.
 func (n *nodes) setCeilings(ceilings []pools.Ceiling, nodePools bool) {
 	n.mu.Lock()
@@ -133,16 +164,27 @@ func (n *nodes) Start(ctx context.Context) error {
 // NeedLeaderElection reports false: a candidate for leadership reads nodes as well.
 func (n *nodes) NeedLeaderElection() bool { return false }
 
-// publish makes a new view at once when something changed, and then not again before nodesPause.
+// publish makes a new view at once when something changed, and then not again before nodesPause. If only pods changed,
+// the next cycle of each RayCluster uses it, which comes soon: pods of a large cluster change all the time.
 func (n *nodes) publish(ctx context.Context) {
+	var facts *nodeView
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.dirty:
 		}
-		n.view.Store(n.viewNow())
-		n.changed()
+		n.mu.Lock()
+		stale := n.stale
+		n.stale = false
+		n.mu.Unlock()
+		if stale || facts == nil {
+			facts = n.viewNow()
+		}
+		n.showUse(facts)
+		if stale {
+			n.changed()
+		}
 		if !timing.Sleep(ctx, nodesPause) {
 			return
 		}
@@ -161,7 +203,7 @@ func (n *nodes) viewNow() *nodeView {
 	if !known {
 		return &nodeView{forbidden: forbidden}
 	}
-	view := &nodeView{known: true, nodes: make([]podfit.Node, len(sorted))}
+	view := &nodeView{known: true, nodes: make([]podfit.Node, len(sorted)), kept: sorted, facts: n.views.Add(1)}
 	for i := range sorted {
 		view.nodes[i] = sorted[i].Node
 	}
@@ -173,7 +215,14 @@ func (n *nodes) viewNow() *nodeView {
 	return view
 }
 
+// touch requests a new view of nodes and pools, and cycles of all RayClusters. The caller holds mu.
 func (n *nodes) touch() {
+	n.stale = true
+	n.touchUse()
+}
+
+// touchUse requests a view of what pods take of nodes now.
+func (n *nodes) touchUse() {
 	select {
 	case n.dirty <- struct{}{}:
 	default:
@@ -204,9 +253,13 @@ func (n *nodes) put(now keptNode) {
 	if n.byName == nil {
 		n.byName = map[string]keptNode{}
 	}
-	n.byName[now.Name] = now
 	n.nodeSeen(now.Name)
-	if !known || !before.Node.Equal(now.Node) {
+	same := known && before.Node.Equal(now.Node)
+	if same && !now.ages() {
+		return // what is read of the object is equal too
+	}
+	n.byName[now.Name] = now
+	if !same {
 		n.touch()
 	}
 }
@@ -221,7 +274,7 @@ func (n *nodes) age(ctx context.Context) {
 		old := slices.Collect(maps.Values(n.byName))
 		n.mu.Unlock()
 		for _, before := range old {
-			if before.object == nil {
+			if !before.ages() {
 				continue
 			}
 			now := n.keep(before.object)

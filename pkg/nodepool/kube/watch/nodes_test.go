@@ -225,10 +225,13 @@ func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 	}
 }
 
+// testViews counts the views that tests make.
+var testViews atomic.Int64
+
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
 func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
 	kind := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
-	return &nodeView{known: true, nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared)}
+	return &nodeView{known: true, facts: testViews.Add(1), nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared)}
 }
 
 func amountsOf(gpus string) corev1.ResourceList {

@@ -5,18 +5,20 @@ import (
 	"log/slog"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// Optional holds what a deployment may or may not have the right to read: nodes, the ceilings of their pools,
-// NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain them:
+// Optional holds what a deployment may or may not have the right to read: nodes with their pods, the ceilings of their
+// pools, NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain them:
 // without a right, everything else works, and a finding says what is unknown.
 type Optional struct {
 	nodes      *nodes
@@ -49,6 +51,7 @@ type Config struct {
 func New(c Config) *Optional {
 	o := &Optional{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
 	o.nodes.configure(c.GPUs, c.Pools)
+	o.nodes.readPods(c.Core.Pods(metav1.NamespaceAll))
 	o.ceilings = newCeilings(
 		c.Core.ConfigMaps(c.StatusNamespace),
 		c.Dynamic.Resource(nodeobject.NodePoolResource),
@@ -74,7 +77,7 @@ func New(c Config) *Optional {
 func (o *Optional) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, read := range []interface{ Start(context.Context) error }{
-		o.nodes, o.ceilings, o.claims, o.events, o.namespaces,
+		o.nodes, o.nodes.use.pods, o.ceilings, o.claims, o.events, o.namespaces,
 	} {
 		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
 	}
@@ -98,8 +101,14 @@ func (o *Optional) AddTo(cluster *nodepool.Cluster) {
 // AddNamespace adds to a cluster what its namespace sets.
 func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.addTo(cluster) }
 
-// AwaitNamespaces returns when the API server has responded about namespaces once, or after a while.
-func (o *Optional) AwaitNamespaces(ctx context.Context) { o.namespaces.await(ctx) }
+// Await returns when the API server has responded about namespaces and pods once, or after a while. The first cycles
+// then know the modes that namespaces set, and do not count nodes as empty.
+func (o *Optional) Await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	defer cancel()
+	o.namespaces.await(ctx)
+	o.nodes.awaitUse(ctx)
+}
 
 // RefreshNamespace reads one namespace from the API server.
 func (o *Optional) RefreshNamespace(ctx context.Context, name string) {

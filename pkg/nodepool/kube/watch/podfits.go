@@ -38,7 +38,7 @@ type fitCache struct {
 type clusterFits struct {
 	uid        string
 	generation int64
-	view       *nodeView
+	facts      int64
 	list       []podfit.Fit
 	gpus       []*nodepool.ReportedGPUs
 	slices     [][]podfit.SliceAnswer
@@ -60,11 +60,11 @@ func newFitCache() fitCache { return fitCache{byKey: map[nodepool.ClusterKey]clu
 func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID &&
+	if known := l.byKey[cluster.Key]; known.facts == view.facts && known.uid == cluster.UID &&
 		known.generation == cluster.Generation {
 		return known
 	}
-	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, view: view}
+	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts}
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		places := view.places.For(&group.Pod)
@@ -121,6 +121,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 			group.PoolPods = slices.Clone(known.pools[i])
 			reportNoNode(report, group)
 			reportSlices(report, group, known.visible[i])
+		}
+		if view.podsForbidden {
+			reportPodsUnknown(report, cluster)
 		}
 		n.markGone(cluster, view)
 		reportWorkers(report, cluster, view)

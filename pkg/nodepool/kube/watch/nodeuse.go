@@ -1,0 +1,129 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// nodeUse is what pods take of each node. It computes that again only for nodes that changed or whose pods changed.
+type nodeUse struct {
+	pods *nodePods
+	// byNode is nil while pods are unknown.
+	byNode map[string]usedNode
+	// shown is closed when a view has what is known about pods, or that they are forbidden.
+	shown     chan struct{}
+	shownOnce sync.Once
+}
+
+// usedNode is what the pods of a version take of a node, as it was at a time.
+type usedNode struct {
+	object  *corev1.Node
+	version int64
+	at      time.Time
+	use     *podfit.Use
+}
+
+// answered reports whether the API server has responded about pods.
+func (u *nodeUse) answered() bool {
+	if u.pods == nil {
+		return false
+	}
+	select {
+	case <-u.pods.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+// refresh computes what pods take of these nodes now. The reader's time is the present.
+func (u *nodeUse) refresh(reader nodegpu.Reader, nodes []keptNode) {
+	versions := u.pods.versions()
+	if versions == nil {
+		u.byNode = nil
+		return
+	}
+	fresh := make(map[string]usedNode, len(nodes))
+	for i := range nodes {
+		node := &nodes[i]
+		used, known := u.byNode[node.Name]
+		aged := node.ages() && reader.At.Sub(used.at) >= agePause
+		if !known || used.object != node.object || used.version != versions[node.Name] || aged {
+			used = usedNode{object: node.object, version: versions[node.Name], at: reader.At}
+			used.use = nodeobject.Use(reader, node.forGPUs(), u.pods.on(node.Name))
+		}
+		fresh[node.Name] = used
+	}
+	u.byNode = fresh
+}
+
+// on returns what pods take of a node, nil while pods are unknown.
+func (u *nodeUse) on(node string) *podfit.Use { return u.byNode[node].use }
+
+// awaitUse returns when views have what pods take of nodes, or say that it is forbidden, or after a while.
+func (n *nodes) awaitUse(ctx context.Context) {
+	select {
+	case <-n.use.shown:
+	case <-ctx.Done():
+	case <-time.After(timing.RequestTimeout):
+	}
+}
+
+// showUse publishes the view with what pods take of its nodes now.
+func (n *nodes) showUse(facts *nodeView) {
+	answered := n.use.answered()
+	n.view.Store(n.withUse(facts))
+	if answered {
+		n.use.shownOnce.Do(func() { close(n.use.shown) })
+	}
+}
+
+// withUse returns the view with what pods take of its nodes now. It does not change the given view, and shares
+// everything else with it.
+func (n *nodes) withUse(facts *nodeView) *nodeView {
+	if n.use.pods == nil || !facts.known {
+		return facts
+	}
+	reader := n.fits.reader
+	reader.At = time.Now()
+	n.use.refresh(reader, facts.kept)
+	view := *facts
+	view.nodes, view.podsForbidden = slices.Clone(facts.nodes), n.use.pods.mayNotRead()
+	for i := range view.nodes {
+		view.nodes[i].Use = n.use.on(view.nodes[i].Name)
+	}
+	view.places = facts.places.With(view.nodes)
+	return &view
+}
+
+// reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group
+// that fits a node.
+func reportPodsUnknown(report *finding.List, cluster *nodepool.Cluster) {
+	matters := func(g nodepool.WorkerGroup) bool {
+		return g.Max > 0 && !g.Suspended && g.Fit != nil && g.Fit.Nodes > 0
+	}
+	if !slices.ContainsFunc(cluster.Groups, matters) {
+		return
+	}
+	report.Add(
+		raydemand.Info,
+		PodsUnknown,
+		"",
+		"",
+		"this process may not list and watch the pods of all namespaces, so it counts nodes as empty; it may launch "+
+			"pods for which the nodes have no room",
+		"grant it list and watch on pods by a ClusterRole",
+	)
+}
