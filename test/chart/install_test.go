@@ -87,7 +87,7 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	if all := names(t, api.want(http.StatusOK, viewer, http.MethodGet, "/v1/namespaces/team/rayclusters", "")); !slices.Equal(all, []string{"team/llm"}) {
 		t.Errorf("it knows %v", all)
 	}
-	exactly(t, "team", "scaler-heliostat", spared("team"))
+	exactly(t, "team", "scaler-heliostat", spared("team"), `watch pods in ""`, `list pods in ""`)
 	elsewhere.remove()
 	s.remove()
 }

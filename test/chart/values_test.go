@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -171,6 +172,37 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		_, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, c.values))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
+		}
+	}
+}
+
+// TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe checks which installs grant list and watch on pods by a ClusterRole:
+// a fleet for all namespaces, and one for a few only if a value says so.
+func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
+	for values, want := range map[string]bool{
+		``:                               true,
+		`{singleNamespaceInstall: true}`: false,
+		`{singleNamespaceInstall: true, allPodsRbacEnable: true}`:                                 true,
+		`{singleNamespaceInstall: true, allPodsRbacEnable: true, clusterScopedRbacEnable: false}`: false,
+	} {
+		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rights := map[right]bool{}
+		for _, m := range manifests {
+			for document := range strings.SplitSeq(m.Text, "\n---\n") {
+				role := rbacv1.ClusterRole{}
+				if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+					t.Fatal(err)
+				}
+				if role.Kind == "ClusterRole" {
+					expand(rights, role.Rules, "")
+				}
+			}
+		}
+		if rights[right{"list", "pods", ""}] != want || rights[right{"watch", "pods", ""}] != want {
+			t.Errorf("%s: a ClusterRole grants pods: %t, want %t", values, !want, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@
   verbs: [patch] # the state of each
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch] # only the KubeRay operator deletes pods
+  verbs: [list, watch] # of all namespaces, if granted there: they take their part of nodes
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch, create, patch] # reads what node autoscalers report about waiting pods
@@ -30,6 +30,11 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, watch] # optional: without it, Heliostat does not know where pods can land
+{{- if and .Values.singleNamespaceInstall .Values.allPodsRbacEnable }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch] # optional: without it, nodes count as empty
+{{- end }}
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
