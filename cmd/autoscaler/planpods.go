@@ -73,7 +73,11 @@ func (p places) podsUnknown(cluster *nodepool.Cluster) {
 			continue
 		}
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
-			Code: watch.PodsUnknown, Severity: raydemand.Info, Object: "snapshot", Field: "kubePods", Seen: "missing",
+			Code:     watch.PodsUnknown,
+			Severity: raydemand.Info,
+			Object:   "snapshot",
+			Field:    "kubePods",
+			Seen:     "missing",
 			Why: "the file has nodes and no pods, so the plan counts all nodes as empty; it may launch pods for which " +
 				"the nodes have no room",
 			Fix: "add the Pod objects of all namespaces as kubePods: kubectl get pods -A -o json; [] says that there " +

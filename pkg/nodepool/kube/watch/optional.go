@@ -18,8 +18,8 @@ import (
 )
 
 // Optional holds what a deployment may or may not have the right to read: nodes with their pods, the ceilings of their
-// pools, NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain them:
-// without a right, everything else works, and a finding says what is unknown.
+// pools, NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain
+// them: without a right, everything else works, and a finding says what is unknown.
 type Optional struct {
 	nodes      *nodes
 	ceilings   *ceilings
