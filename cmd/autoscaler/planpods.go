@@ -78,8 +78,8 @@ func (p places) podsUnknown(cluster *nodepool.Cluster) {
 			Object:   "snapshot",
 			Field:    "kubePods",
 			Seen:     "missing",
-			Why: "the file has nodes and no pods, so the plan counts all nodes as empty; it may launch pods for which " +
-				"the nodes have no room",
+			Why: "the file has nodes and no pods, so the plan counts all nodes as empty; it may launch pods for " +
+				"which the nodes have no room",
 			Fix: "add the Pod objects of all namespaces as kubePods: kubectl get pods -A -o json; [] says that there " +
 				"are none",
 		})
