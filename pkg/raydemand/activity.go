@@ -25,7 +25,8 @@ type Activity struct {
 // The texts of ray.rpc.autoscaler.NodeState.node_activity, as all supported versions of Ray write them
 // (PopulateResourceViewSyncMessage in Ray's local_resource_manager.cc).
 const (
-	activeWorkers   = "Busy workers on node."
+	// ActiveWorkers reports that tasks or actors run.
+	ActiveWorkers   = "Busy workers on node."
 	activeArguments = "Pulling task arguments."
 	activeResource  = "Resource: "
 	activeUse       = " currently in use."
@@ -48,7 +49,7 @@ func ReadActivity(texts []string) Activity {
 	for _, text := range texts {
 		resource, inUse := ActiveResource(text)
 		switch {
-		case text == activeWorkers:
+		case text == ActiveWorkers:
 			a.Workers = true
 		case text == activeArguments:
 			a.Arguments = true

@@ -121,12 +121,28 @@ func inUse(n *model.Node) raydemand.Bundle {
 	}
 	use := raydemand.Bundle{}
 	for name, total := range n.Total {
-		added := strings.HasPrefix(name, "node:") || strings.HasPrefix(name, raydemand.ImplicitPrefix)
-		if free := n.Available[name]; free < total && name != raydemand.ObjectStoreMemory && !added {
+		if free := n.Available[name]; free < total && name != raydemand.ObjectStoreMemory && !added(name) {
 			use[name] = total - free
 		}
 	}
 	return use
+}
+
+// added reports whether Ray adds a resource to each node.
+func added(name string) bool {
+	return strings.HasPrefix(name, "node:") || strings.HasPrefix(name, raydemand.ImplicitPrefix)
+}
+
+// usesResources reports whether Ray reports work and a resource in use, as it does for most nodes of a busy cluster:
+// WhyBusy takes a hundred times as long.
+func usesResources(n *model.Node) bool {
+	works, used := false, false
+	for _, text := range n.Activity {
+		name, inUse := raydemand.ActiveResource(text)
+		works = works || text == raydemand.ActiveWorkers
+		used = used || inUse && name != raydemand.ObjectStoreMemory && !added(name)
+	}
+	return works && used
 }
 
 // heldIdle counts the group's workers that would be idle but for one thing that uses none of their resources, by
@@ -135,7 +151,8 @@ func (w *Writer) heldIdle(i int) []model.Reason {
 	count := map[string]int64{}
 	for at := range w.Nodes {
 		n := &w.Nodes[at]
-		if n.GroupIndex == i && n.Stop == "" && n.State == model.Running && len(n.Activity) > 0 {
+		if n.GroupIndex == i && n.Stop == "" && n.State == model.Running && len(n.Activity) > 0 &&
+			!usesResources(n.Node) {
 			count[WhyBusy(n.Node)[0].Code]++
 		}
 	}
