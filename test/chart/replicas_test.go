@@ -13,9 +13,8 @@ import (
 )
 
 // takeover is the maximum time without a decision after the leader was killed. The lease expires after 6 s, another
-// replica tries to acquire it every two seconds, and then has to read each RayCluster. The rest is margin for busy
-// cores.
-const takeover = 25 * time.Second
+// replica reads it every 0.8 to 1.8 s, and then has to read each RayCluster. The rest is margin for busy cores.
+const takeover = 15 * time.Second
 
 // leader returns the pod at the address in the release's Lease, or nil if there is none. All pods have the host's name
 // here.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // TestALeaderMayLoseAnAPIServerThatIsSilent pauses the API server. The leader cannot renew its lease, so it returns an
 // error to callers that wait for a response, and exits. The new process waits and then continues from the current
-// state: busy and requested workers stay, and it serves new work.
+// state: busy and requested workers stay, and it serves new work. So does the other replica after the leader is killed.
 func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	s := stage(t, rig.Cluster{Name: "silent", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
 	s.must(rig.InstallCRDs(s.ctx, lab.Dynamic))
@@ -73,10 +74,41 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 		t.Errorf("the request that stood is %+v", got)
 	}
 	s.created("gpu", 2)
+	s.losesItsLeader(driver)
+	s.created("gpu", 3)
 	s.created("cpu", 1)
 	if lost := driver.Lost(); len(lost) > 0 {
 		t.Errorf("work was lost: %+v", lost)
 	}
+}
+
+// takeover is the longest time from the loss of a leader to the first write of the next one: the lease of 6 s, up to
+// 1.8 s until the candidate reads it again, and time for busy cores.
+const takeover = 15 * time.Second
+
+// losesItsLeader kills the leader of two replicas. New work waits while nobody leads. Then the other replica serves it.
+func (s *scene) losesItsLeader(driver *rig.Driver) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	next, err := lab.Serve(ctx, "--leader-elect")
+	s.must(err)
+	fleet.Kill()
+	lost := time.Now()
+	fleet = next
+	s.do(driver, task("taken-over", 1))
+	var at time.Time
+	s.eventually("the next leader to write", func(facts []rig.Fact) bool {
+		i := slices.IndexFunc(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.At.After(lost) })
+		if i >= 0 {
+			at = facts[i].At
+		}
+		return i >= 0
+	})
+	if took := at.Sub(lost); took > takeover {
+		s.Errorf("the next leader wrote %v after the loss of the first, want at most %v", took, takeover)
+	}
+	s.see(driver, "taken-over", "running")
 }
 
 // elects replaces the shared Heliostat, until the test ends, with one that uses leader election.

@@ -12,48 +12,94 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that provide the same resources to Ray. The pods of the
-// preferred group request a device that no node has. A node autoscaler that has reported on another pod reports nothing
-// about them.
+// fallback is the longest time from a node autoscaler's refusal to the launch of the next group.
+const fallback = 30 * time.Second
+
+// statement is an Event of a node autoscaler about a pod. The node autoscalers are not installed here.
+type statement struct{ source, reason, message string }
+
+var (
+	triggered = statement{"cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 1)}]"}
+	refused   = statement{"cluster-autoscaler", "NotTriggerScaleUp",
+		"pod didn't trigger scale-up: 1 in backoff after failed scale-up"}
+)
+
+// TestTheNextGroupServesWhenTheFirstIsOutOfStock has three groups that provide the same resources to Ray. The pods of
+// the first two request a device that no node has. A node autoscaler promises a node for the first, and then cannot get
+// it. About the second, it reports nothing.
 func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	t.Parallel()
-	scarce := rig.Group{Name: "a-scarce", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}}
-	plenty := rig.Group{Name: "b-plenty", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
-	s := stage(t, rig.Cluster{Name: "stock", IdleSeconds: 60, Groups: []rig.Group{scarce, plenty}})
-	s.spokenOf("another")
+	scarce := map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}
+	s := stage(t, rig.Cluster{Name: "stock", IdleSeconds: 60, Groups: []rig.Group{
+		{Name: "a-refused", Max: 4, Devices: scarce},
+		{Name: "b-silent", Max: 4, Devices: scarce},
+		{Name: "c-plenty", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}},
+	}})
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
-	patched := func(group string) time.Time {
-		var at time.Time
-		s.eventually(group+" to be patched", func(facts []rig.Fact) bool {
-			i := slices.IndexFunc(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.Group == group })
-			if i >= 0 {
-				at = facts[i].At
-			}
-			return i >= 0
-		})
-		return at
+
+	pod := s.firstPod("a-refused")
+	s.say(triggered, pod)
+	time.Sleep(1100 * time.Millisecond) // Event times are in whole seconds
+	s.say(refused, pod)
+	said := time.Now()
+	silent := s.patched("b-silent")
+	if took := silent.Sub(said); took > fallback {
+		t.Errorf("the next group was launched %v after the node autoscaler refused the first, want at most %v", took, fallback)
 	}
-	first := patched("a-scarce")
-	if took := patched("b-plenty").Sub(first); took < time.Minute || took > 90*time.Second {
+	if took := s.patched("c-plenty").Sub(silent); took < time.Minute || took > 90*time.Second {
 		t.Errorf("the next group was launched %v after the first, want 60 s of silence, which is the proof, and at most 30 s more", took)
 	}
 	s.k8sEvent("GroupFailing")
-	s.told("a group that cools down", func(st status) bool {
-		return len(st.Groups) == 2 && slices.ContainsFunc(st.Groups[0].Reasons, func(r struct{ Code, Message string }) bool { return r.Code == "cooling_down" })
+	s.told("two groups that cool down", func(st status) bool {
+		cooling := 0
+		for _, g := range st.Groups {
+			if slices.ContainsFunc(g.Reasons, func(r struct{ Code, Message string }) bool { return r.Code == "cooling_down" }) {
+				cooling++
+			}
+		}
+		return cooling == 2
 	})
-	s.workers("b-plenty", 1)
-	s.created("a-scarce", 1)
+	s.workers("c-plenty", 1)
+	s.created("a-refused", 1)
+	s.created("b-silent", 1)
 }
 
-// spokenOf writes an Event about a pod as the Cluster Autoscaler does. The Cluster Autoscaler is not installed here.
-func (s *scene) spokenOf(pod string) {
+// firstPod waits for a group's first pod.
+func (s *scene) firstPod(group string) (pod string) {
+	s.Helper()
+	s.eventually("a pod of "+group, func(facts []rig.Fact) bool {
+		pods := rig.Pods(facts, group)
+		if len(pods) > 0 {
+			pod = pods[0]
+		}
+		return pod != ""
+	})
+	return pod
+}
+
+// patched waits until the group's replicas are patched, and returns when they were patched first.
+func (s *scene) patched(group string) time.Time {
+	s.Helper()
+	var at time.Time
+	s.eventually(group+" to be patched", func(facts []rig.Fact) bool {
+		i := slices.IndexFunc(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.Group == group })
+		if i >= 0 {
+			at = facts[i].At
+		}
+		return i >= 0
+	})
+	return at
+}
+
+// say writes an Event about a pod as a node autoscaler does.
+func (s *scene) say(what statement, pod string) {
 	s.Helper()
 	now := metav1.NewTime(time.Now())
 	_, err := lab.Kube.CoreV1().Events(s.namespace).Create(s.ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod + "-", Namespace: s.namespace},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.namespace, Name: pod},
-		Source:         corev1.EventSource{Component: "cluster-autoscaler"}, Type: corev1.EventTypeNormal,
-		Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [{gpu 0->1 (max: 1)}]",
+		Source:         corev1.EventSource{Component: what.source}, Type: corev1.EventTypeNormal,
+		Reason: what.reason, Message: what.message,
 		FirstTimestamp: now, LastTimestamp: now,
 	}, metav1.CreateOptions{})
 	s.must(err)
