@@ -102,6 +102,8 @@ type nodeView struct {
 	kept []keptNode
 	// facts is equal for views that differ only in what pods take of nodes.
 	facts int64
+	// used is what pods take of the nodes, by name; nil while pods are unknown.
+	used map[string]usedNode
 	// podsForbidden: this process may not read the pods of all namespaces.
 	podsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.

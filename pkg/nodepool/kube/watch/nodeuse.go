@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
@@ -22,7 +23,7 @@ type nodeUse struct {
 	pods *nodePods
 	// byNode is nil while pods are unknown.
 	byNode map[string]usedNode
-	// shown is closed when a view has what is known about pods, or that they are forbidden.
+	// shown is closed when a view has nodes and what pods take of them, or that one of the two is forbidden.
 	shown     chan struct{}
 	shownOnce sync.Once
 }
@@ -33,6 +34,22 @@ type usedNode struct {
 	version int64
 	at      time.Time
 	use     *podfit.Use
+	// workers are the worker pods among the node's pods; nil if there are none.
+	workers map[types.NamespacedName]bool
+}
+
+// count sets what these pods take of the node.
+func (u *usedNode) count(reader nodegpu.Reader, node *keptNode, pods []nodeobject.BoundPod) {
+	u.use = nodeobject.Use(reader, node.forGPUs(), pods)
+	for i := range pods {
+		if pods[i].Group == "" {
+			continue
+		}
+		if u.workers == nil {
+			u.workers = map[types.NamespacedName]bool{}
+		}
+		u.workers[types.NamespacedName{Namespace: pods[i].Namespace, Name: pods[i].Name}] = true
+	}
 }
 
 // answered reports whether the API server has responded about pods.
@@ -62,7 +79,7 @@ func (u *nodeUse) refresh(reader nodegpu.Reader, nodes []keptNode) {
 		aged := node.ages() && reader.At.Sub(used.at) >= agePause
 		if !known || used.object != node.object || used.version != versions[node.Name] || aged {
 			used = usedNode{object: node.object, version: versions[node.Name], at: reader.At}
-			used.use = nodeobject.Use(reader, node.forGPUs(), u.pods.on(node.Name))
+			used.count(reader, node, u.pods.on(node.Name))
 		}
 		fresh[node.Name] = used
 	}
@@ -72,7 +89,8 @@ func (u *nodeUse) refresh(reader nodegpu.Reader, nodes []keptNode) {
 // on returns what pods take of a node, nil while pods are unknown.
 func (u *nodeUse) on(node string) *podfit.Use { return u.byNode[node].use }
 
-// awaitUse returns when views have what pods take of nodes, or say that it is forbidden, or after a while.
+// awaitUse returns when views have nodes and what pods take of them, or say that one of the two is forbidden, or after
+// a while.
 func (n *nodes) awaitUse(ctx context.Context) {
 	select {
 	case <-n.use.shown:
@@ -83,7 +101,7 @@ func (n *nodes) awaitUse(ctx context.Context) {
 
 // showUse publishes the view with what pods take of its nodes now.
 func (n *nodes) showUse(facts *nodeView) {
-	answered := n.use.answered()
+	answered := n.use.answered() && (facts.known || facts.forbidden)
 	n.view.Store(n.withUse(facts))
 	if answered {
 		n.use.shownOnce.Do(func() { close(n.use.shown) })
@@ -104,8 +122,15 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 	for i := range view.nodes {
 		view.nodes[i].Use = n.use.on(view.nodes[i].Name)
 	}
-	view.places = facts.places.With(view.nodes)
+	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
 	return &view
+}
+
+// counts reports whether what pods take of a worker's node includes the worker. The worker comes from another watch,
+// which may be ahead: a pod that counts as bound before it takes its part of the node would leave room for one more.
+func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
+	used, known := v.used[w.Node]
+	return !known || used.workers[types.NamespacedName{Namespace: namespace, Name: w.Pod}]
 }
 
 // reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group

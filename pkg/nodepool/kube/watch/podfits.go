@@ -178,7 +178,7 @@ func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 		if !there || !node.Ready {
 			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
-		if group := groups[w.Group]; there && group != nil && !w.Terminating {
+		if group := groups[w.Group]; there && group != nil && !w.Terminating && view.counts(cluster.Key.Namespace, w) {
 			group.CountBound(node)
 		}
 	}

@@ -78,13 +78,20 @@ func kubePod(name, node, gpus string) *corev1.Pod {
 	}
 }
 
+// cardNode is a node whose labels prove that each GPU is a card.
+func cardNode(name, gpus string) *corev1.Node {
+	node := kubeNode(name, gpus, corev1.ConditionTrue)
+	node.Labels = map[string]string{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": gpus, "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.replicas": "1"}
+	return node
+}
+
 // besidePods runs test beside the reading of two nodes with 8 GPUs and of pods, in synctest's time.
 func besidePods(t *testing.T, pods *fakePods, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := &fakeNodes{stream: watch.NewFakeWithChanSize(100, false)}
 		for _, name := range []string{"a", "b"} {
-			client.list = append(client.list, *kubeNode(name, "8", corev1.ConditionTrue))
+			client.list = append(client.list, *cardNode(name, "8"))
 		}
 		pods.stream, pods.selectors = watch.NewFakeWithChanSize(100, false), map[string]bool{}
 		var changes atomic.Int32
@@ -218,11 +225,45 @@ func TestForbiddenPodsAreReportedOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
+// TestAWorkerIsBoundWhenItTakesItsPartOfTheNode checks workers that the watch of RayClusters knows before the one of
+// nodes' pods: one that counts as bound too early would leave room for one more.
+func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
+	worker := func(name string) *corev1.Pod {
+		pod := kubePod(name, "a", "1")
+		pod.Namespace, pod.Labels = llm.Namespace, map[string]string{"ray.io/cluster": llm.Name, "ray.io/group": "gpu", "ray.io/node-type": "worker"}
+		return pod
+	}
+	pods := &fakePods{list: []corev1.Pod{*worker("w-1")}}
+	bound := func(n *nodes) int64 {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}},
+			Workers: []nodepool.Worker{{Pod: "w-1", Group: "gpu", Node: "a"}, {Pod: "w-2", Group: "gpu", Node: "a"}, {Pod: "w-3", Group: "gpu"}}}
+		n.addTo(&cluster)
+		return cluster.Groups[0].Bound
+	}
+	besidePods(t, pods, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		if got := bound(n); got != 1 {
+			t.Errorf("%d bound, want the one that takes its part", got)
+		}
+		pods.stream.Add(worker("w-2"))
+		time.Sleep(nodesPause)
+		synctest.Wait()
+		if got := bound(n); got != 2 {
+			t.Errorf("%d bound, want 2", got)
+		}
+	})
+	pods.forbidden.Store(true)
+	besidePods(t, pods, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		if got := bound(n); got != 2 {
+			t.Errorf("%d bound while pods are forbidden, want all that have a node", got)
+		}
+	})
+}
+
 func TestAChangedNodeCountsItsPodsAgain(t *testing.T) {
 	pods := &fakePods{list: []corev1.Pod{*kubePod("p", "a", "3")}}
 	besidePods(t, pods, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		before := changes.Load()
-		n.update(kubeNode("a", "4", corev1.ConditionTrue))
+		n.update(cardNode("a", "4"))
 		time.Sleep(nodesPause)
 		synctest.Wait()
 		if got := usedGPUs(n.view.Load()); got != "a 3 of 1 pods, 1 cards free; b 0 of 0 pods, 8 cards free" || changes.Load() != before+1 {
@@ -299,7 +340,7 @@ func BenchmarkPodsOnNodes(b *testing.B) {
 	n.use.pods = p
 	for name := range p.byNode {
 		n.byName = orNew(n.byName)
-		n.byName[name] = n.keep(kubeNode(name, "8", corev1.ConditionTrue))
+		n.byName[name] = n.keep(cardNode(name, "8"))
 	}
 	facts := n.viewNow()
 	b.Run("all", func(b *testing.B) {
