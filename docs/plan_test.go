@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -57,10 +58,11 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot := keysOf(reflect.TypeFor[planner.Snapshot]())
 	snapshot["rayCluster"] = "object" // in the place of groups
 	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
+	snapshot["topologyLabels"] = "labels"
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
-		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
+		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[raylabels.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")
 	got, heading := map[string]map[string]string{}, ""

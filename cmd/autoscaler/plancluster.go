@@ -16,12 +16,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // clusterOf reads the RayCluster of a snapshot file, and adds what the file's nodes and pools say about its groups.
 // Errors name the key.
 func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
+	reader.TopologyLabels = slices.Concat(reader.TopologyLabels, doc.TopologyLabels)
 	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
@@ -169,13 +171,16 @@ func poolsIn(raw json.RawMessage) (pools.Config, error) {
 // addTo adds to a group what the nodes and pools say about it, as far as they are known.
 func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	g.Slices = podfit.SlicesOf(p.reader, &g.Pod, p.nodes)
+	worker := g.NewWorker(cluster.RayVersion)
 	if !p.known {
+		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
 		return
 	}
 	fit := g.Pod.Fit(p.nodes)
 	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
 	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
 	p.addBound(cluster.Key, g)
+	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)

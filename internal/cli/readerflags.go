@@ -16,8 +16,8 @@ import (
 
 // NodeReaderFlags are the flags of each command that reads nodes.
 type NodeReaderFlags struct {
-	poolLabel string
-	resources []string
+	poolLabel                 string
+	resources, topologyLabels []string
 }
 
 // AddTo adds the flags to a command.
@@ -41,15 +41,24 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 			strings.Join(ConfigurableKinds(), ", ")+"; mig can have a profile, mig:1g.5gb, and gpu-mem needs the "+
 			"MiB of a unit, gpu-mem:1024",
 	)
+	flags.StringArrayVar(
+		&f.topologyLabels,
+		"topology-label",
+		nil,
+		"NODE=RAY: each Ray node has the label RAY with the value of the label NODE of its Kubernetes node, such as "+
+			"nvidia.com/gpu.clique=ray.io/gpu-domain",
+	)
 }
 
 // ErrServerReadsNodes is the error of NodeReaderFlags with a RayCluster, whose nodes the server reads.
 var ErrServerReadsNodes = errors.New(
-	"--resource and --pool-label are for files: the server reads the RayCluster's nodes with its own settings",
+	"--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings",
 )
 
 // Given reports whether any flag is set.
-func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
+func (f *NodeReaderFlags) Given() bool {
+	return f.poolLabel != "" || len(f.resources)+len(f.topologyLabels) > 0
+}
 
 // Reader returns the node reader that the flags configure.
 func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
@@ -57,7 +66,25 @@ func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
 		return reader, BadInput(err)
 	}
+	if reader.TopologyLabels, err = topologyLabels(f.topologyLabels); err != nil {
+		return reader, BadInput(err)
+	}
 	return reader, nil
+}
+
+// topologyLabels parses the values of --topology-label.
+func topologyLabels(pairs []string) (labels []nodegpu.TopologyLabel, err error) {
+	for _, pair := range pairs {
+		node, ray, _ := strings.Cut(pair, "=")
+		for _, name := range []string{node, ray} {
+			if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+				return nil, fmt.Errorf("--topology-label %q: %q is not a label's name (%s): want NODE=RAY such as "+
+					"nvidia.com/gpu.clique=ray.io/gpu-domain", pair, name, problems[0])
+			}
+		}
+		labels = append(labels, nodegpu.TopologyLabel{Node: node, Ray: ray})
+	}
+	return labels, nil
 }
 
 // configuredResources parses the values of --resource.

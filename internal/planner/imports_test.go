@@ -21,10 +21,11 @@ var pure = map[string][]string{
 	"internal/fieldpath": {"internal/typo"},
 	"pkg/fairshare":      nil,
 
-	"pkg/nodepool":         {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools"},
-	"pkg/nodepool/pools":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
-	"pkg/nodepool/podfit":  {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
-	"pkg/nodepool/nodegpu": {"pkg/gpuinfo"},
+	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
+	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools"},
+	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
+	"pkg/nodepool/podfit":    {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
+	"pkg/nodepool/nodegpu":   {"pkg/gpuinfo"},
 
 	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
 
@@ -47,14 +48,14 @@ var pure = map[string][]string{
 var direct = map[string][]string{
 	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // only numbers
 	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
-		"pkg/raydemand"},
+		"pkg/nodepool/raylabels", "pkg/raydemand"},
 }
 
 // planners returns what a package of the planner may import: the vocabulary, and the planner's packages below it. Each
 // package comment says what the package must not do; these lists enforce it.
 func planners(below ...string) []string {
 	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
-		"pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
+		"pkg/nodepool/raylabels", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

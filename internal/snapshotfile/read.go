@@ -16,6 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,6 +31,8 @@ type Document struct {
 	model.Snapshot
 	// RayCluster is the manifest in the file, or nil if the file has groups.
 	RayCluster json.RawMessage
+	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well, beside those of the command line.
+	TopologyLabels []nodegpu.TopologyLabel
 	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
 	// pools. Each may be nil.
 	KubeNodes, KubePods, Pools json.RawMessage
@@ -118,7 +121,7 @@ func (in input) document() Document {
 	s.Requests = field("pendingRequests").requests()
 	s.Gangs = field("pendingGangRequests").gangs()
 	s.Constraint = field("requestResources").requests()
-	doc := Document{Snapshot: s}
+	doc := Document{Snapshot: s, TopologyLabels: field("topologyLabels").topologyLabels()}
 	cluster, groups := field("rayCluster"), field("groups")
 	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
 	switch {

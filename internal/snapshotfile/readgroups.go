@@ -54,6 +54,7 @@ func (in input) group() (model.Group, input) {
 		NodesComing:        int(field("nodesComing").Count(0, math.MaxInt32, 0)),
 		Slice:              field("slice").slice(),
 		Pools:              field("pools").groupPools(),
+		Announces:          field("announces").announced(),
 	}, field("name")
 }
 

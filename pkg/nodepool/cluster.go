@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -200,6 +201,10 @@ type WorkerGroup struct {
 	// (docs/reference/facts.md#flags-of-ray-start).
 	Resources raydemand.Bundle
 	Labels    map[string]string
+	// LabelSources say where Ray takes its own labels from. Announces is what is known about the labels and the
+	// accelerator type of new pods beyond Labels and Resources.
+	LabelSources map[string]raylabels.Source
+	Announces    []raylabels.Announced
 	// Replicas, Min and Max count replicas; a replica has NumOfHosts pods.
 	Replicas, Min, Max, NumOfHosts int
 	// IdleTimeout overrides the cluster's; nil if the group sets none.
@@ -306,4 +311,10 @@ func (g *WorkerGroup) NodePoolFits() bool {
 		}
 	}
 	return false
+}
+
+// NewWorker returns what is known about the labels of the group's new workers without its nodes.
+func (g *WorkerGroup) NewWorker(rayVersion string) raylabels.Worker {
+	return raylabels.Worker{Resources: g.Resources, Declared: g.Labels, Sources: g.LabelSources, RayVersion: rayVersion,
+		Pod: &g.Pod}
 }

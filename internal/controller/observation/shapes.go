@@ -23,6 +23,8 @@ type shape struct {
 	// spec does not set.
 	shown, hinted raydemand.Bundle
 	shownBy       time.Time
+	// labels are those of the node that shown is of.
+	labels map[string]string
 }
 
 // Observe adds one complete reading.
@@ -45,7 +47,7 @@ func (s Shapes) Observe(cluster nodepool.Cluster, members []membership.Member) {
 		total := OwnResources(m.Node.Total)
 		known.hinted = total
 		if !known.older[m.Pod] && !m.CreatedAt.Before(known.shownBy) {
-			known.shown, known.shownBy = total, m.CreatedAt
+			known.shown, known.shownBy, known.labels = total, m.CreatedAt, m.Node.Labels
 		}
 	}
 }

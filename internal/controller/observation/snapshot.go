@@ -91,7 +91,8 @@ func headNode(s SnapshotInput) *planner.Node {
 
 // complete adds what the RayCluster does not say of a group: what its nodes show, and why it takes no launches.
 func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
-	group.Resources = s.Shapes.Of(g)
+	group.Announces = s.Shapes.Announced(g.Name, g.Announces)
+	group.Resources = withoutType(s.Shapes.Of(g), group.Announces)
 	group.NodesComing = s.nodesComing(g)
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.Cluster.Refused {

@@ -14,6 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -50,6 +51,8 @@ type Group struct {
 	Stopping int64
 	Shape    *vector.Shape
 	Timeout  *float64
+	// Open are the labels, and the accelerator type, that a new pod may turn out to have.
+	Open []raylabels.Announced
 	// InFlight is how many pods upscalingMode allows on their way at once.
 	InFlight int64
 	// Blocked explains why the group takes no launches regardless of its limits. Its Code is empty if the group is
@@ -114,7 +117,9 @@ func New(s *model.Snapshot) *Fleet {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		byName[g.Name] = i
-		total := r.VectorOf(g.Resources)
+		g.settleAnnounced(s.Nodes)
+		resources, _ := g.withAnnounced(g.Resources, g.Labels)
+		total := r.VectorOf(resources)
 		g.Shape = &vector.Shape{
 			Group:       i,
 			Total:       total,
@@ -232,6 +237,7 @@ func (r *Fleet) newNode(n *model.Node, g int) Node {
 		if len(labels) == 0 {
 			labels = r.Groups[g].Labels
 		}
+		total, labels = r.Groups[g].withAnnounced(total, labels)
 	}
 	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}
 	made.Free = r.free(n, made.Shape.Total)

@@ -7,7 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Topology groups label sets by their value of one label. Values are numbered in alphabetical order.
+// Topology groups label sets by their value of one label (docs/reference/facts.md#topology-of-a-placement-group).
+// Values are numbered in alphabetical order.
 type Topology struct {
 	// Of is the number of each label set's value, or negative if the set lacks the label.
 	Of     []int

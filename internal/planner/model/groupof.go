@@ -49,6 +49,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 		Name: g.Name, Resources: g.Resources.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
 		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority, Price: g.Price,
 		Slice: SliceOf(g, g.Resources[raydemand.GPU]), Pools: poolsOf(g),
+		Announces: g.Announces,
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -67,6 +68,9 @@ type Group struct {
 	NodesComing int `json:"nodesComing,omitempty"`
 	// Slice is what one GPU of its pods is; nil if unknown.
 	Slice *Slice `json:"slice,omitempty"`
+	// Announces is what is known about labels and the accelerator type of new pods beyond Labels and Resources, because
+	// Ray reads them on the machine. A label that it does not name is not announced.
+	Announces []raylabels.Announced `json:"announces,omitempty"`
 	// Pools are all pools of nodes that its pods can be scheduled on; empty if unknown.
 	Pools []GroupPool `json:"pools,omitempty"`
 }

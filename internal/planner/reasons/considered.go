@@ -18,10 +18,14 @@ import (
 // lack, the label that does not match, or the limit that the group has reached. It reports false if there is no
 // obstacle.
 func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
+	owner, owned := w.Owner(it)
+	if reason, ok := w.awaitedReason(i, it, owner.Gang, given); ok {
+		return reason, true
+	}
 	if reason, ok := w.mismatch(it, w.Groups[i].Shape, w.Groups[i].Labels); ok {
 		return reason, true
 	}
-	if owner, ok := w.Owner(it); ok {
+	if owned {
 		if reason, ok := unlabelled(&w.Groups[i], owner.Gang.TopologyLabel); ok {
 			return reason, true
 		}
@@ -196,11 +200,19 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 		g := &w.Groups[i]
 		switch {
 		case !vector.SuitsAny(items, g.Shape):
-			reason, _ := w.mismatch(items[0], g.Shape, g.Labels)
+			reason, awaited := w.awaitedReason(i, items[0], nil, given)
+			if !awaited {
+				reason, _ = w.mismatch(items[0], g.Shape, g.Labels)
+			}
 			cannot = append(cannot, verdict{reason, i, w.Misses(items[0], g.Shape)})
 			continue
 		case !g.Carries(topology):
 			message := "it lacks the gang's topology label " + topology
+			if owner, _ := w.Owner(items[0]); owner.Gang != nil {
+				if reason, ok := w.awaitedReason(i, items[0], owner.Gang, given); ok {
+					message = reason.Message
+				}
+			}
 			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1})
 			continue
 		case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):

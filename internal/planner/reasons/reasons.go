@@ -64,6 +64,9 @@ func (w *Writer) oldest(i int) string {
 
 func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.Reason {
 	g := &w.Groups[i]
+	if trial, ok := w.trialReason(i); ok {
+		return trial
+	}
 	if given[i] > 0 {
 		return model.Reason{
 			Code: model.CodeLaunch,
@@ -104,6 +107,11 @@ func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 		return vector.SuitsAny(items, w.Groups[i].Shape) && room < vector.BundlesOf(items)
 	}
 	for _, g := range out.Gangs {
+		for _, it := range g.Items() {
+			if reason, ok := w.awaitedReason(i, it, g, given); ok {
+				return reason.Message
+			}
+		}
 		if w.Groups[i].Carries(g.TopologyLabel) &&
 			slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
 			return reason.Message

@@ -29,6 +29,9 @@ func (w *Writer) topologyReason(
 	because := func(code, format string, args ...any) model.Reason {
 		return model.Reason{Code: code, Message: fmt.Sprintf(format, args...)}
 	}
+	if code, text, trying := w.openDomains(g, o, given); text != "" && (trying || !w.possibleWithin(o, open)) {
+		return because(code, "%s", text)
+	}
 	switch {
 	case len(all) == 0:
 		return because(model.Impossible, "no node and no group has the gang's topology label %s", label)

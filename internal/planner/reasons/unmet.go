@@ -33,6 +33,11 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 		if !w.Possible(it) {
 			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
 		}
+		if !w.Certain(it) {
+			if reason, open := w.openReason([]*vector.Item{it}, nil, given); open {
+				return reason
+			}
+		}
 	}
 	able, closed, cooling := false, true, false
 	for i := range w.Groups {

@@ -194,6 +194,9 @@ func groupText(g *model.Group, longest int) string {
 	for i := range g.Pools {
 		w.add("pool", poolText(&g.Pools[i]))
 	}
+	for i := range g.Announces {
+		w.add("announces", announcedText(&g.Announces[i]))
+	}
 	return w.String()
 }
 

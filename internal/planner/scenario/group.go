@@ -35,6 +35,7 @@ func (b *builder) group(r *reader) {
 		"nodes-coming":  func() { g.NodesComing = r.count("nodes-coming") },
 		"gpu":           func() { g.Slice = r.slice() },
 		"pool":          func() { g.Pools = append(g.Pools, r.pool()) },
+		"announces":     func() { g.Announces = append(g.Announces, r.announced()) },
 	})
 	b.snapshot.Groups = append(b.snapshot.Groups, g)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestImports(t *testing.T) {
-	importtest.Only(t, "internal/planner/model", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/raydemand")
+	importtest.Only(t, "internal/planner/model", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/raylabels", "pkg/raydemand")
 }
 
 // everything has each word of the grammar once.

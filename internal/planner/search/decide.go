@@ -21,6 +21,7 @@ func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Se
 	out.shareAmongIdentical()
 	p.refine(&out)
 	p.keepUntilReplaced(&out)
+	given = p.try(given, &out)
 	p.Fleet = p.WithoutIdle(out.Used, given)
 	return p, given, out
 }

@@ -10,9 +10,19 @@ import (
 )
 
 // Possible reports whether some group, or some node that stays, could ever serve one bundle. A maximum of 0 is a limit
-// like any other. Ray may cancel demand that is impossible, so demand that only a limit prevents is never called
-// impossible.
+// like any other. Ray may cancel demand that is impossible, so demand that only a limit prevents, or that depends
+// on something unknown, is never called impossible.
 func (p *Search) Possible(it *vector.Item) bool {
+	for i := range p.Groups {
+		if len(p.Wants(i, it, nil)) > 0 {
+			return true
+		}
+	}
+	return p.Certain(it)
+}
+
+// Certain reports whether some group, or some node that stays, could serve one bundle by what is known.
+func (p *Search) Certain(it *vector.Item) bool {
 	for i := range p.Groups {
 		if it.Suits(p.Groups[i].Shape) {
 			return true
@@ -51,6 +61,8 @@ type Search struct {
 	Base, totals []placing.NodeClass
 	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
 	Held []int64
+	// Trials are the replicas that are launched to find out what their pods announce.
+	Trials []Trial
 }
 
 // eachItem calls yield with each item of the demand, once for equal gangs.

@@ -50,6 +50,11 @@ type Reader struct {
 	Names gpuinfo.Names
 	// PoolLabel is a label that names the pool of a node. It takes precedence over those of cloud providers.
 	PoolLabel string
+	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well.
+	TopologyLabels []TopologyLabel
 	// At is when the nodes were read, for the age of annotations; zero for nodes from a file, which may have any age.
 	At time.Time
 }
+
+// TopologyLabel says that each Ray node has the label Ray with the value of the label Node of its Kubernetes node.
+type TopologyLabel struct{ Node, Ray string }

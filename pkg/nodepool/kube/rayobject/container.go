@@ -24,10 +24,11 @@ type container struct {
 	claims           int
 }
 
-// envVar is a variable's literal value, or its source. If maybe is set, the source may not have the variable.
+// envVar is a variable's literal value, or its source. field is the field of the pod that it is read from, if that is
+// its source. If maybe is set, the source may not have the variable.
 type envVar struct {
-	value, from string
-	maybe       bool
+	value, from, field string
+	maybe              bool
 }
 
 // envSource is a ConfigMap or Secret, which Heliostat does not read. Its keys become variables with the prefix.
@@ -58,6 +59,7 @@ func decodeContainer(f Fields) container {
 		read := envVar{value: v.Text("value")}
 		if v.Has("valueFrom") {
 			read.from = "valueFrom"
+			read.field = v.Object("valueFrom").Object("fieldRef").Text("fieldPath")
 		}
 		c.env[v.Text("name")] = read
 	}

@@ -87,6 +87,7 @@ func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) no
 	ReportTemplate(f.Report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
+	addLabels(f, &group)
 	group.GPUs = gpuSpec(f, ownCommand)
 	group.Renamed = renamed(f.Texts("resources"))
 	checkGroup(f, &group)

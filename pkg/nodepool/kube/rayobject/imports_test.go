@@ -8,7 +8,7 @@ import (
 
 func TestARayClusterIsDecodedWithoutAClient(t *testing.T) {
 	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/kube/finding", "pkg/nodepool/kube/units",
-		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/raydemand")
+		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/client-go/":               "an object is given; package kube reads it",
 		"sigs.k8s.io/controller-runtime/": "an object is given; package kube keeps the caches",

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -44,6 +45,8 @@ type clusterFits struct {
 	slices     [][]podfit.SliceAnswer
 	// pools are the pods that each group could have in each pool, without Bound.
 	pools [][]pools.Pods
+	// announces is what is known about the labels of each group's new pods.
+	announces [][]raylabels.Announced
 	// visible are the nodes on which each group's pods could see GPUs that they did not request.
 	visible []visibleOn
 }
@@ -76,6 +79,8 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 			byPool = pools.WithDeletedPool(&group.Pod, byPool, view.rooms)
 		}
 		now.pools = append(now.pools, byPool)
+		now.announces = append(now.announces, raylabels.Of(l.reader, group.NewWorker(cluster.RayVersion),
+			raylabels.Nodes{Places: places, Rooms: view.rooms, Pods: byPool}))
 		first, count := podfit.SeesGPUs(l.reader, &group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}
@@ -94,7 +99,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
-			cluster.Groups[i].Slices = podfit.SlicesOf(n.fits.reader, &cluster.Groups[i].Pod, nil)
+			group := &cluster.Groups[i]
+			group.Slices = podfit.SlicesOf(n.fits.reader, &group.Pod, nil)
+			group.Announces = raylabels.Of(n.fits.reader, group.NewWorker(cluster.RayVersion), raylabels.Nodes{})
 		}
 	}
 	if view == nil {
@@ -118,7 +125,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		for i, fit := range known.list {
 			group := &cluster.Groups[i]
 			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
-			group.PoolPods = slices.Clone(known.pools[i])
+			group.PoolPods, group.Announces = slices.Clone(known.pools[i]), known.announces[i]
 			reportNoNode(report, group)
 			reportSlices(report, group, known.visible[i])
 		}

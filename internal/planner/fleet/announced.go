@@ -1,0 +1,210 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// settleAnnounced decides what the plan may rely on: it adds what each new pod of the group has for certain to its
+// labels and resources, and keeps the rest in Open. What workers show takes precedence over what was derived.
+func (g *Group) settleAnnounced(nodes []model.Node) {
+	if len(g.Announces) == 0 {
+		return
+	}
+	known := *g.Group
+	g.Group = &known
+	var certain []raylabels.Announced
+	for _, a := range g.Announces {
+		if g.has(a.Name) {
+			continue
+		}
+		a.Shown = g.shownBy(nodes, &a)
+		derived := a
+		switch settle(&a) {
+		case present:
+			certain = append(certain, a)
+			if len(derived.Values) == 0 {
+				g.Open = append(g.Open, derived) // other pods may run on other nodes
+			}
+		case open:
+			g.Open = append(g.Open, a)
+		}
+	}
+	known.Announces = certain
+	_, known.Labels = g.withAnnounced(known.Resources, known.Labels)
+}
+
+// The states of what may be announced.
+type certainty int
+
+const (
+	absent certainty = iota
+	open
+	present
+)
+
+// settle compares what was derived with what workers show. Workers decide what the derivation left open, but not which
+// one of several values the next pod has.
+func settle(a *raylabels.Announced) certainty {
+	switch {
+	case len(a.Shown) == 0 && a.Certain, a.Certain && slices.Equal(a.Shown, a.Values):
+		return present
+	case len(a.Shown) == 1 && len(a.Values) <= 1 && !a.Certain:
+		if a.Shown[0] == "" {
+			return absent
+		}
+		a.Values = a.Shown
+		return present
+	case a.Certain:
+		a.Certain = false
+		a.Why = "its workers differ from what follows from their nodes: " + a.Why
+		a.Values = slices.Concat(a.Values, a.Shown)
+		a.Values = slices.DeleteFunc(a.Values, func(value string) bool { return value == "" })
+		slices.Sort(a.Values)
+		a.Values = slices.Compact(a.Values)
+	}
+	return open
+}
+
+// has reports whether the group sets a label or an accelerator type itself.
+func (g *Group) has(name string) bool {
+	if name != raydemand.AcceleratorTypePrefix {
+		_, declared := g.Labels[name]
+		return declared
+	}
+	return typeOf(g.Resources) != ""
+}
+
+// typeOf returns the accelerator type in the resources of a node, or "".
+func typeOf(resources raydemand.Bundle) string {
+	for _, name := range resources.Names() {
+		if value, is := strings.CutPrefix(name, raydemand.AcceleratorTypePrefix); is && resources[name] > 0 {
+			return value
+		}
+	}
+	return ""
+}
+
+// shownBy returns the values on the group's workers, sorted, with "" for a worker without it. A worker whose labels are
+// unknown shows nothing.
+func (g *Group) shownBy(nodes []model.Node, a *raylabels.Announced) []string {
+	shown := slices.Clone(a.Shown)
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Group != g.Name || n.State != model.Running && n.State != model.Idle {
+			continue
+		}
+		if a.Name == raydemand.AcceleratorTypePrefix {
+			if value := typeOf(n.Total); value != "" {
+				shown = append(shown, value)
+			}
+			continue
+		}
+		if value, has := n.Labels[a.Name]; has || n.Labels["ray.io/node-id"] != "" {
+			shown = append(shown, value)
+		}
+	}
+	slices.Sort(shown)
+	return slices.Compact(shown)
+}
+
+// withAnnounced adds to the resources and labels of a pod that has not joined what it announces for certain.
+func (g *Group) withAnnounced(
+	resources raydemand.Bundle,
+	labels map[string]string,
+) (raydemand.Bundle, map[string]string) {
+	for _, a := range g.Announces {
+		switch {
+		case a.Name != raydemand.AcceleratorTypePrefix:
+			if _, has := labels[a.Name]; !has {
+				labels = maps.Clone(labels)
+				if labels == nil {
+					labels = map[string]string{}
+				}
+				labels[a.Name] = a.Values[0]
+			}
+		case typeOf(resources) == "":
+			resources = resources.Clone()
+			resources[a.Name+a.Values[0]] = raydemand.One
+		}
+	}
+	return resources, labels
+}
+
+// Awaited is a label or resource that a new pod must turn out to have.
+type Awaited struct {
+	*raylabels.Announced
+	// Value is the value, as a selector writes it.
+	Value string
+}
+
+// String returns what the pod must announce: accelerator_type:H100, or label zone=b.
+func (a Awaited) String() string {
+	if a.Name == raydemand.AcceleratorTypePrefix {
+		return a.Name + a.Value
+	}
+	return "label " + a.Name + "=" + a.Value
+}
+
+// Awaits returns what a new pod of the group must turn out to announce to serve an item that it does not serve for
+// certain. It reports false if such a pod serves the item anyway, or could not serve it whatever it announces.
+func (r *Fleet) Awaits(g *Group, it *vector.Item) (all []Awaited, ok bool) {
+	if len(g.Open) == 0 || it.Suits(g.Shape) {
+		return nil, false
+	}
+	for _, t := range it.Need {
+		if g.Shape.Total.Has(t) {
+			continue
+		}
+		value, typed := strings.CutPrefix(r.Names[t.Resource], raydemand.AcceleratorTypePrefix)
+		a := g.openName(raydemand.AcceleratorTypePrefix)
+		if !typed || a == nil || !a.Allows(value) || t.Amount > raydemand.One {
+			return nil, false
+		}
+		all = append(all, Awaited{a, value})
+	}
+	if it.Rank[g.Shape.Labels] != vector.NoMatch {
+		return all, len(all) > 0
+	}
+	if !it.Slice.Allows(r.SliceOf(g.Shape)) {
+		return nil, false
+	}
+	for _, selector := range it.Request.Selectors {
+		if labels, possible := g.mayMatch(selector); possible {
+			return append(all, labels...), true
+		}
+	}
+	return nil, false
+}
+
+func (g *Group) openName(name string) *raylabels.Announced {
+	at := slices.IndexFunc(g.Open, func(a raylabels.Announced) bool { return a.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &g.Open[at]
+}
+
+// OpenLabel returns what is known about a label that a new pod may turn out to have, or nil.
+func (g *Group) OpenLabel(key string) *raylabels.Announced { return g.openName(key) }
+
+// mayMatch returns the labels that a new pod must turn out to have to match a selector.
+func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible bool) {
+	for _, c := range selector {
+		if (raydemand.Selector{c}).Matches(g.Labels) {
+			continue
+		}
+		a := g.openName(c.Key)
+		if a == nil || c.Op != raydemand.In || !slices.ContainsFunc(c.Values, a.Allows) {
+			return nil, false
+		}
+		all = append(all, Awaited{a, c.Expression()})
+	}
+	return all, true
+}

@@ -1,0 +1,158 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// What a new pod announces may be unknown until one has joined. Demand that no group serves for certain is then tried:
+// one replica of one group is launched, and the next ones are planned by what it announces. A trial comes after all
+// else, so a group that is known to serve the demand always goes first.
+
+// Trial is a replica that is launched to find out what its pods announce.
+type Trial struct {
+	Group int
+	Item  *vector.Item
+	Gang  *fleet.Gang // the gang that the item belongs to, if any
+	// Awaited is what the pods must announce to serve it.
+	Awaited []fleet.Awaited
+}
+
+// try adds a trial for each demand that is not served and that only what is unknown may keep from being served.
+func (p *Search) try(given []int64, out *Outcome) []int64 {
+	open := slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return len(g.Open) > 0 })
+	if !open || vector.Sum(p.Held) > 0 {
+		return given
+	}
+	given = slices.Clone(given)
+	for _, i := range out.Claims {
+		for _, it := range p.Claims[i].Items {
+			p.tryOne(given, it, nil)
+		}
+	}
+	for _, g := range out.Gangs {
+		for _, it := range p.awaiting(g) {
+			p.tryOne(given, it, g)
+		}
+	}
+	for i, n := range out.Unserved {
+		if n > 0 {
+			p.tryOne(given, p.Requests[i], nil)
+		}
+	}
+	return given
+}
+
+// awaiting returns the items of a gang that a trial could help: all of an option for whose bundles no place is missing
+// for certain.
+func (p *Search) awaiting(g *fleet.Gang) []*vector.Item {
+	for _, o := range g.Options {
+		if g.Deferred || slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return !p.Possible(it) }) {
+			continue
+		}
+		return o.Items
+	}
+	return nil
+}
+
+// tryOne launches one replica of the best group that may serve the item, unless pods of such a group are on their way.
+func (p *Search) tryOne(given []int64, it *vector.Item, gang *fleet.Gang) {
+	best, awaited := -1, []fleet.Awaited(nil)
+	for i := range p.Groups {
+		wants := p.Wants(i, it, gang)
+		switch {
+		case len(wants) == 0:
+		case given[i]+p.Groups[i].Pending() > 0:
+			return // the next pods show it
+		case p.mayTry(i, given, wants, gang) && (best < 0 || p.betterTrial(i, best)):
+			best, awaited = i, wants
+		}
+	}
+	if best >= 0 {
+		given[best] += p.Groups[best].Hosts
+		p.Trials = append(p.Trials, Trial{best, it, gang, awaited})
+	}
+}
+
+// Wants returns what a new pod of a group must turn out to announce to serve an item, or an item of a gang; nil if no
+// announcement makes a difference.
+func (p *Search) Wants(i int, it *vector.Item, gang *fleet.Gang) []fleet.Awaited {
+	g := &p.Groups[i]
+	awaited, ok := p.Awaits(g, it)
+	if !ok && !it.Suits(g.Shape) {
+		return nil
+	}
+	if gang == nil || gang.TopologyLabel == "" || gang.Held {
+		return awaited
+	}
+	if domain := g.OpenLabel(gang.TopologyLabel); domain != nil {
+		return append(awaited, fleet.Awaited{Announced: domain})
+	}
+	return awaited
+}
+
+// mayTry reports whether a trial is allowed: no limit prevents it, no idle pod of the group shows that it would not
+// help, and the workers so far have not shown that another value is to be expected.
+func (p *Search) mayTry(i int, given []int64, wants []fleet.Awaited, gang *fleet.Gang) bool {
+	g := &p.Groups[i]
+	l := p.Placer.Open(nil, given)
+	if min(l.Room[i], l.Spare) < g.Hosts || g.Hosts > p.MostInFlight(g) {
+		return false
+	}
+	var coming int64
+	for k := range p.Groups {
+		coming += p.Groups[k].Pending() + given[k]
+	}
+	if coming+g.Hosts > placing.OrUnbounded(p.Policy.MaxInFlight) {
+		return false
+	}
+	idle := func(n fleet.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
+	return !slices.ContainsFunc(p.Nodes, idle) &&
+		!slices.ContainsFunc(wants, func(a fleet.Awaited) bool { return !p.Undecided(a, gang, g) })
+}
+
+// Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
+// values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
+// pods of a gang run either, if several values are possible and the gang needs more than one.
+func (p *Search) Undecided(a fleet.Awaited, gang *fleet.Gang, g *fleet.Group) bool {
+	if a.Value != "" {
+		return len(a.Shown) == 0 || slices.Contains(a.Shown, a.Value)
+	}
+	return len(a.Shown) == 0 && (len(a.Values) < 2 || p.onOnePod(gang, g))
+}
+
+// onOnePod reports whether one new pod of the group has room for a whole gang.
+func (p *Search) onOnePod(gang *fleet.Gang, g *fleet.Group) bool {
+	return slices.ContainsFunc(gang.Options, func(o fleet.Option) bool {
+		free := slices.Clone(g.Shape.Total)
+		for _, it := range o.Items {
+			n := it.Request.Count
+			if free.Times(it.Need, n) < n || gang.Strategy == raydemand.StrictSpread && vector.BundlesOf(o.Items) > 1 {
+				return false
+			}
+			free.Subtract(it.Need, n)
+		}
+		return true
+	})
+}
+
+// betterTrial orders groups for a trial: by preference, then by cost, then by name.
+func (p *Search) betterTrial(a, b int) bool {
+	x, y := p.Groups[a].Preference(), p.Groups[b].Preference()
+	return cmp.Or(y.Compare(x), cmp.Compare(p.Costs.PerReplica[a], p.Costs.PerReplica[b])) < 0
+}
+
+// TrialOf returns the trial of a group, or nil.
+func (p *Search) TrialOf(i int) *Trial {
+	at := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Group == i })
+	if at < 0 {
+		return nil
+	}
+	return &p.Trials[at]
+}
