@@ -167,6 +167,9 @@ var rayClusterChecks = []Check{
 	{"group-unnamed", raydemand.Error, decoded(nameGroup), "the pods of a group without a name cannot be found"},
 	{"quantity-ignored", raydemand.Warning, decoded(edit),
 		"the operator ignores an entry of the group's resources that is not a quantity"},
+	{"resource-keys-differ", raydemand.Warning, decoded(edit),
+		"which of the numbers reaches `ray start` changes from pod to pod " +
+			"(docs/reference/facts.md#keys-of-the-field-resources)"},
 	{"pods-refused", raydemand.Error, decoded(edit), "the API server refuses every pod of the group"},
 	{"ray-start-fails", raydemand.Error, decoded(requoteResources),
 		"every pod of the group exits at once and restarts again and again"},

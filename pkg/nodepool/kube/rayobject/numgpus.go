@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -61,11 +59,15 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 	if overridesGPU(c.env[overrideResources]) {
 		spec.Fixed = "the container's variable " + overrideResources + " sets the number: change GPU there"
 	}
+	if gpus := gpuEntries(resources); differ(gpus) && spec.Fixed == "" {
+		spec.Fixed = "keep one of " + entryNames(gpus) + " in the field resources: which of them counts changes from " +
+			"pod to pod"
+	}
 	return spec
 }
 
 // GPUField returns the field for a group's number of GPUs. The operator reads the field resources if it is set, with
-// any key that it counts as GPUs; a second such key would leave open which one counts.
+// any key that it counts as GPUs; a second such key leaves open which one counts (ResourceKeysDiffer).
 func GPUField(resources map[string]string) string {
 	if len(resources) == 0 {
 		return "rayStartParams." + numGPUs
@@ -79,12 +81,9 @@ func GPUField(resources map[string]string) string {
 }
 
 func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, string) {
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		quantity, err := resource.ParseQuantity(resources[name])
-		if err == nil && countsAsGPU(strings.ToLower(name)) {
-			amount := units.Amount(quantity)
-			return &amount, "resources." + name
-		}
+	if least, found := leastOf(gpuEntries(resources)); found {
+		amount := units.Amount(least.quantity)
+		return &amount, "resources." + least.name
 	}
 	text, set := params[numGPUs]
 	if !set {

@@ -9,12 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// QuantityIgnored marks an entry of a group's field resources that is not a quantity. The operator ignores it.
-const QuantityIgnored = "quantity-ignored"
 
 // The flags of `ray start` that set a node's resources.
 const (
@@ -65,60 +60,6 @@ func startParams(params, groupResources map[string]string, c container, f Fields
 
 // rounded writes a quantity rounded up to a whole number.
 func rounded(q resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) }
-
-// fromGroupField applies the group's field resources. The operator ignores the case of the well-known names, so a
-// custom name that ends with gpu (SharedGPU) becomes num-gpus.
-func fromGroupField(params, groupResources map[string]string, f Fields) {
-	custom := map[string]float64{}
-	for _, name := range slices.Sorted(maps.Keys(groupResources)) {
-		quantity, err := resource.ParseQuantity(groupResources[name])
-		if err != nil {
-			f.Report.Add(raydemand.Warning, QuantityIgnored, f.at("resources")+"."+name, groupResources[name],
-				"it is not a quantity; the operator ignores it", "write a whole number")
-			continue
-		}
-		switch operatorName(name) {
-		case raydemand.CPU:
-			params[numCPUs] = rounded(quantity)
-		case raydemand.Memory:
-			params[memory] = rounded(quantity)
-		case raydemand.GPU:
-			params[numGPUs] = rounded(quantity)
-		default:
-			custom[name] = quantity.AsApproximateFloat64()
-		}
-	}
-	if len(custom) > 0 {
-		writeResources(params, custom)
-	}
-}
-
-// operatorName returns which of Ray's resources the operator takes an entry of the group's field resources for.
-func operatorName(name string) string {
-	switch lower := strings.ToLower(name); {
-	case lower == "cpu":
-		return raydemand.CPU
-	case lower == "memory":
-		return raydemand.Memory
-	case countsAsGPU(lower):
-		return raydemand.GPU
-	}
-	return name
-}
-
-// renamed returns the entries that the operator takes for a resource of another name.
-func renamed(groupResources map[string]string) map[string]string {
-	var all map[string]string
-	for name := range groupResources {
-		if of := operatorName(name); of != name {
-			if all == nil {
-				all = map[string]string{}
-			}
-			all[name] = of
-		}
-	}
-	return all
-}
 
 // fromAccelerators adds num-gpus from the first GPU key with a value, in byte order, and the first TPU or Neuron key.
 // If the resources string is not plain JSON in quotes, the operator adds none of them.
