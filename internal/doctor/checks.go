@@ -32,6 +32,8 @@ var containerChecks = []Check{
 			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"},
 	{podfit.GPUAmountImpossible, raydemand.Error, workers(gpuAmountImpossible),
 		"no node can have so many, so no pod of the group is ever scheduled"},
+	{podfit.GPURequestInvalid, raydemand.Error, workers(gpuRequestInvalid),
+		"the schedulers that hand out parts of cards refuse the request"},
 	{"gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
 		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are " +
 			"reserved, and no Ray task gets them"},

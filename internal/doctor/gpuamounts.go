@@ -1,9 +1,12 @@
 package doctor
 
 import (
+	"strconv"
+
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
@@ -20,6 +23,30 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report repor
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
 		report(occurrence{object: g.Of, path: at, seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)})
+	}
+}
+
+// gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
+// spread over cards.
+func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporter) {
+	shape := &g.Workers.Pod
+	if shape.CardsAsked <= 1 {
+		return
+	}
+	for _, f := range podfit.CheckGPUs(x.Input.Reader, shape) {
+		limit := g.RayContainer().Get("resources", "limits", f.Field)
+		units, whole := inventory.Quantity(limit)
+		if f.Code != podfit.GPURequestInvalid || !whole {
+			continue
+		}
+		found := occurrence{object: g.Of, path: limit.Path(), seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)}
+		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
+			found.fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt((units.Value()+cards-1)/cards*cards, 10)))
+		} else if memory := g.RayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
+			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
+			found.fix = fix.Patch(g.Of, fix.Remove(label)).Hint("or remove the cores")
+		}
+		report(found)
 	}
 }
 

@@ -99,6 +99,10 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"labels": map[string]any{"aliyun.com/gpu-count": "2"}})
 			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "40")
 		}, true},
+		"cores of several cards": {"gpu-request-invalid", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-mem", "16")
+			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "20")
+		}, true},
 		"a card for each of two GPUs": {"num-gpus-mismatch", spreadMemory("2"), false},
 		"two cards and one GPU":       {"num-gpus-mismatch", spreadMemory("1"), true},
 		"a Gaudi card is declared in the group's resources": {"accelerator-uncounted", func(t *testing.T, all []map[string]any) {
