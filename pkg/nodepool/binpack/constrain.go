@@ -7,60 +7,82 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Constrain fills in the constraints of pods from what their templates and objects say about pods beside them: every
-// term names the kinds of pods that it selects. beside has the entry of each pod, in the same order.
-func Constrain(pods []Pod, beside []*podfit.Neighbors) {
+// Constrain fills in the constraints of pods from what their templates say about pods beside them: every term names the
+// kinds of pods that it selects. beside has the entry of each kind, in the same order. others are pods on nodes that
+// are of none of these kinds. The result has for each of them the name of its kind, for Place.Holds: empty if no term
+// selects it and it keeps none of the kinds away. These names have a slash, which names of worker groups cannot have.
+func Constrain(pods []Pod, beside, others []*podfit.Neighbors) (names []string) {
+	kinds := make([]named, len(pods), len(pods)+1)
+	for i := range pods {
+		kinds[i] = named{pods[i].Name, beside[i]}
+	}
+	names = make([]string, len(others))
+	known := map[string]string{}
+	for i, other := range others {
+		text, matters := relation(beside, other)
+		if !matters {
+			continue
+		}
+		if known[text] == "" {
+			known[text] = other.Namespace + "/" + strconv.Itoa(len(known))
+			kinds = append(kinds, named{known[text], other})
+		}
+		names[i] = known[text]
+	}
+	for i := range pods {
+		constrain(&pods[i], beside[i], kinds)
+		for _, other := range kinds[len(pods):] {
+			pods[i].Apart = append(pods[i].Apart, repelledBy(beside[i], other)...)
+		}
+	}
+	return names
+}
+
+// named is a kind of pods with what its template or object says about pods beside it.
+type named struct {
+	name string
+	*podfit.Neighbors
+}
+
+// constrain fills in the constraints that are the pod's own.
+func constrain(pod *Pod, own *podfit.Neighbors, kinds []named) {
 	selected := func(selects func(other *podfit.Neighbors) bool) []string {
 		names := []string{}
-		for i, other := range beside {
-			if selects(other) {
-				names = append(names, pods[i].Name)
+		for _, kind := range kinds {
+			if selects(kind.Neighbors) {
+				names = append(names, kind.name)
 			}
 		}
 		return names
 	}
-	for i, own := range beside {
-		pods[i].Apart, pods[i].Together, pods[i].Spread = nil, nil, nil
-		for _, t := range own.Apart {
-			pods[i].Apart = append(pods[i].Apart, Affinity{t.TopologyKey,
-				selected(func(other *podfit.Neighbors) bool { return own.MayRepel(t, other) })})
-		}
-		for _, t := range own.Together {
-			pods[i].Together = append(pods[i].Together, Affinity{t.TopologyKey,
-				selected(func(other *podfit.Neighbors) bool { return own.Attracts(t, other) })})
-		}
-		for _, t := range own.Spread {
-			pods[i].Spread = append(pods[i].Spread, Spread{t.TopologyKey, t.MaxSkew, t.MinDomains,
-				selected(func(other *podfit.Neighbors) bool { return own.Counts(t, other) })})
-		}
+	pod.Apart, pod.Together, pod.Spread = nil, nil, nil
+	for _, t := range own.Apart {
+		pod.Apart = append(pod.Apart, Affinity{t.TopologyKey,
+			selected(func(other *podfit.Neighbors) bool { return own.MayRepel(t, other) })})
+	}
+	for _, t := range own.Together {
+		pod.Together = append(pod.Together, Affinity{t.TopologyKey,
+			selected(func(other *podfit.Neighbors) bool { return own.Attracts(t, other) })})
+	}
+	for _, t := range own.Spread {
+		pod.Spread = append(pod.Spread, Spread{t.TopologyKey, t.MaxSkew, t.MinDomains,
+			selected(func(other *podfit.Neighbors) bool { return own.Counts(t, other) })})
 	}
 }
 
-// Bystanders sorts pods that are on nodes, and that are not of the given kinds, into kinds of their own. kinds and
-// beside are for Constrain, together with the given ones. of is the kind of each pod, -1 for one that no term selects
-// and that keeps none of the given kinds away. Names of kinds have a slash, which names of worker groups cannot have.
-func Bystanders(own, others []*podfit.Neighbors) (kinds []Pod, beside []*podfit.Neighbors, of []int) {
-	known := map[string]int{}
-	of = make([]int, len(others))
-	for i, other := range others {
-		text, matters := relation(own, other)
-		if of[i] = -1; !matters {
-			continue
+// repelledBy returns the terms by which a pod on a node keeps pods of a kind away, as terms of that kind: anti-affinity
+// holds in both directions.
+func repelledBy(own *podfit.Neighbors, other named) (terms []Affinity) {
+	for _, t := range other.Apart {
+		if other.MayRepel(t, own) {
+			terms = append(terms, Affinity{t.TopologyKey, []string{other.name}})
 		}
-		kind, found := known[text]
-		if !found {
-			kind = len(kinds)
-			known[text] = kind
-			kinds = append(kinds, Pod{Name: other.Namespace + "/" + strconv.Itoa(kind)})
-			beside = append(beside, other)
-		}
-		of[i] = kind
 	}
-	return kinds, beside, of
+	return terms
 }
 
-// relation returns which terms of the kinds select a pod, and which of them its own anti-affinity keeps away. It
-// returns false if there are none.
+// relation returns which terms of the kinds select a pod, and which of them its own anti-affinity keeps away; false if
+// there are none.
 func relation(own []*podfit.Neighbors, other *podfit.Neighbors) (string, bool) {
 	var text strings.Builder
 	matters := false

@@ -28,19 +28,16 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 		{Namespace: "ml", Labels: map[string]string{"app": "quiet"},
 			Apart: []podfit.PodTerm{{TopologyKey: host, Selector: selecting(group, "cpu")}}},
 	}
-	kinds, beside, of := binpack.Bystanders([]*podfit.Neighbors{gpu, cpu}, others)
-	if diff := cmp.Diff([]int{-1, 0, 0, 1}, of); diff != "" {
+	pods := []binpack.Pod{{Name: "gpu"}, {Name: "cpu"}}
+	kinds := binpack.Constrain(pods, []*podfit.Neighbors{gpu, cpu}, others)
+	if diff := cmp.Diff([]string{"", "data/0", "data/0", "ml/1"}, kinds); diff != "" {
 		t.Errorf("kinds of the others (-want +got):\n%s", diff)
 	}
-	pods := append([]binpack.Pod{{Name: "gpu"}, {Name: "cpu"}}, kinds...)
-	binpack.Constrain(pods, append([]*podfit.Neighbors{gpu, cpu}, beside...))
 	want := []binpack.Pod{
 		{Name: "gpu", Apart: []binpack.Affinity{{TopologyKey: host, Pods: []string{"gpu"}}},
 			Together: []binpack.Affinity{{TopologyKey: zone, Pods: []string{"data/0"}}},
 			Spread:   []binpack.Spread{{TopologyKey: zone, MaxSkew: 2, MinDomains: 3, Pods: []string{"gpu", "cpu"}}}},
-		{Name: "cpu"},
-		{Name: "data/0"},
-		{Name: "ml/1", Apart: []binpack.Affinity{{TopologyKey: host, Pods: []string{"cpu"}}}},
+		{Name: "cpu", Apart: []binpack.Affinity{{TopologyKey: host, Pods: []string{"ml/1"}}}},
 	}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
@@ -50,10 +47,9 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 func TestAPodOnANodeKeepsOthersAway(t *testing.T) {
 	own := &podfit.Neighbors{Namespace: "ml", Labels: map[string]string{"app": "ray"}}
 	guard := &podfit.Neighbors{Namespace: "ml", Apart: []podfit.PodTerm{{TopologyKey: binpack.Hostname, Selector: selecting("app", "ray")}}}
-	kinds, beside, _ := binpack.Bystanders([]*podfit.Neighbors{own}, []*podfit.Neighbors{guard})
-	pods := append([]binpack.Pod{{Name: "a", Requests: free("cpu", 1)}}, kinds...)
-	binpack.Constrain(pods, append([]*podfit.Neighbors{own}, beside...))
-	guarded := binpack.Place{Nodes: of[int64](1), Free: free("cpu", 8), Holds: map[string]int64{kinds[0].Name: 1}}
+	pods := []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}}
+	kinds := binpack.Constrain(pods, []*podfit.Neighbors{own}, []*podfit.Neighbors{guard})
+	guarded := binpack.Place{Nodes: of[int64](1), Free: free("cpu", 8), Holds: map[string]int64{kinds[0]: 1}}
 	open := binpack.Place{Nodes: of[int64](1), Free: free("cpu", 3)}
 	if room := onAll(pods, guarded, open).Empty().Room(0); room != 3 {
 		t.Errorf("room for %d pods, want 3", room)

@@ -59,29 +59,53 @@ type site struct {
 // podSlots is the resource of which each pod takes one.
 const podSlots = "pods"
 
-// New prepares the places for pods of these kinds. Names in places that no pod has mean nothing.
+// New prepares the places for pods of these kinds. Names that occur only in constraints are kinds of pods that are on
+// nodes already. Other names in places mean nothing.
 func New(pods []Pod, places []Place) *Packer {
-	p := &Packer{
-		resources: map[string]int{podSlots: 0},
-		kinds:     make([]kind, len(pods)),
-		places:    make([]site, len(places)),
-	}
-	names := make(map[string]int, len(pods))
+	p := &Packer{resources: map[string]int{podSlots: 0}, places: make([]site, len(places))}
+	names, kinds := namesOf(pods)
+	p.kinds = make([]kind, kinds)
 	for i := range pods {
-		names[pods[i].Name] = i
 		p.kinds[i] = p.kindOf(&pods[i])
 	}
 	p.bind(pods, names)
 	p.measure(places)
 	cells := map[cell]int{}
 	for i := range places {
-		p.places[i] = siteOf(&places[i], names)
+		p.places[i] = siteOf(&places[i], names, kinds)
 		p.places[i].domains = p.domainsOf(&places[i], cells)
 	}
 	p.cells = len(cells)
 	p.findDomains()
 	p.empty = p.start(places, names)
 	return p
+}
+
+// namesOf numbers the kinds: the pods in their order, then the names that occur only in constraints.
+func namesOf(pods []Pod) (names map[string]int, kinds int) {
+	names, kinds = make(map[string]int, len(pods)), len(pods)
+	for i := range pods {
+		names[pods[i].Name] = i
+	}
+	add := func(list []string) {
+		for _, name := range list {
+			if _, known := names[name]; !known {
+				names[name] = kinds
+				kinds++
+			}
+		}
+	}
+	for i := range pods {
+		for _, terms := range [][]Affinity{pods[i].Apart, pods[i].Together} {
+			for _, term := range terms {
+				add(term.Pods)
+			}
+		}
+		for _, spread := range pods[i].Spread {
+			add(spread.Pods)
+		}
+	}
+	return names, kinds
 }
 
 // measure finds the largest amounts of resources.
@@ -143,9 +167,9 @@ func (p *Packer) kindOf(pod *Pod) kind {
 	return k
 }
 
-func siteOf(place *Place, names map[string]int) site {
+func siteOf(place *Place, names map[string]int, kinds int) site {
 	s := site{
-		accepts:   make([]bool, len(names)),
+		accepts:   make([]bool, kinds),
 		nodes:     nodesOf(place),
 		unbounded: place.Nodes == nil,
 		anySize:   place.AnySize,
@@ -158,7 +182,7 @@ func siteOf(place *Place, names map[string]int) site {
 		}
 	}
 	if len(place.Counted) > 0 {
-		s.counted = make([]bool, len(names))
+		s.counted = make([]bool, kinds)
 	}
 	for _, name := range place.Counted {
 		if i, known := names[name]; known {
