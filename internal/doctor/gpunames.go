@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,20 +33,17 @@ func misspeltMIG(name string) string {
 	return inventory.MIGPrefix + profile
 }
 
-// migProfileUnknown compares a profile with the card that the group selects with feature discovery's label, or else
-// with all cards.
+// migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
 func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	suffix, isMIG := strings.CutPrefix(r.Resource, inventory.MIGPrefix)
 	if !isMIG {
 		return
 	}
 	products, which := gpuinfo.Products(), "no card has it"
-	if model := r.Template().Text("nodeSelector", "nvidia.com/gpu.product"); model != "" {
-		product, known := gpuinfo.ProductOf(model)
-		if !known {
-			return
-		}
+	if product, known := r.Pods.Pod.SelectedProduct(); known {
 		products, which = []gpuinfo.Product{product}, product.Name+" does not have it"
+	} else if r.Pods.Pod.Selector[nodegpu.LabelProduct] != "" {
+		return // no table has the product
 	}
 	profile, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))
 	if err == nil && slices.ContainsFunc(products, func(p gpuinfo.Product) bool {

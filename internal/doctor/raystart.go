@@ -17,14 +17,14 @@ import (
 
 func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
-	if v.Has() && !operatorParses(v.Text()) && dropsAccelerator(g, v) {
+	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
 		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
 }
 
 func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Get("rayStartParams", "resources")
-	if _, readable := unquoted(v.Text()); v.Has() && readable && !operatorParses(v.Text()) && !dropsAccelerator(g, v) {
+	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
 		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
 }
@@ -40,13 +40,6 @@ func dropsAccelerator(g inventory.Group, v fieldpath.Value) bool {
 	_, neuron := amounts["neuron_cores"]
 	gpus := g.Pods.GPUs
 	return len(gpus.Counted) > 0 && !g.Has("rayStartParams", "num-gpus") || len(gpus.Passed) > 0 && !tpu && !neuron
-}
-
-// operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in
-// quotes.
-func operatorParses(text string) bool {
-	var amounts map[string]float64
-	return json.Unmarshal([]byte(strings.Trim(text, "'\"` ")), &amounts) == nil
 }
 
 // requote writes the string so that the operator and the shell both read it.

@@ -33,6 +33,8 @@ type GPUSpec struct {
 	// Counted are the limits that the operator counts as GPUs, in its order: it passes the first one on. Passed are
 	// those that it passes on under another name, as google.com/tpu.
 	Counted, Passed []string
+	// Unparsed says that the operator cannot parse rayStartParams.resources and passes none of them on.
+	Unparsed bool
 	// Claims says that the Ray container has DRA claims, which do not give a number.
 	Claims bool
 	// Field is where a number of GPUs is to be written, relative to the group: rayStartParams.num-gpus or, if the group

@@ -81,7 +81,7 @@ func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.
 	}
 	// The tables can be older than the driver, so this does not stop the group.
 	finding.Code, finding.Severity = MIGProfileUnknown, raydemand.Warning
-	product, selected := productSelected(shape)
+	product, selected := shape.SelectedProduct()
 	switch {
 	case !gpuinfo.Exists(name):
 		finding.Why = "no product that is known has the MIG profile " + resource.Profile
@@ -100,9 +100,11 @@ func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.
 	return finding, false
 }
 
-func productSelected(shape *PodShape) (gpuinfo.Product, bool) {
+// SelectedProduct returns the product that the nodeSelector names by a label of feature discovery, GKE or ACK. It
+// returns false if there is none, or if no table has it.
+func (p *PodShape) SelectedProduct() (gpuinfo.Product, bool) {
 	for _, key := range []string{nodegpu.LabelProduct, nodegpu.LabelGKEAccelerator, nodegpu.LabelACKName} {
-		if product, known := gpuinfo.ProductOf(shape.Selector[key]); known {
+		if product, known := gpuinfo.ProductOf(p.Selector[key]); known {
 			return product, true
 		}
 	}

@@ -18,29 +18,15 @@ import (
 func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
 	spec := nodepool.GPUSpec{Field: GPUField(resources)}
+	_, err := parsedResources(params)
+	spec.Unparsed = err != nil
 	spec.Declared, spec.DeclaredBy = declaredGPUs(params, resources)
 	containers := group.Object("template").Object("spec").Objects("containers")
 	if len(containers) == 0 {
 		return spec
 	}
 	c := decodeContainer(containers[0])
-	spec.Claims, spec.Limits = c.claims > 0, podfit.Quantities{}
-	for name, quantity := range c.limits {
-		if units.Extended(name) {
-			spec.Limits[name] = units.Amount(quantity)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
-		if quantity := c.limits[name]; quantity.IsZero() {
-			continue
-		}
-		if countsAsGPU(name) {
-			spec.Counted = append(spec.Counted, name)
-		}
-		if _, passed := acceleratorNames[name]; passed {
-			spec.Passed = append(spec.Passed, name)
-		}
-	}
+	readLimits(&spec, c)
 	silent := group.silent() // effectiveResources has reported the faults
 	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
 	if !known {
@@ -64,6 +50,27 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 			"pod to pod"
 	}
 	return spec
+}
+
+// readLimits reads what the Ray container has of devices, and what the operator passes on of that.
+func readLimits(spec *nodepool.GPUSpec, c container) {
+	spec.Claims, spec.Limits = c.claims > 0, podfit.Quantities{}
+	for name, quantity := range c.limits {
+		if units.Extended(name) {
+			spec.Limits[name] = units.Amount(quantity)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+		if quantity := c.limits[name]; quantity.IsZero() {
+			continue
+		}
+		if countsAsGPU(name) {
+			spec.Counted = append(spec.Counted, name)
+		}
+		if _, passed := acceleratorNames[name]; passed {
+			spec.Passed = append(spec.Passed, name)
+		}
+	}
 }
 
 // GPUField returns the field for a group's number of GPUs. The operator reads the field resources if it is set, with

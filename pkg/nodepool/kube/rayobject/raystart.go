@@ -61,14 +61,21 @@ func startParams(params, groupResources map[string]string, c container, f Fields
 // rounded writes a quantity rounded up to a whole number.
 func rounded(q resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) }
 
+// parsedResources parses rayStartParams.resources as the operator does.
+func parsedResources(params map[string]string) (amounts map[string]float64, err error) {
+	amounts = map[string]float64{}
+	if text, set := params[resourcesFlag]; set {
+		err = json.Unmarshal([]byte(strings.Trim(text, "'\"` ")), &amounts)
+	}
+	return amounts, err
+}
+
 // fromAccelerators adds num-gpus from the first GPU key with a value, in byte order, and the first TPU or Neuron key.
 // If the resources string is not plain JSON in quotes, the operator adds none of them.
 func fromAccelerators(params map[string]string, limits map[string]resource.Quantity) {
-	custom := map[string]float64{}
-	if text, set := params[resourcesFlag]; set {
-		if err := json.Unmarshal([]byte(strings.Trim(text, "'\"` ")), &custom); err != nil {
-			return
-		}
+	custom, err := parsedResources(params)
+	if err != nil {
+		return
 	}
 	_, hasNeuron := custom[acceleratorNames[neuronCoreKey]]
 	_, hasTPU := custom[acceleratorNames[tpuKey]]
