@@ -59,6 +59,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot["rayCluster"] = "object" // in the place of groups
 	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
 	snapshot["topologyLabels"] = "labels"
+	snapshot["complete"] = "yes or no"
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),

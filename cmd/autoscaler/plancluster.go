@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -71,8 +71,11 @@ type places struct {
 	rooms  []pools.Room
 	// pods are nil if the file has none; nodes then count as empty.
 	pods boundPods
-	// known reports whether the file has nodes.
-	known bool
+	// known reports whether the file has nodes or shapes, pooled whether it says anything about pools.
+	known, pooled bool
+	judge         pools.Judge
+	// at is when the snapshot was taken; zero if unknown.
+	at time.Time
 	// unused are the findings about pools without nodes.
 	unused []raydemand.Finding
 	// unreadable are the findings about amounts of nodes that count as missing.
@@ -80,7 +83,7 @@ type places struct {
 }
 
 func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) {
-	p := places{reader: reader, known: doc.KubeNodes != nil}
+	p := places{reader: reader, known: doc.KubeNodes != nil, at: doc.TakenAt}
 	var err error
 	if p.pods, err = podsIn(doc.KubePods); err != nil {
 		return p, err
@@ -102,13 +105,16 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 		}
 		p.nodes = append(p.nodes, node)
 	}
-	config, err := poolsIn(doc.Pools)
+	config, err := poolsIn(doc)
 	if err != nil {
 		return p, err
 	}
 	p.rooms, p.unused = pools.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
-	p.known = p.known || len(p.nodes) > 0
+	p.known, p.pooled = p.known || len(p.nodes) > 0, len(config.Pools) > 0 || config.Complete
+	p.judge = pools.Judge{
+		Rooms: p.rooms, Places: p.nodes, Complete: config.Complete, PoolLabel: p.reader.PoolLabel,
+	}
 	return p, nil
 }
 
@@ -160,12 +166,19 @@ func itemsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
 	return list.Items, nil
 }
 
-// poolsIn reads the description of pools, in the format of the file of --pools.
-func poolsIn(raw json.RawMessage) (pools.Config, error) {
-	if raw == nil {
-		return pools.Config{}, nil
+// poolsIn reads the description of pools, in the format of the file of --pools: the whole file, or its list of pools
+// with complete beside it.
+func poolsIn(doc snapshotfile.Document) (pools.Config, error) {
+	if doc.Pools == nil {
+		return pools.Config{Complete: doc.PoolsComplete}, nil
 	}
-	return nodeobject.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
+	text := doc.Pools
+	if !bytes.HasPrefix(text, []byte("{")) {
+		text = slices.Concat([]byte(`{"pools": `), text, []byte("}"))
+	}
+	config, err := nodeobject.ReadPools(bytes.NewReader(text))
+	config.Complete = config.Complete || doc.PoolsComplete
+	return config, err
 }
 
 // addTo adds to a group what the nodes and pools say about it, as far as they are known.
@@ -174,6 +187,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	worker := g.NewWorker(cluster.RayVersion)
 	if !p.known {
 		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
+		p.addProof(cluster, g)
 		return
 	}
 	fit := g.Pod.Fit(p.nodes)
@@ -181,6 +195,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
 	p.addBound(cluster.Key, g)
 	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
+	g.Judge(p.judge.Of(&g.Pod), p.at)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)
@@ -200,17 +215,23 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
 		ofTemplate(podfit.VisibleFinding(first, count))
 	}
-	if fit.None() && g.Max > 0 && !g.Suspended && !g.Broken {
-		add(
-			raydemand.Finding{
-				Code:     watch.GroupNoNode,
-				Severity: raydemand.Info,
-				Field:    fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index),
-				Seen:     fit.Why,
-				Why:      "no node, even if it were empty, could hold a pod of group " + g.Name,
-				Fix:      "add such a node, or correct requests, nodeSelector, affinity or tolerations",
-			},
-		)
+	if f, no := g.NoNode(); no {
+		add(f)
+	}
+}
+
+// addProof adds what pools prove about a group although no node is known, such as maxNodes 0.
+func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
+	if !p.pooled {
+		return
+	}
+	if g.Judge(p.judge.Of(&g.Pod), p.at); g.Verdict.State == pools.Trying {
+		g.Verdict = nil
+		return
+	}
+	if f, no := g.NoNode(); no {
+		f.Object = "RayCluster " + cluster.Key.String()
+		cluster.Findings = append(cluster.Findings, f)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		`"groups": [], "kubePods": []`:                                                                `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                        `standard input: pools[0] "a": maxNodes -1: want 0 or more`,
 		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:          `standard input: pools[0] "a": shape: allocatable: `,
-		cluster + `, "pools": {}`:                                                                     `standard input: pools: {}: want a list`,
+		cluster + `, "pools": 7`:                                                                      `standard input: pools: 7: want a list`,
 		`"groups": [], "kubeNodes": []`:                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		`"groups": [], "pools": [{"name": "a"}]`:                                                      `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		cluster + `, "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`: `standard input: pendingRequests[0].slice.memory: "10GB": want a Kubernetes quantity`,

@@ -36,6 +36,8 @@ type Document struct {
 	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
 	// pools. Each may be nil.
 	KubeNodes, KubePods, Pools json.RawMessage
+	// PoolsComplete says that no other pool can get a node.
+	PoolsComplete bool
 	// Findings report unknown keys.
 	Findings []raydemand.Finding
 }
@@ -124,6 +126,7 @@ func (in input) document() Document {
 	doc := Document{Snapshot: s, TopologyLabels: field("topologyLabels").topologyLabels()}
 	cluster, groups := field("rayCluster"), field("groups")
 	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
+	doc.PoolsComplete = field("complete").Flag()
 	switch {
 	case !cluster.Absent() && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")

@@ -55,6 +55,7 @@ func (in input) group() (model.Group, input) {
 		Slice:              field("slice").slice(),
 		Pools:              field("pools").groupPools(),
 		Announces:          field("announces").announced(),
+		NodeFit:            field("nodeFit").nodeFit(),
 	}, field("name")
 }
 

@@ -159,3 +159,19 @@ func wantProfile(product gpuinfo.Product) string {
 	}
 	return "a profile that " + product.Name + " has: " + strings.Join(names, ", ")
 }
+
+// nodeFit reads what is proven about the nodes for a group; nil if nothing is.
+func (in input) nodeFit() *model.NodeFit {
+	if in.Absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done()
+	fit := &model.NodeFit{Verdict: model.FitVerdict(field("verdict").Text()), Why: field("why").Text()}
+	switch fit.Verdict {
+	case model.FitTrying, model.FitNowhere, model.FitLimited:
+	default:
+		field("verdict").Fail("trying, nowhere or limited")
+	}
+	return fit
+}

@@ -57,7 +57,7 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 }
 
 // checkWhatIf refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
-// mean no change or no value. Parts that may be copied from a snapshot, slice and pools, may have both.
+// mean no change or no value. Parts that may be copied from a snapshot, slice, pools and nodeFit, may have both.
 func (in input) checkWhatIf() {
 	switch {
 	case string(in.Raw()) == "null":
@@ -73,7 +73,7 @@ func (in input) checkWhatIf() {
 		}
 		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
 		for _, name := range members.Names() {
-			if !inGroup || name != "slice" && name != "pools" {
+			if !inGroup || name != "slice" && name != "pools" && name != "nodeFit" {
 				input{members.Member(name)}.checkWhatIf()
 			}
 		}
@@ -171,6 +171,7 @@ func (field picker) change(g *model.Group) {
 	set("price", func(in input) { g.Price = in.Number(1e9) })
 	set("slice", func(in input) { g.Slice = in.slice() })
 	set("pools", func(in input) { g.Pools = in.groupPools() })
+	set("nodeFit", func(in input) { g.NodeFit = in.nodeFit() })
 	// A group that is not closed does not cool down either.
 	set("closed", func(in input) {
 		if g.Closed = in.Text(); g.Closed == "" {

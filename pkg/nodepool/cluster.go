@@ -222,6 +222,8 @@ type WorkerGroup struct {
 	Pod podfit.PodShape
 	// Fit says on how many nodes a pod fits; nil while the nodes are unknown.
 	Fit *podfit.Fit
+	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.
+	Verdict *pools.Verdict
 	// Slices describe the GPUs of one pod: by the nodes where it fits, or, while those are unknown, by its template.
 	Slices []podfit.SliceAnswer
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are

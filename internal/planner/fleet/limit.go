@@ -18,6 +18,11 @@ const conservativeStep = 5
 // findBlocked finds why a group takes no launches, regardless of its limits.
 func (g *Group) findBlocked(mode string) {
 	switch {
+	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
+		g.Blocked = model.Reason{
+			Code:    model.CodeClosed,
+			Message: "closed: no node can hold a pod of group " + g.Name + ": " + g.NodeFit.Why,
+		}
 	case g.CoolingSeconds > 0:
 		g.Blocked = model.Reason{
 			Code:    model.CodeCoolingDown,
@@ -40,6 +45,15 @@ func (g *Group) findBlocked(mode string) {
 	if mode == "Conservative" {
 		g.InFlight = max(conservativeStep, g.Joined)
 	}
+	if g.Trying() {
+		g.InFlight = g.Hosts
+	}
+}
+
+// Trying reports whether the group launches one replica at a time because no known node can hold its pods. A pod that
+// has joined runs on a node.
+func (g *Group) Trying() bool {
+	return g.NodeFit != nil && g.NodeFit.Verdict == model.FitTrying && g.Joined == 0
 }
 
 // LimitsConflict reports whether the group's minimum is above its maximum. The operator then stops reconciling the
@@ -68,19 +82,38 @@ func (r *Fleet) Spare(given []int64) int64 {
 	return max(spare, 0)
 }
 
-// Preference is the preference of one group: its chance that a launch succeeds, in halves, and its priority. With finer
+// TryingReason says why only one replica of the group is launched.
+func (g *Group) TryingReason() model.Reason {
+	return model.Reason{
+		Code: model.CodeTrying,
+		Message: fmt.Sprintf(
+			"no known node can hold a pod of group %s (%s); Heliostat tries %s at a time, in case a node autoscaler "+
+				"knows a pool that nobody declared",
+			g.Name,
+			g.NodeFit.Why,
+			phrase.Pods(g.Hosts),
+		),
+	}
+}
+
+// Preference is the preference of one group: whether a node is known that could hold its pods, its chance that a launch succeeds, in halves, and its priority. With finer
 // steps, a group that failed one second earlier could win over a better and cheaper one.
 type Preference struct {
+	Known       bool
 	Recoverable float64
 	Priority    int
 }
 
 func (s Preference) Compare(other Preference) int {
-	return cmp.Or(cmp.Compare(s.Recoverable, other.Recoverable), cmp.Compare(s.Priority, other.Priority))
+	return cmp.Or(
+		vector.CompareBool(s.Known, other.Known),
+		cmp.Compare(s.Recoverable, other.Recoverable),
+		cmp.Compare(s.Priority, other.Priority),
+	)
 }
 
 func (g *Group) Preference() Preference {
-	s := Preference{1, g.Priority}
+	s := Preference{!g.Trying(), 1, g.Priority}
 	if g.RecoverableScore != nil {
 		s.Recoverable = math.Floor(2**g.RecoverableScore) / 2
 	}

@@ -29,7 +29,7 @@ const (
 	CodeNotInFull     = "not_in_full"    // a gang or call of request_resources cannot be served in full
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
-	CodeTrying        = "trying"         // one replica is launched to find out whether its pods can serve the demand
+	CodeTrying        = "trying"         // one replica is launched to find out whether a node or its labels suit
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 )
 

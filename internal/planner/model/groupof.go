@@ -50,6 +50,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority, Price: g.Price,
 		Slice: SliceOf(g, g.Resources[raydemand.GPU]), Pools: poolsOf(g),
 		Announces: g.Announces,
+		NodeFit:   fitOf(g),
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

@@ -73,10 +73,12 @@ type Group struct {
 	Announces []raylabels.Announced `json:"announces,omitempty"`
 	// Pools are all pools of nodes that its pods can be scheduled on; empty if unknown.
 	Pools []GroupPool `json:"pools,omitempty"`
+	// NodeFit says that no known node could hold one of its pods; nil if one could, or if nodes are unknown.
+	NodeFit *NodeFit `json:"nodeFit,omitempty"`
 }
 
 // Unavailable reports whether the group takes no launches now for a reason other than its limits.
-func (g *Group) Unavailable() bool { return g.Closed != "" || g.CoolingSeconds > 0 }
+func (g *Group) Unavailable() bool { return g.Closed != "" || g.CoolingSeconds > 0 || g.Excluded() }
 
 // MaxCount limits counts of bundles and pods, so that sums of a few counts cannot overflow.
 const MaxCount = 1 << 40

@@ -114,6 +114,7 @@ type score struct {
 // better compares scores: positive if a is better than b.
 func better(a, b score) int {
 	return cmp.Or(
+		vector.CompareBool(a.preference.Known, b.preference.Known),
 		cmp.Compare(a.most, b.most),
 		cmp.Compare(a.whole, b.whole),
 		cmp.Compare(a.rank, b.rank),
@@ -131,6 +132,7 @@ func better(a, b score) int {
 // betterForRay compares scores as Ray does: how well a node is filled comes before its group's preference.
 func betterForRay(a, b score) int {
 	return cmp.Or(
+		vector.CompareBool(a.preference.Known, b.preference.Known),
 		cmp.Compare(a.rank, b.rank),
 		vector.CompareBool(a.sparing, b.sparing),
 		cmp.Compare(a.room, b.room),
@@ -197,7 +199,7 @@ func (p *Placer) scoreUse(sc *score, b *Batch, total vector.Vector, hosts int64,
 }
 
 func (p *Placer) scoreGroup(sc *score, group int) {
-	sc.preference.Recoverable, sc.cloud = 1, 1
+	sc.preference, sc.cloud = fleet.Preference{Known: true, Recoverable: 1}, 1
 	if group < 0 {
 		return
 	}

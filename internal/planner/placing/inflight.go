@@ -99,6 +99,8 @@ func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) 
 	trial, served := p.PlaceIdentical(p.Uncapped(l), gangs[:1])
 	switch {
 	case served == 0:
+	case p.try(l, trial.Launched):
+		l.reserve(trial.Launched)
 	case l.alone(trial.Launched):
 		trial.restoreCaps()
 		p.Release(l)
@@ -108,6 +110,23 @@ func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) 
 	}
 	p.Release(trial)
 	return l, 0
+}
+
+// try reports whether launches need more pods of a group for which no node is known than may be on their way, and then
+// launches one replica of each such group: once a pod of it has joined, the gang is launched whole.
+func (p *Placer) try(l *Ledger, launched []int64) (tries bool) {
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if !g.Trying() || launched[i]-l.Launched[i] <= l.Room[i] {
+			continue
+		}
+		tries = true
+		if min(l.Room[i], l.Spare) < g.Hosts {
+			continue
+		}
+		l.Classes = append(l.Classes, l.Launch(g, g.Hosts))
+	}
+	return tries
 }
 
 // alone reports whether nothing else counts toward the caps that launches would exceed.

@@ -99,16 +99,17 @@ func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int,
 	return groups, bins
 }
 
-// suitability rates how well a group serves an item, smaller is better: first by the item's preference, then by whether
-// an accelerator would stay unused, then by the group's tier.
+// suitability rates how well a group serves an item, smaller is better: first by whether a node is known that could
+// hold its pods, then by the item's preference, then by whether an accelerator would stay unused, then by the group's
+// tier.
 type suitability struct {
-	rank, tied, class int
+	trying, rank, tied, class int
 }
 
 // admit decides which groups are launched for an item: those with the best suitability. Other groups that match its
 // first matching selector may carry it if they are launched for something else.
 func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item) {
-	best := suitability{rank: len(it.Request.Selectors) + 1}
+	best := suitability{trying: 1, rank: len(it.Request.Selectors) + 1}
 	stands := make([]suitability, len(groups))
 	for k, i := range groups {
 		g := &p.Groups[i]
@@ -117,6 +118,9 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 			continue
 		}
 		stands[k] = suitability{rank: it.Rank[g.Shape.Labels], class: p.Costs.Tier[i]}
+		if g.Trying() {
+			stands[k].trying = 1
+		}
 		if g.Shape.Accelerated && !it.Accelerator && !p.Policy.GPUForCPU {
 			stands[k].tied = 1
 		}
@@ -128,7 +132,7 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 		switch {
 		case s == best && s.rank != vector.NoMatch:
 			bins[k].Admits[at] = packing.Primary
-		case s.rank == best.rank:
+		case s.rank == best.rank && s.trying <= best.trying:
 			bins[k].Admits[at] = packing.Secondary
 		}
 	}
@@ -136,6 +140,8 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 
 func (c suitability) before(other suitability) bool {
 	switch {
+	case c.trying != other.trying:
+		return c.trying < other.trying
 	case c.rank != other.rank:
 		return c.rank < other.rank
 	case c.tied != other.tied:

@@ -126,7 +126,7 @@ func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	var key []byte
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Stop != "" {
+		if n.Stop != "" || n.State == model.Pending && n.GroupIndex >= 0 && p.Groups[n.GroupIndex].Excluded() {
 			continue
 		}
 		l := NodeClass{Shape: n.Shape, Phase: p.PhaseOf(n), Free: n.Free, Count: 1, Members: []int{i}, since: n.Since}
@@ -283,6 +283,9 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		l.Room = append(l.Room, g.Room(given[i]))
+		if p.KnownOnly && g.Trying() {
+			l.Room[i] = min(l.Room[i], vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
+		}
 		if given[i] > 0 {
 			planned := p.NewClass(g, given[i], true)
 			at, _ := slices.BinarySearchFunc(

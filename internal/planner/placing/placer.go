@@ -18,6 +18,8 @@ type Placer struct {
 	// Uncut counts all pods that a plan launches, by group, while the plan is reduced to what the in-flight caps allow;
 	// otherwise nil.
 	Uncut []int64
+	// KnownOnly closes the groups for whose pods no node is known.
+	KnownOnly bool
 	// released are ledgers whose memory can be reused.
 	released []*Ledger
 	// Steps counts the work on packing programs so far.

@@ -24,6 +24,8 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	}
 	own, most := g.Pending()+given[i], w.Policy.MaxInFlight
 	switch {
+	case g.Trying() && own+g.Hosts > g.InFlight:
+		return g.TryingReason(), true
 	case own+g.Hosts > w.MostInFlight(g):
 		code, setting := model.CodeInFlight, "maxInFlightPerGroup"
 		if g.InFlight == w.MostInFlight(g) {
@@ -91,7 +93,9 @@ func (w *Writer) capNames(g *fleet.Group) string {
 
 // following counts the pods of a group that follow a launch.
 func (w *Writer) following(i int) string {
-	if n := w.HeldOf(i); n > 0 {
+	if n := w.HeldOf(i); n > 0 && w.Groups[i].Trying() {
+		return fmt.Sprintf("; %d more follow when a pod has joined", n)
+	} else if n > 0 {
 		return fmt.Sprintf("; %d more follow when earlier pods have joined, because of %s", n, w.capNames(&w.Groups[i]))
 	}
 	return ""

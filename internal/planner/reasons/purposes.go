@@ -42,6 +42,9 @@ func (w *Writer) purposes(i int, given int64, out *search.Outcome) string {
 		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more kinds of demand", more))
 	}
 	text := "for " + strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		text = "to find out whether a node comes for it" // a gang needs more than one
+	}
 	if g.Hosts > 1 {
 		text += fmt.Sprintf(" (%d hosts per replica)", g.Hosts)
 	}

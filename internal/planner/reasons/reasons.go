@@ -28,6 +28,9 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 				phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i), w.nodesComing(i)),
 		})
 	}
+	if g.Trying() && reasons[0].Code != model.CodeTrying && g.Blocked.Code == "" {
+		reasons = append(reasons, g.TryingReason())
+	}
 	if stop, ok := w.stopReason(i); ok {
 		reasons = append(reasons, stop)
 	}

@@ -67,14 +67,14 @@ func (w *Writer) codeWithin(o fleet.Option, given []int64, domains []fleet.Domai
 	for i := range w.Groups {
 		group := &w.Groups[i]
 		inside := slices.ContainsFunc(domains, func(d fleet.Domain) bool { return d.Admits(group.Shape.Labels) })
-		if !inside || !vector.SuitsAny(o.Items, group.Shape) {
+		if !inside || !vector.SuitsAny(o.Items, group.Shape) || group.Hopeless() {
 			continue
 		}
 		if group.Blocked.Code == model.CodeCoolingDown && group.Current+given[i]+group.Hosts <= group.MaxPods &&
 			w.Spare(given) >= group.Hosts {
 			return model.CoolingDown
 		}
-		able, closed = true, closed && group.Blocked.Code == model.CodeClosed
+		able, closed = true, closed && group.Blocked.Code == model.CodeClosed && !group.Excluded()
 	}
 	if able && closed {
 		return model.Closed

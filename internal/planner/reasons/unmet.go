@@ -31,7 +31,7 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 			}
 		}
 		if !w.Possible(it) {
-			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
+			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it, given)}
 		}
 		if !w.Certain(it) {
 			if reason, open := w.openReason([]*vector.Item{it}, nil, given); open {
@@ -42,11 +42,11 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 	able, closed, cooling := false, true, false
 	for i := range w.Groups {
 		g := &w.Groups[i]
-		if !vector.SuitsAny(items, g.Shape) || !g.Carries(topology) {
+		if !vector.SuitsAny(items, g.Shape) || !g.Carries(topology) || g.Hopeless() {
 			continue
 		}
 		able = true
-		closed = closed && g.Blocked.Code == model.CodeClosed
+		closed = closed && g.Blocked.Code == model.CodeClosed && !g.Excluded()
 		cooling = cooling ||
 			g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods &&
 				w.Spare(given) >= g.Hosts
@@ -67,7 +67,10 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 }
 
 // nearestMiss explains what the closest group lacks.
-func (w *Writer) nearestMiss(it *vector.Item) string {
+func (w *Writer) nearestMiss(it *vector.Item, given []int64) string {
+	if slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return it.Suits(g.Shape) }) {
+		return phrase.List(w.Considered([]*vector.Item{it}, given, ""))
+	}
 	if len(w.Groups) == 0 {
 		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
 	}
@@ -215,7 +218,9 @@ func (w *Writer) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
 		return slices.ContainsFunc(
 			w.Groups,
-			func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) },
+			func(g fleet.Group) bool {
+				return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) && !g.Hopeless()
+			},
 		) ||
 			slices.ContainsFunc(
 				w.Base,

@@ -186,6 +186,9 @@ func groupText(g *model.Group, longest int) string {
 	w.when(g.Priority != 0, "priority", strconv.Itoa(g.Priority))
 	w.when(g.LaunchConfigHash != "", "launch-config", quote(g.LaunchConfigHash))
 	w.when(g.Closed != "", "closed", strconv.Quote(g.Closed))
+	if fit := g.NodeFit; fit != nil {
+		w.add(string(fit.Verdict), strconv.Quote(fit.Why))
+	}
 	w.when(g.CoolingSeconds != 0, "cooling", secondsText(g.CoolingSeconds))
 	w.when(g.NodesComing != 0, "nodes-coming", strconv.Itoa(g.NodesComing))
 	if g.Slice != nil {

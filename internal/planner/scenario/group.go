@@ -33,11 +33,19 @@ func (b *builder) group(r *reader) {
 		"closed":        func() { g.Closed = r.text("closed, a reason in quotes") },
 		"cooling":       func() { g.CoolingSeconds = r.seconds("cooling") },
 		"nodes-coming":  func() { g.NodesComing = r.count("nodes-coming") },
+		"trying":        func() { g.NodeFit = r.nodeFit(model.FitTrying) },
+		"nowhere":       func() { g.NodeFit = r.nodeFit(model.FitNowhere) },
+		"limited":       func() { g.NodeFit = r.nodeFit(model.FitLimited) },
 		"gpu":           func() { g.Slice = r.slice() },
 		"pool":          func() { g.Pools = append(g.Pools, r.pool()) },
 		"announces":     func() { g.Announces = append(g.Announces, r.announced()) },
 	})
 	b.snapshot.Groups = append(b.snapshot.Groups, g)
+}
+
+// nodeFit reads why no known node holds the group's pods.
+func (r *reader) nodeFit(verdict model.FitVerdict) *model.NodeFit {
+	return &model.NodeFit{Verdict: verdict, Why: r.text(string(verdict) + ", a reason in quotes")}
 }
 
 // limits reads 0..4, or 0.. for no maximum.

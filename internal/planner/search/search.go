@@ -11,7 +11,7 @@ import (
 
 // Possible reports whether some group, or some node that stays, could ever serve one bundle. A maximum of 0 is a limit
 // like any other. Ray may cancel demand that is impossible, so demand that only a limit prevents, or that depends
-// on something unknown, is never called impossible.
+// on something unknown, is never called impossible. A group whose pods no node will ever hold serves nothing.
 func (p *Search) Possible(it *vector.Item) bool {
 	for i := range p.Groups {
 		if len(p.Wants(i, it, nil)) > 0 {
@@ -24,7 +24,7 @@ func (p *Search) Possible(it *vector.Item) bool {
 // Certain reports whether some group, or some node that stays, could serve one bundle by what is known.
 func (p *Search) Certain(it *vector.Item) bool {
 	for i := range p.Groups {
-		if it.Suits(p.Groups[i].Shape) {
+		if it.Suits(p.Groups[i].Shape) && !p.Groups[i].Hopeless() {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -27,9 +28,24 @@ func (c *contender) before(other *contender) bool {
 	return c.compare(&other.verdict) < 0
 }
 
-// settle finds the launches in addition to those given: those of the best strategy, without those that turn out to be
-// unnecessary.
+// settle finds the launches in addition to those given. Groups for whose pods no node is known serve only what the
+// others leave.
 func (p *Search) settle(given []int64) ([]int64, Outcome) {
+	if !slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return g.Trying() }) {
+		return p.settleOpen(given)
+	}
+	p.KnownOnly = true
+	given, out := p.settleOpen(given)
+	p.KnownOnly = false
+	if out.served() {
+		return given, out
+	}
+	return p.settleOpen(given)
+}
+
+// settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
+// unnecessary.
+func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
 		return given, first

@@ -27,7 +27,7 @@ type Trial struct {
 // try adds a trial for each demand that is not served and that only what is unknown may keep from being served.
 func (p *Search) try(given []int64, out *Outcome) []int64 {
 	open := slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return len(g.Open) > 0 })
-	if !open || vector.Sum(p.Held) > 0 {
+	if !open || p.delayed() {
 		return given
 	}
 	given = slices.Clone(given)
@@ -47,6 +47,11 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 		}
 	}
 	return given
+}
+
+// delayed reports whether the in-flight caps delay launches for demand that some group is known to serve.
+func (p *Search) delayed() bool {
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.HeldOf(g.Shape.Group) > 0 && !g.Trying() })
 }
 
 // awaiting returns the items of a gang that a trial could help: all of an option for whose bundles no place is missing
@@ -85,7 +90,7 @@ func (p *Search) tryOne(given []int64, it *vector.Item, gang *fleet.Gang) {
 func (p *Search) Wants(i int, it *vector.Item, gang *fleet.Gang) []fleet.Awaited {
 	g := &p.Groups[i]
 	awaited, ok := p.Awaits(g, it)
-	if !ok && !it.Suits(g.Shape) {
+	if g.Hopeless() || !ok && !it.Suits(g.Shape) {
 		return nil
 	}
 	if gang == nil || gang.TopologyLabel == "" || gang.Held {

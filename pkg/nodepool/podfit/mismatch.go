@@ -51,7 +51,7 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	}
 	list = p.repelled(node, list)
 	for key, value := range p.Selector {
-		if have, set := node.Labels[key]; !set || have != value {
+		if have, set := node.label(key); !set || have != value {
 			list = append(list, Mismatch{kind: unselected, what: key})
 		}
 	}

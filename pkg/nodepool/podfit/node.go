@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -18,6 +19,8 @@ type Node struct {
 	Labels map[string]string
 	// Taints are those with the effects NoSchedule and NoExecute, which keep pods away.
 	Taints []nodegpu.Taint
+	// CreatedAt is when the node registered; zero if unknown. The devices of a young node may not be announced yet.
+	CreatedAt time.Time
 	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
 	Unschedulable, Ready bool
 	// Allocatable is what the node offers to pods in total, not what is free.
@@ -40,7 +43,7 @@ type Node struct {
 // Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
 	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable &&
-		n.Ready == other.Ready &&
+		n.Ready == other.Ready && n.CreatedAt.Equal(other.CreatedAt) &&
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
 		maps.Equal(n.Allocatable, other.Allocatable) &&
 		maps.Equal(n.Capacity, other.Capacity) &&

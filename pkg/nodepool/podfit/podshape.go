@@ -102,12 +102,12 @@ func (p *PodShape) suits(node *Node) bool {
 
 func (t NodeTerm) matches(node *Node) bool {
 	for _, r := range t.Labels {
-		if value, set := node.Labels[r.Key]; !r.Matches(value, set) {
+		if value, set := node.label(r.Key); !r.Matches(value, set) {
 			return false
 		}
 	}
 	for _, r := range t.Fields {
-		if r.Key != "metadata.name" || !r.Matches(node.Name, true) {
+		if r.Key != nameField || !r.Matches(node.Name, true) {
 			return false
 		}
 	}

@@ -1,6 +1,8 @@
 package pools
 
 import (
+	"maps"
+
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
@@ -12,6 +14,8 @@ const MaxPrice = 1e9
 // Config is the user's configuration of pools: nodes do not show prices, and a pool without nodes shows nothing.
 type Config struct {
 	Pools []Spec
+	// Complete says that these pools and those of existing nodes are all that there are: no other pool can get a node.
+	Complete bool
 	// InstancePrices are prices per hour of a node, by instance type, for pools without a price of their own.
 	InstancePrices map[string]float64
 }
@@ -41,8 +45,16 @@ func (s Spec) Node(reader nodegpu.Reader) (podfit.Node, bool) {
 		return podfit.Node{}, false
 	}
 	read := reader.Read(*s.Shape)
+	labels := s.Shape.Labels
+	if _, set := labels[reader.PoolLabel]; reader.PoolLabel != "" && !set {
+		labels = maps.Clone(labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[reader.PoolLabel] = s.Name
+	}
 	return podfit.Node{
-		Name: s.Name, Declared: true, Ready: true, Labels: s.Shape.Labels, Taints: s.Shape.Taints,
+		Name: s.Name, Declared: true, Ready: true, Labels: labels, Taints: s.Shape.Taints,
 		Allocatable: s.Allocatable, GPUs: &read,
 	}, true
 }

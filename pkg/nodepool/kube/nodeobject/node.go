@@ -15,7 +15,7 @@ import (
 // otherwise the labels of thousands of nodes would take most of this process's memory.
 func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	n := podfit.Node{
-		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
+		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CreatedAt: node.CreationTimestamp.Time,
 		Labels:      make(map[string]string, len(node.Labels)),
 		Allocatable: make(podfit.Quantities, len(node.Status.Allocatable)),
 	}

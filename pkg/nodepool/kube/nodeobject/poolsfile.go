@@ -40,7 +40,8 @@ type shapeEntry struct {
 const maxPoolsFile = 4 << 20
 
 // ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and for a new node
-// either its shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; and instanceTypes, prices by name.
+// either its shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; instanceTypes, prices by name; and
+// complete, which says that no other pool can get a node.
 // An error names pool, field and value.
 func ReadPools(in io.Reader) (pools.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
@@ -56,10 +57,11 @@ func ReadPools(in io.Reader) (pools.Config, error) {
 	}
 	var entries []json.RawMessage
 	var prices map[string]float64
-	if err := readMembers(object, members{"pools": &entries, "instanceTypes": &prices}); err != nil {
+	var complete bool
+	if err := readMembers(object, members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}); err != nil {
 		return pools.Config{}, err
 	}
-	config := pools.Config{InstancePrices: prices}
+	config := pools.Config{InstancePrices: prices, Complete: complete}
 	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		if err := checkPrice(prices[name]); err != nil {
 			return pools.Config{}, fmt.Errorf("instanceTypes.%s: %w", name, err)

@@ -15,8 +15,11 @@ func Strip(object any) (any, error) {
 		return object, nil // a tombstone
 	}
 	stripped := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp,
+		},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{
 			Allocatable: node.Status.Allocatable,
 			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},

@@ -112,6 +112,8 @@ type nodeView struct {
 	rooms []pools.Room
 	// nodePools: all of Karpenter's NodePools are among them.
 	nodePools bool
+	// complete: no other pool can get a node.
+	complete bool
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -205,7 +207,10 @@ func (n *nodes) viewNow() *nodeView {
 	if !known {
 		return &nodeView{forbidden: forbidden}
 	}
-	view := &nodeView{known: true, nodes: make([]podfit.Node, len(sorted)), kept: sorted, facts: n.views.Add(1)}
+	view := &nodeView{
+		known: true, complete: n.pools.Complete, nodes: make([]podfit.Node, len(sorted)), kept: sorted,
+		facts: n.views.Add(1),
+	}
 	for i := range sorted {
 		view.nodes[i] = sorted[i].Node
 	}

@@ -27,6 +27,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -193,7 +194,7 @@ func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 		reported = append(reported, f.Code+" "+string(f.Severity)+" "+f.Object+" "+f.Field+": "+f.Seen)
 	}
 	want := []string{
-		"group-no-node info RayCluster ml/llm spec.workerGroupSpecs[1].template.spec: the nearest of 2 nodes: node a has nvidia.com/gpu 4 where 8 is needed",
+		"group-no-node warning RayCluster ml/llm spec.workerGroupSpecs[1].template.spec: the nearest of 2 nodes: node a has nvidia.com/gpu 4 where 8 is needed",
 		"worker-node-lost warning Pod ml/w-gone spec.nodeName: z",
 		"worker-node-lost warning Pod ml/w-dark spec.nodeName: b",
 	}
@@ -231,7 +232,13 @@ var testViews atomic.Int64
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
 func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
 	kind := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
-	return &nodeView{known: true, facts: testViews.Add(1), nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared)}
+	var config pools.Config
+	for _, shape := range declared {
+		config.Pools = append(config.Pools, pools.Spec{Name: shape.Name})
+	}
+	return &nodeView{
+		known: true, facts: testViews.Add(1), nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared), rooms: pools.Rooms(nodes, config, nil),
+	}
 }
 
 func amountsOf(gpus string) corev1.ResourceList {
@@ -309,7 +316,7 @@ func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
 	if diff := cmp.Diff([]string{"mig"}, small.Fit.Pools); diff != "" || small.Fit.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
 		t.Errorf("group small: %+v, %+v", small.Fit, small.Slices)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Fit.None() {
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != nodepool.GroupNoNode || !large.Fit.None() {
 		t.Errorf("findings %+v", cluster.Findings)
 	}
 }

@@ -44,7 +44,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			}}
 			o.AddTo(&cluster)
 			for _, finding := range cluster.Findings {
-				lacks = lacks || finding.Code == GroupNoNode && finding.Severity == raydemand.Info
+				lacks = lacks || finding.Code == nodepool.GroupNoNode && finding.Severity == raydemand.Warning
 			}
 			coming = cluster.Groups[0].Incoming
 		})
@@ -54,7 +54,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 		t.Error("without a node and a claim, nothing is found: nothing is tested")
 	}
 	if lacks, coming := lacks(*nodeClaimOf("g1-a", "Launched")); lacks || coming.Launched != 1 {
-		t.Errorf("%s is found: %v, while a claim holds %d pods; want not found, and 1", GroupNoNode, lacks, coming.Launched)
+		t.Errorf("%s is found: %v, while a claim holds %d pods; want not found, and 1", nodepool.GroupNoNode, lacks, coming.Launched)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
@@ -17,8 +18,6 @@ import (
 
 // Codes of findings about nodes.
 const (
-	// GroupNoNode: no existing node could hold a pod of the group.
-	GroupNoNode = "group-no-node"
 	// WorkerNodeLost: a worker is bound to a node that is gone or not ready.
 	WorkerNodeLost = "worker-node-lost"
 	// NodesForbidden: this process may not read nodes, so the two above are not detected.
@@ -47,6 +46,8 @@ type clusterFits struct {
 	pools [][]pools.Pods
 	// announces is what is known about the labels of each group's new pods.
 	announces [][]raylabels.Announced
+	// verdicts say where a pod of each group can run.
+	verdicts []pools.Verdict
 	// visible are the nodes on which each group's pods could see GPUs that they did not request.
 	visible []visibleOn
 }
@@ -71,6 +72,11 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		places := view.places.For(&group.Pod)
+		judge := pools.Judge{
+			Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
+			PoolLabel: l.reader.PoolLabel,
+		}
+		now.verdicts = append(now.verdicts, judge.Of(&group.Pod))
 		now.list = append(now.list, group.Pod.Fit(places))
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, places))
 		now.slices = append(now.slices, podfit.SlicesOf(l.reader, &group.Pod, places))
@@ -126,7 +132,11 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 			group := &cluster.Groups[i]
 			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
 			group.PoolPods, group.Announces = slices.Clone(known.pools[i]), known.announces[i]
-			reportNoNode(report, group)
+			group.Judge(known.verdicts[i], time.Now())
+			if found, no := group.NoNode(); no {
+				found.Object = report.Object
+				report.All = append(report.All, found)
+			}
 			reportSlices(report, group, known.visible[i])
 		}
 		if view.podsForbidden {
@@ -136,24 +146,6 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		reportWorkers(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.All...)
-}
-
-// reportNoNode reports that no node could hold the group's pods, and no NodePool of Karpenter could add one. Another
-// node autoscaler may still add one, so this is a hint.
-func reportNoNode(report *finding.List, group *nodepool.WorkerGroup) {
-	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended ||
-		group.Broken {
-		return
-	}
-	report.Add(
-		raydemand.Info,
-		GroupNoNode,
-		fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index),
-		group.Fit.Why,
-		"no node, even if it were empty, could hold a pod of group "+
-			""+group.Name+"; its pods wait until a node is added or changed",
-		"add such a node, let a node autoscaler add it, or change requests, nodeSelector, affinity or tolerations",
-	)
 }
 
 // reportSlices reports resources that mean different things on different nodes, and nodes where pods could see the GPUs

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fitCase is a worker group whose pods no node can hold: what a pod of it has, and the nodes.
+type fitCase struct {
+	// numGPUs and limits are those of a pod; pod is more of the template's spec.
+	numGPUs int
+	limits  string
+	// labels and allocatable are those of each node; taints may be empty.
+	labels, allocatable, taints string
+	// why is part of the node's own reason.
+	why string
+}
+
+const (
+	eightCores = `"cpu": "64", "memory": "512Gi", "pods": "110", "ephemeral-storage": "100Gi"`
+	anyPod     = `"cpu": "1", "memory": "1Gi"`
+)
+
+// fitCases are the cases of pods that no node can hold.
+var fitCases = map[string]fitCase{
+	"gpu-mem above a card": {
+		1, anyPod + `, "aliyun.com/gpu-mem": "16"`,
+		`"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "30", "nvidia.com/gpu.product": "Tesla-T4"`,
+		eightCores + `, "aliyun.com/gpu-mem": "30", "aliyun.com/gpu-count": "2"`, "", "has cards of aliyun.com/gpu-mem 15",
+	},
+	"more GPUs than a node has": {8, anyPod + `, "nvidia.com/gpu": "8"`, "", eightCores + `, "nvidia.com/gpu": "4"`, "", "has nvidia.com/gpu 4 where 8 is needed"},
+	"memory alone on core_mem": {
+		1, anyPod + `, "aliyun.com/gpu-mem": "8"`, `"ack.node.gpu.schedule": "core_mem"`,
+		eightCores + `, "aliyun.com/gpu-mem": "60", "aliyun.com/gpu-count": "4", "aliyun.com/gpu-core.percentage": "400"`, "",
+		"aliyun.com/gpu-core.percentage only",
+	},
+	"ephemeral storage": {1, anyPod + `, "nvidia.com/gpu": "1", "ephemeral-storage": "500Gi"`, "", eightCores + `, "nvidia.com/gpu": "4"`, "", "has ephemeral-storage 100.0 GiB where 500.0 GiB"},
+	"a taint on every node": {
+		1, anyPod + `, "nvidia.com/gpu": "1"`, "", eightCores + `, "nvidia.com/gpu": "4"`,
+		`[{"key": "team", "value": "a", "effect": "NoSchedule"}]`, "has taint team=a:NoSchedule",
+	},
+	"more CPU than a node has": {1, `"cpu": "128", "memory": "1Gi"`, "", eightCores, "", "has cpu 64 where 128"},
+	"a label that no node has": {1, anyPod, "", eightCores, "", "lacks label disk=fast"},
+}
+
+// snapshot draws the case: three nodes of pool gpu that may not grow, and demand for 9 pods.
+func (c fitCase) snapshot(selector, more string) string {
+	if c.why == "lacks label disk=fast" {
+		selector = strings.Trim(selector+`, "disk": "fast"`, ", ")
+	}
+	group := func(name, limits, selector string, price int) string {
+		return fmt.Sprintf(`{"groupName": %q, "replicas": 0, "minReplicas": 0, "maxReplicas": 50, "rayStartParams": {"num-gpus": "%d", "num-cpus": "1"},
+			"template": {"metadata": {"annotations": {"heliostat.dev/price": "%d"}}, "spec": {"nodeSelector": {%s}, "containers": [{"name": "ray", "resources": {"limits": {%s}, "requests": {%s}}}]}}}`,
+			name, c.numGPUs, price, selector, limits, limits)
+	}
+	groups := group("g", c.limits, selector, 1)
+	if strings.Contains(more, "#second") {
+		groups = group("a", c.limits, selector, 1) + "," + group("z", `"cpu": "1", "memory": "1Gi"`, "", 9)
+	}
+	labels := `"agentpool": "gpu"`
+	if c.labels != "" {
+		labels += ", " + c.labels
+	}
+	taints := c.taints
+	if taints == "" {
+		taints = "[]"
+	}
+	var nodes []string
+	for i := range 3 {
+		nodes = append(nodes, fmt.Sprintf(`{"metadata": {"name": "n%d", "labels": {"kubernetes.io/hostname": "n%d", %s}}, "spec": {"taints": %s}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "capacity": {%s}, "allocatable": {%s}}}`,
+			i, i, labels, taints, c.allocatable, c.allocatable))
+	}
+	if strings.Contains(more, "#second") {
+		nodes = append(nodes, `{"metadata": {"name": "plain"}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"}}}`)
+	}
+	return `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
+		"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}}, "workerGroupSpecs": [` + groups + `]}},
+		"kubeNodes": [` + strings.Join(nodes, ",") + `], "pools": [{"name": "gpu", "maxNodes": 3}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]` +
+		strings.ReplaceAll(more, "#second", "") + `}`
+}
+
+// planOf plans a snapshot.
+func planOf(t *testing.T, text string) planner.Plan {
+	t.Helper()
+	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-", "-o", "json")
+	var plan planner.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK {
+		t.Fatalf("exit %d: %s: %v\n%s\n%s", code, errOut, err, out, text)
+	}
+	return plan
+}
+
+// TestAGroupWhosePodsFitNowhere plans each case with three kinds of proof, and without any.
+func TestAGroupWhosePodsFitNowhere(t *testing.T) {
+	for name, c := range fitCases {
+		for _, proof := range []struct {
+			name, selector, more string
+			proven               bool
+		}{
+			{"complete", "", `, "complete": true`, true},
+			{"its selector", `"agentpool": "gpu"`, "", true},
+			{"its hostname", `"kubernetes.io/hostname": "n1"`, "", true},
+			{"without proof", "", "", false},
+		} {
+			t.Run(name+"/"+proof.name, func(t *testing.T) {
+				plan := planOf(t, c.snapshot(proof.selector, proof.more))
+				want, code, unmet, severity := 1, "trying", planner.Capped, raydemand.Warning
+				if proof.proven {
+					want, code, unmet, severity = 0, "closed", planner.Impossible, raydemand.Error
+				}
+				if got := plan.Launch["g"]; got != want {
+					t.Errorf("launches %d, want %d", got, want)
+				}
+				if r := plan.Groups[0].Reasons; r[len(r)-1].Code != code || !strings.Contains(r[len(r)-1].Message, c.why) {
+					t.Errorf("reasons %+v, want %s: … %s", r, code, c.why)
+				}
+				if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason.Code != unmet || !strings.Contains(plan.InfeasibleRequests[0].Reason.Message, c.why) {
+					t.Errorf("unmet %+v, want %s: … %s", plan.InfeasibleRequests, unmet, c.why)
+				}
+				if !findsNoNode(plan, severity) {
+					t.Errorf("findings %+v, want group-no-node with severity %s", plan.Findings, severity)
+				}
+			})
+		}
+	}
+}
+
+func findsNoNode(plan planner.Plan, severity raydemand.Severity) bool {
+	for _, f := range plan.Findings {
+		if f.Code == "group-no-node" && f.Severity == severity {
+			return true
+		}
+	}
+	return false
+}

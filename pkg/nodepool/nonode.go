@@ -1,0 +1,49 @@
+package nodepool
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// GroupNoNode is the code of the finding that no known node could hold a pod of a group.
+const GroupNoNode = "group-no-node"
+
+// Judge sets where a pod of the group can run, at a moment; the zero moment ignores ages. Nodes of NodeClaims that are
+// on their way are nodes too.
+func (g *WorkerGroup) Judge(verdict pools.Verdict, now time.Time) {
+	verdict = verdict.At(now)
+	if g.Incoming.Pods() > 0 {
+		verdict = pools.Verdict{State: pools.Fits}
+	}
+	g.Verdict = &verdict
+}
+
+// NoNode reports that no known node could hold a pod of the group: an error if it is proven that none ever will, and
+// otherwise a warning, because only one replica at a time is launched. It returns false if the group is not planned.
+func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
+	if g.Verdict == nil || g.Verdict.State == pools.Fits || g.Max <= 0 || g.Suspended || g.Broken {
+		return raydemand.Finding{}, false
+	}
+	f := raydemand.Finding{
+		Code: GroupNoNode, Severity: raydemand.Error, Seen: g.Verdict.Why,
+		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index),
+		Fix:   "correct requests, nodeSelector, affinity or tolerations, or add such a node",
+	}
+	switch g.Verdict.State {
+	case pools.Limited:
+		f.Why = "the limits of its pools allow no node for a pod of group " + g.Name + ", so it takes no launches"
+		f.Fix = "raise the limit, or choose another pool"
+	case pools.Trying:
+		f.Severity = raydemand.Warning
+		f.Why = "no known node, even if it were empty, could hold a pod of group " + g.Name +
+			", so only one replica at a time is launched, in case a node autoscaler knows another pool"
+		f.Fix = "declare the shape of the pool with --pools, add such a node, or correct requests, nodeSelector, " +
+			"affinity or tolerations"
+	default:
+		f.Why = "it is proven that no node can hold a pod of group " + g.Name + ", so it takes no launches"
+	}
+	return f, true
+}

@@ -1,0 +1,254 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// Verdict says whether any node could hold a pod of a worker group, and why none could.
+type Verdict struct {
+	State State
+	// Why is the reason of the nearest node or pool; empty if State is Fits.
+	Why string
+	// Settles is when a proof that depends on what nodes announce is valid: until then they may still be coming up. It
+	// is zero if the proof is valid at once.
+	Settles time.Time
+}
+
+// State is the kind of a Verdict.
+type State string
+
+const (
+	// Fits: a node could hold a pod if it were empty, or its pool may add such a node.
+	Fits State = "fits"
+	// Trying: no known node could hold a pod, and nothing proves that no node ever will. A node autoscaler may know a
+	// pool that nobody declared.
+	Trying State = "trying"
+	// Nowhere: it is proven that no node will ever hold a pod.
+	Nowhere State = "nowhere"
+	// Limited: a node could hold a pod, and it is proven that the limit of its pool allows none.
+	Limited State = "limited"
+)
+
+// deviceTime is how long a node may take until its devices, labels and taints are final: drivers are installed, and
+// device plugins start.
+const deviceTime = 10 * time.Minute
+
+// At returns the verdict at a moment: before a proof settles, the group is tried. The zero moment ignores ages.
+func (v Verdict) At(now time.Time) Verdict {
+	if !now.IsZero() && now.Before(v.Settles) {
+		v.State = Trying
+	}
+	v.Settles = time.Time{}
+	return v
+}
+
+// Judge decides where pods of a shape can run. rooms are all known pools, places their nodes and declared shapes.
+type Judge struct {
+	Rooms  []Room
+	Places []podfit.Node
+	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
+	// rooms.
+	Complete, NodePools bool
+	// PoolLabel is a node label that names pools, in addition to nodegpu.PoolLabels.
+	PoolLabel string
+}
+
+// Of returns the verdict for a shape. The proof that no node can hold a pod comes from the pod itself, if it names
+// nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
+// No autoscaler is proof: another one may run beside it.
+func (j *Judge) Of(p *podfit.PodShape) Verdict {
+	rooms, best := j.answers(p)
+	if best == Fits {
+		return Verdict{State: Fits}
+	}
+	if names, named := p.Hostnames(); named {
+		return j.ofHosts(p, names)
+	}
+	if names, named := j.poolsNamed(p); named {
+		return j.ofNamed(p, names, rooms)
+	}
+	if j.Complete {
+		v := summary(rooms)
+		if v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State == Nowhere {
+			v.Why = "all pools are declared: " + v.Why
+		}
+		return v
+	}
+	if v := summary(rooms); v.State == Limited && !slices.ContainsFunc(rooms, func(a answer) bool { return a.unknown }) {
+		return v
+	}
+	return Verdict{State: Trying, Why: p.Fit(j.Places).Why}
+}
+
+// answer is the verdict of one pool.
+type answer struct {
+	Verdict
+	// unknown: nothing shows what the pool's nodes are.
+	unknown bool
+}
+
+// answers asks every pool, in the order of the rooms.
+func (j *Judge) answers(p *podfit.PodShape) (list []answer, best State) {
+	byPool := map[string]*poolView{}
+	for i := range j.Rooms {
+		byPool[j.Rooms[i].Pool] = &poolView{room: &j.Rooms[i]}
+	}
+	var misses []podfit.Mismatch
+	for i := range j.Places {
+		if view := byPool[j.Places[i].PoolName()]; view != nil {
+			misses = view.add(p, &j.Places[i], misses[:0])
+		}
+	}
+	best = Trying
+	for i := range j.Rooms {
+		a := byPool[j.Rooms[i].Pool].answer(p)
+		if a.State == Fits {
+			best = Fits
+		}
+		list = append(list, a)
+	}
+	return list, best
+}
+
+// summary joins the answers of all pools that could get a pod.
+func summary(answers []answer) Verdict {
+	all := Verdict{State: Nowhere}
+	for _, a := range answers {
+		switch {
+		case a.State == Trying:
+			return Verdict{State: Trying}
+		case a.State == Limited && all.State == Nowhere:
+			all = Verdict{State: Limited, Why: a.Why, Settles: all.Settles}
+		}
+		if a.Settles.After(all.Settles) {
+			all.Settles = a.Settles
+		}
+	}
+	return all
+}
+
+// ofHosts judges a pod that names nodes. No autoscaler adds a node of a given name.
+func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
+	var there []podfit.Node
+	for i := range j.Places {
+		node := &j.Places[i]
+		if !node.Declared &&
+			(slices.Contains(names, node.Name) || slices.Contains(names, node.Labels[podfit.HostnameLabel])) {
+			there = append(there, *node)
+		}
+	}
+	which := "node " + strings.Join(names, ", ")
+	if len(there) == 0 {
+		return Verdict{State: Nowhere, Why: "the group names " + which + ", which is not there"}
+	}
+	v := Verdict{State: Nowhere, Why: "the group names " + which + ": " + p.Fit(there).Why}
+	for i := range there {
+		outlook, _ := p.OutlookOn(&there[i], nil)
+		if outlook < podfit.Never {
+			v.State = Trying
+		}
+		v.Settles = later(v.Settles, &there[i])
+	}
+	return v
+}
+
+func later(t time.Time, node *podfit.Node) time.Time {
+	if settles := node.CreatedAt.Add(deviceTime); !node.CreatedAt.IsZero() && settles.After(t) {
+		return settles
+	}
+	return t
+}
+
+// ofNamed judges a pod that names pools.
+func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verdict {
+	which := "pool " + strings.Join(names, ", ")
+	var asked []answer
+	var places []podfit.Node
+	for _, name := range names {
+		at := slices.IndexFunc(j.Rooms, func(r Room) bool { return r.Pool == name })
+		if at < 0 {
+			at = slices.IndexFunc(j.Rooms, func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same })
+		}
+		switch {
+		case at >= 0:
+			asked = append(asked, rooms[at])
+			for i := range j.Places {
+				if j.Places[i].PoolName() == j.Rooms[at].Pool {
+					places = append(places, j.Places[i])
+				}
+			}
+		case j.NodePools && selects(p, karpenterPool):
+			asked = append(asked, answer{Verdict: Verdict{State: Limited, Why: "NodePool " + name + " does not exist"}})
+		case j.Complete:
+			asked = append(asked, answer{Verdict: Verdict{State: Nowhere, Why: "pool " + name + " does not exist"}})
+		default:
+			return Verdict{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
+		}
+	}
+	v := summary(asked)
+	v.Why = cmp.Or(v.Why, firstWhy(asked))
+	if len(places) > 0 && v.State != Limited {
+		v.Why = p.Fit(places).Why
+	}
+	v.Why = "the group selects " + which + ": " + cmp.Or(v.Why, "what its nodes have is not known")
+	return v
+}
+
+func firstWhy(answers []answer) string {
+	for _, a := range answers {
+		if a.Why != "" {
+			return a.Why
+		}
+	}
+	return ""
+}
+
+func selects(p *podfit.PodShape, label string) bool {
+	return slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool {
+		return slices.ContainsFunc(all, func(r podfit.Requirement) bool { return r.Key == label })
+	})
+}
+
+// poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
+func (j *Judge) poolsNamed(p *podfit.PodShape) (names []string, named bool) {
+	for _, all := range p.LabelAlternatives() {
+		at := slices.IndexFunc(all, func(r podfit.Requirement) bool { return r.Operator == "In" && j.namesPools(r.Key) })
+		if at < 0 {
+			return nil, false
+		}
+		for _, name := range all[at].Values {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, len(names) > 0
+}
+
+func (j *Judge) namesPools(label string) bool {
+	return label == j.PoolLabel && label != "" ||
+		slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Key == label })
+}
+
+// noRoom describes why a pool may add no node for a pod.
+func (r *Room) noRoom() string {
+	kind := "pool "
+	if r.Source == FromKarpenter {
+		kind = "NodePool "
+	}
+	switch {
+	case r.MaxNodes != nil && *r.MaxNodes == 0:
+		return kind + r.Pool + " may have no node (maxNodes 0)"
+	case r.MayAddNodes != nil && *r.MayAddNodes == 0 && r.MaxNodes != nil:
+		return fmt.Sprintf("%s%s has its most nodes (maxNodes %d)", kind, r.Pool, *r.MaxNodes)
+	}
+	return kind + r.Pool + " has reached its limits"
+}
