@@ -25,7 +25,8 @@ const (
 
 // PodAnnotations returns the annotations of pods that a Reader needs.
 func PodAnnotations() []string {
-	return []string{hamiAllocated, hamiToAllocate, volcanoIDs, ackAllocation, ackCores, gpushareCard, gpushareAmount}
+	return []string{hamiAllocated, hamiToAllocate, volcanoIDs, ackAllocation, ackCores, gpushareCard, gpushareAmount,
+		koordinatorAllocated}
 }
 
 // grant is what a pod holds of one card: shares, memory in MiB or in units, memory in percent of the card's, and
@@ -103,6 +104,9 @@ func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
 	return device, device.check()
 }
 
+// betweenGrants separates the grants of a record.
+func betweenGrants(c rune) bool { return c == ':' || c == ';' }
+
 // vgpuCards subtracts what is held. For a card with MIG instances, free memory as one number means nothing, so it is
 // left out.
 func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[string]) []Card {
@@ -172,10 +176,9 @@ func (r *reading) vgpuHoldings(
 // implausible record is ignored: a negative amount would make room for others, and a card that the node does not have
 // would place the pod nowhere.
 func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (record map[string]grant, recorded bool) {
-	separates := func(c rune) bool { return c == ':' || c == ';' }
 	for _, key := range annotations {
 		record = map[string]grant{}
-		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], separates) {
+		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], betweenGrants) {
 			card, g, ok := vgpuGrant(entry)
 			if !ok || !known[card] {
 				return nil, false

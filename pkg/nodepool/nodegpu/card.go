@@ -18,8 +18,8 @@ type Card struct {
 	MemoryMiB *int64 `json:"memoryMiB"`
 	FreeMiB   *int64 `json:"freeMiB"`
 	UnusedMiB *int64 `json:"unusedMiB"`
-	// FreeUnits is what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, 1 or 0 for a
-	// whole card.
+	// FreeUnits is what is free in the node's units: memory units of gpu-mem, shares of HAMi and Volcano, percent of a
+	// card's memory of Koordinator, 1 or 0 for a whole card.
 	FreeUnits *int64 `json:"freeUnits"`
 	// FreeCores is in percent of the card's multiprocessors, if they can be requested.
 	FreeCores *int64 `json:"freeCores"`
@@ -30,7 +30,8 @@ type Card struct {
 	// Healthy is false if no work should go to the card; Problem gives the reason.
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
-	// Source is where the values come from: hami, volcano, gpu-mem, dra, agent, or pods.
+	// Source is where the values come from: hami, volcano, koordinator, gpu-mem, dra, agent, or
+	// pods.
 	Source string `json:"source"`
 }
 

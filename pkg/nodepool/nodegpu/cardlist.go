@@ -31,8 +31,8 @@ func (r *reading) readFree() {
 
 // cardSources describe single cards, the most exact first: a scheduler that shares cards records its assignments.
 var cardSources = []func(*reading) []Card{
-	(*reading).hamiCards, (*reading).volcanoCards, (*reading).gpuMemoryCards, (*reading).draCards,
-	(*reading).wholeCards,
+	(*reading).hamiCards, (*reading).volcanoCards, (*reading).unregisteredCards, (*reading).koordinatorCards,
+	(*reading).gpuMemoryCards, (*reading).draCards, (*reading).wholeCards,
 }
 
 func (r *reading) freeUnits() {
