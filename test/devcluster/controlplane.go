@@ -3,6 +3,7 @@ package devcluster
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -128,7 +129,11 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		}
 		c.args, c.env = append(cp.apiServer(), audit...), append(slices.Clone(cp.env), cp.apiServerEnv...)
 	case Scheduler:
-		c.args = []string{"--kubeconfig=" + cp.kubeconfigOf(Scheduler), "--leader-elect=false", "--secure-port=0"}
+		config, err := cp.schedulerConfig()
+		if err != nil {
+			return command{}, err
+		}
+		c.args = []string{"--config=" + config, "--secure-port=0"}
 	case ControllerManager:
 		c.args = cp.controllerManager()
 	case Operator:
@@ -152,6 +157,26 @@ func (cp *controlPlane) command(part Part) (command, error) {
 // log is the path of a part's log.
 func (cp *controlPlane) log(part Part) string {
 	return filepath.Join(cp.dir, logsDir, string(part)+".log")
+}
+
+// schedulerConfig writes the scheduler's configuration. The scheduler ignores the resources that no node of HAMi
+// announces: HAMi's chart sets ignoredByScheduler for them, because HAMi's own scheduler counts them.
+func (cp *controlPlane) schedulerConfig() (string, error) {
+	file := filepath.Join(cp.dir, "scheduler.yaml")
+	text := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q}
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {ignoredResources: [nvidia.com/gpumem, nvidia.com/gpumem-percentage, nvidia.com/gpucores]}
+`, cp.kubeconfigOf(Scheduler))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing the scheduler's configuration: %w", err)
+	}
+	return file, nil
 }
 
 // etcd does not sync to disk: no data needs to survive a power failure.

@@ -66,6 +66,10 @@ func run(m *testing.M) (status int) {
 			status = 1
 		}
 	}()
+	if err := lab.AddSleeper(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if fleet, err = lab.Serve(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

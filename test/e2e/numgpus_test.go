@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -32,6 +30,10 @@ var gpuCases = []gpuCase{
 	{name: "mps", devices: map[string]int64{"nvidia.com/gpu": 1}, pool: "mps", derived: 1, gpus: 1},
 	{name: "memory", devices: map[string]int64{"aliyun.com/gpu-mem": 4}, derived: -1, gpus: 1},
 	{name: "memory-cores", devices: map[string]int64{"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-core.percentage": 20}, derived: -1, gpus: 1},
+	{name: "hami", devices: map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000}, pool: "hami", derived: 1, gpus: 1},
+	{name: "volcano", devices: map[string]int64{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 2000}, derived: -1, gpus: 1},
+	{name: "media", devices: map[string]int64{"nvidia.com/mig-1g.5gb.me": 1}, derived: -1, gpus: 1},
+	{name: "mig-shared", devices: map[string]int64{"nvidia.com/mig-1g.5gb.shared": 1}, derived: -1, gpus: 1},
 }
 
 // TestEveryWayToHandOutGPUsIsCountedRight runs one RayCluster with one group for each way to expose GPUs. At first,
@@ -42,11 +44,15 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "counts", IdleSeconds: 600}
 	for _, c := range gpuCases {
-		cluster.Groups = append(cluster.Groups, rig.Group{Name: c.name, Max: 1, Devices: c.devices, Labels: map[string]string{"handed-out": c.name}})
+		group := rig.Group{Name: c.name, Max: 1, Devices: c.devices, Labels: map[string]string{"handed-out": c.name}}
+		if c.pool != "" {
+			group.NodeSelector = map[string]string{"gpus": c.pool}
+		}
+		cluster.Groups = append(cluster.Groups, group)
 	}
 	s := prepare(t, cluster.Name)
 	cluster.Namespace = s.namespace
-	s.must(lab.Create(s.ctx, selecting(t, cluster.Manifest())))
+	s.must(lab.Create(s.ctx, cluster.Manifest()))
 
 	s.told("what the operator derives and the nodes report", func(st status) bool { return columns(st, false) })
 	s.annotate("num-gpus-sync", "when-empty")
@@ -81,27 +87,6 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	for _, c := range gpuCases {
 		s.created(c.name, 1)
 	}
-}
-
-// selecting adds the node selectors of the cases to a manifest.
-func selecting(t *testing.T, manifest *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	groups, _, err := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range gpuCases {
-		if c.pool == "" {
-			continue
-		}
-		if err := unstructured.SetNestedStringMap(groups[i].(map[string]any), map[string]string{"gpus": c.pool}, "template", "spec", "nodeSelector"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
-		t.Fatal(err)
-	}
-	return manifest
 }
 
 // columns reports whether the numbers match those of the cases, before or after a sync.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/test/rig"
@@ -25,8 +26,8 @@ var (
 )
 
 // TestTheNextGroupServesWhenTheFirstIsOutOfStock has three groups that provide the same resources to Ray. The pods of
-// the first two request a device that no node has. A node autoscaler promises a node for the first, and then cannot get
-// it. About the second, it reports nothing.
+// the first two request a device of which the only node of a pool has none left. A node autoscaler promises another node
+// for the first, and then cannot get it. About the second, it reports nothing.
 func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	t.Parallel()
 	scarce := map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}
@@ -35,6 +36,7 @@ func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 		{Name: "b-silent", Max: 4, Devices: scarce},
 		{Name: "c-plenty", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}},
 	}})
+	s.fills("gpus-scarce", "example.com/scarce")
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
 
 	pod := s.firstPod("a-refused")
@@ -62,6 +64,34 @@ func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	s.workers("c-plenty", 1)
 	s.created("a-refused", 1)
 	s.created("b-silent", 1)
+}
+
+// fills runs a pod on the node that takes one unit of a resource.
+func (s *scene) fills(node, device string) {
+	s.Helper()
+	takes := corev1.ResourceList{corev1.ResourceName(device): resource.MustParse("1")}
+	_, err := lab.Kube.CoreV1().Pods(s.namespace).Create(s.ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "filler"},
+		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{corev1.LabelHostname: node},
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{
+				Name: "main", Image: "machine", Command: []string{"/bin/bash", "-c", "sleep 3600; true"},
+				Resources: corev1.ResourceRequirements{Requests: takes, Limits: takes},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		pod, err := lab.Kube.CoreV1().Pods(s.namespace).Get(ctx, "filler", metav1.GetOptions{})
+		s.must(err)
+		if pod.Spec.NodeName != "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // firstPod waits for a group's first pod.

@@ -25,7 +25,8 @@ var driverProgram []byte
 // ErrLost means that Ray reported the end of work that the test had not released.
 var ErrLost = errors.New("work was lost")
 
-// Command is an instruction to the driver. Resources and Labels are the Ray options of the same names.
+// Command is an instruction to the driver. Resources, Labels and Fallbacks are Ray options: resources, label_selector
+// and the label selectors of fallback_strategy.
 type Command struct {
 	Do        string               `json:"do"`
 	ID        string               `json:"id"`
@@ -33,6 +34,7 @@ type Command struct {
 	GPUs      float64              `json:"num_gpus,omitempty"`
 	Resources map[string]float64   `json:"resources,omitempty"`
 	Labels    map[string]string    `json:"labels,omitempty"`
+	Fallbacks []map[string]string  `json:"fallbacks,omitempty"`
 	Seconds   float64              `json:"seconds,omitempty"`
 	Bundles   []map[string]float64 `json:"bundles,omitempty"`
 	Strategy  string               `json:"strategy,omitempty"`

@@ -1,7 +1,7 @@
 """A Ray driver that does what it is told: one JSON command a line on stdin, one JSON event a line on stdout.
 
-Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "seconds"}
-           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels"}
+Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "seconds"}
+           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks"}
            {"do": "group",   "id", "bundles", "strategy"}          a placement group
            {"do": "ask",     "id"}                                 calls the actor
            {"do": "release", "id"}                                 ends the task, actor or placement group
@@ -86,6 +86,8 @@ def options(command):
     for key, name in (("num_gpus", "num_gpus"), ("resources", "resources"), ("labels", "label_selector")):
         if command.get(key):
             chosen[name] = command[key]
+    if command.get("fallbacks"):
+        chosen["fallback_strategy"] = [{"label_selector": labels} for labels in command["fallbacks"]]
     return chosen
 
 

@@ -27,9 +27,9 @@ type Group struct {
 	// CPU is the container's CPU limit, by default "1". Devices are additional limits, such as nvidia.com/gpu.
 	CPU     string
 	Devices map[string]int64
-	// Labels are Ray node labels, not Kubernetes labels.
-	Labels map[string]string
-	Params map[string]string
+	// Labels are Ray node labels, not Kubernetes labels. NodeSelector selects Kubernetes nodes.
+	Labels, NodeSelector map[string]string
+	Params               map[string]string
 	// IdleSeconds is the group's own idle timeout. The operator accepts it only with autoscaler v2.
 	IdleSeconds int64
 }
@@ -78,7 +78,7 @@ func (c Cluster) Spec() map[string]any {
 		"autoscalerOptions":       options,
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{"num-cpus": "0"},
-			"template":       template("ray-head", Image, "1", nil),
+			"template":       template("ray-head", Image, "1", nil, nil),
 		},
 		"workerGroupSpecs": groups,
 	}
@@ -92,7 +92,7 @@ func (g Group) spec() map[string]any {
 		"maxReplicas":    g.Max,
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
-		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices),
+		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices, g.NodeSelector),
 	}
 	if len(g.Labels) > 0 {
 		spec["labels"] = anyMap(g.Labels)
@@ -104,7 +104,7 @@ func (g Group) spec() map[string]any {
 }
 
 // template returns a pod template with one Ray container.
-func template(name, image, cpu string, devices map[string]int64) map[string]any {
+func template(name, image, cpu string, devices map[string]int64, nodes map[string]string) map[string]any {
 	limits := map[string]any{"cpu": cpu, "memory": "1Gi"}
 	for device, n := range devices {
 		limits[device] = strconv.FormatInt(n, 10)
@@ -118,11 +118,15 @@ func template(name, image, cpu string, devices map[string]int64) map[string]any 
 		"image":     image,
 		"resources": map[string]any{"limits": limits, "requests": requests},
 	}
-	return map[string]any{"spec": map[string]any{
+	pod := map[string]any{
 		"containers":                    []any{container},
 		"tolerations":                   []any{map[string]any{"operator": "Exists"}},
 		"terminationGracePeriodSeconds": int64(10),
-	}}
+	}
+	if len(nodes) > 0 {
+		pod["nodeSelector"] = anyMap(nodes)
+	}
+	return map[string]any{"spec": pod}
 }
 
 func anyMap(m map[string]string) map[string]any {

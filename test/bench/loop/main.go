@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -22,21 +21,6 @@ const (
 	restFor = 30 * time.Second
 	settle  = 10 * time.Second
 )
-
-// sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits.
-// It ends on a signal, which the first process of a PID namespace does only on purpose.
-const sleeper = `#!/bin/sh
-case "$1" in
-start)
-	trap 'exit 0' TERM
-	sleep 1000000 &
-	wait
-	;;
-esac
-`
-
-// sleeperImage is the image of the workers.
-const sleeperImage = "bench/sleeper:dev"
 
 func main() { rig.Main(run) }
 
@@ -52,7 +36,7 @@ func run(ctx context.Context) (err error) {
 			err = stopping
 		}
 	}()
-	if err := addSleeper(r); err != nil {
+	if err := r.AddSleeper(); err != nil {
 		return err
 	}
 	if err := measureHeliostat(ctx, r, number("TRIALS", 50)); err != nil {
@@ -61,19 +45,6 @@ func run(ctx context.Context) (err error) {
 	if os.Getenv("SIDECAR") != "" {
 		return measureSidecar(ctx, r, number("SIDECAR_TRIALS", 15))
 	}
-	return nil
-}
-
-// addSleeper gives pods the sleeper's image.
-func addSleeper(r *rig.Rig) error {
-	dir := filepath.Join(r.Dir, "sleeper")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the sleeper's image: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "ray"), []byte(sleeper), 0o755); err != nil {
-		return fmt.Errorf("making the sleeper's image: %w", err)
-	}
-	r.Cluster.Agent().SetImage(sleeperImage, dir)
 	return nil
 }
 
@@ -93,7 +64,7 @@ func measureHeliostat(ctx context.Context, r *rig.Rig, trials int) error {
 	}
 	defer heliostat.Kill()
 	b, err := newBench(ctx, r,
-		rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups(sleeperImage)})
+		rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups(rig.SleeperImage)})
 	if err != nil {
 		return err
 	}
