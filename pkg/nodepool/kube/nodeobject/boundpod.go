@@ -17,6 +17,8 @@ type BoundPod struct {
 	nodegpu.PodObject
 	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
 	Takes podfit.Quantities
+	// Neighbors has what decides whether other pods may run beside it.
+	Neighbors *podfit.Neighbors
 	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
 	RayCluster, Group string
 	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
@@ -44,6 +46,7 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 			Annotations: cardAnnotations(pod),
 		},
 		Takes:       requestsOf(pod),
+		Neighbors:   neighborsOf(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 	}
 	for name, amount := range bound.Takes {
@@ -133,6 +136,9 @@ func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []BoundPod) *podfi
 	node.Pods = make([]nodegpu.PodObject, 0, len(pods))
 	for i := range pods {
 		use.Requests.Add(pods[i].Takes)
+		use.Pods = append(use.Pods, podfit.PodOnNode{
+			Neighbors: pods[i].Neighbors, RayCluster: pods[i].RayCluster, Group: pods[i].Group,
+		})
 		if len(pods[i].Requests) > 0 {
 			node.Pods = append(node.Pods, pods[i].PodObject)
 		}

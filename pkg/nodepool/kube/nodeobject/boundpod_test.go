@@ -88,6 +88,44 @@ func or(text, otherwise string) string {
 	return text
 }
 
+func TestAPodOnANodeKeepsWhatDecidesBesideWhichPodsItRuns(t *testing.T) {
+	pod := podOf(t, `
+metadata: {name: p, namespace: other, labels: {app: db, tier: a}}
+spec:
+  nodeName: a
+  containers: []
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}, matchExpressions: [{key: tier, operator: Exists}]}}
+      - {topologyKey: zone, namespaces: [ml], namespaceSelector: {}}
+      preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]
+`)
+	everywhere := podfit.PodSelector{}
+	want := &podfit.Neighbors{
+		Namespace: "other", Labels: map[string]string{"app": "db", "tier": "a"},
+		Apart: []podfit.PodTerm{
+			{TopologyKey: "kubernetes.io/hostname", Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "tier", Operator: "Exists"}, {Key: "app", Operator: "In", Values: []string{"db"}}}}},
+			{TopologyKey: "zone", Selector: podfit.PodSelector{Nothing: true}, Namespaces: []string{"ml"}, NamespaceSelector: &everywhere},
+		},
+	}
+	stripped, err := StripPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, object := range map[string]*corev1.Pod{"whole": pod, "stripped": stripped.(*corev1.Pod)} {
+		bound, _ := Bound(object)
+		if diff := cmp.Diff(want, bound.Neighbors); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	bound, _ := Bound(pod)
+	use := Use(nodegpu.Reader{}, nodegpu.NodeObject{}, []BoundPod{bound, bound})
+	if len(use.Pods) != 2 || use.Pods[0].Labels["app"] != "db" {
+		t.Errorf("the node's pods are %+v", use.Pods)
+	}
+}
+
 func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 	const labels = "labels: {ray.io/cluster: c, ray.io/group: g, ray.io/node-type: worker}"
 	for name, test := range map[string]struct{ pod, want string }{

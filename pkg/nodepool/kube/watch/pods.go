@@ -26,7 +26,7 @@ type podClient interface {
 }
 
 // nodePods holds what the pods of all namespaces take of nodes, by the name of the node. It keeps pods without GPUs
-// too, because groups without GPUs need room as well; one of them takes less than 1 KB. Each process reads pods once,
+// too, because groups without GPUs need room as well; one of them takes 1 to 2 KB. Each process reads pods once,
 // for all RayClusters.
 type nodePods struct {
 	client podClient
