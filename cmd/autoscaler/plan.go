@@ -177,6 +177,7 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	own := planner.SnapshotOf(cluster)
 	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
 	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
+	s.Places = own.Places
 	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
 	if s.IdleTimeoutSeconds == nil {
 		s.IdleTimeoutSeconds = own.IdleTimeoutSeconds

@@ -36,6 +36,7 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 	for i := range cluster.Groups {
 		placed.addTo(&cluster, &cluster.Groups[i])
 	}
+	placed.addPlaces(&cluster)
 	cluster.Findings = append(cluster.Findings, placed.unused...)
 	placed.podsUnknown(&cluster)
 	return cluster, nil
@@ -233,6 +234,24 @@ func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		f.Object = "RayCluster " + cluster.Key.String()
 		cluster.Findings = append(cluster.Findings, f)
 	}
+}
+
+// addPlaces adds where pods of the groups may run.
+func (p places) addPlaces(cluster *nodepool.Cluster) {
+	if !p.known {
+		return
+	}
+	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return n.Declared })
+	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return !n.Declared })
+	class := func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }
+	stock := pools.StockOf(podfit.ClassesOf(exist, class, shapes), p.rooms)
+	kinds := make([]pools.Kind, len(cluster.Groups))
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		kinds[i] = stock.KindOf(g.Name, &g.Pod)
+		g.Kind = &kinds[i].Pod
+	}
+	cluster.Places = stock.Places(kinds, nil)
 }
 
 // numGPUs adds what a RayCluster's groups declare, derive and report to the rows of a plan.

@@ -21,9 +21,10 @@ var pure = map[string][]string{
 	"internal/fieldpath": {"internal/typo"},
 	"pkg/fairshare":      nil,
 
-	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
-	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools"},
-	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
+	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
+	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools"},
+	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack"},
+	"pkg/nodepool/binpack":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
 	"pkg/nodepool/podfit":    {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
 	"pkg/nodepool/nodegpu":   {"pkg/gpuinfo"},
 
@@ -47,15 +48,15 @@ var pure = map[string][]string{
 // import.
 var direct = map[string][]string{
 	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // only numbers
-	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
-		"pkg/nodepool/raylabels", "pkg/raydemand"},
+	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/binpack",
+		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/raylabels", "pkg/raydemand"},
 }
 
 // planners returns what a package of the planner may import: the vocabulary, and the planner's packages below it. Each
 // package comment says what the package must not do; these lists enforce it.
 func planners(below ...string) []string {
 	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
-		"pkg/nodepool/raylabels", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
+		"pkg/nodepool/binpack", "pkg/nodepool/raylabels", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

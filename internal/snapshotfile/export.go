@@ -61,6 +61,7 @@ func exportableGroup(g model.Group) model.Group {
 		pool.Units = min(max(pool.Units, 0), math.MaxInt32)
 		pool.MaxPods = withinCount(pool.MaxPods, model.MaxCount)
 	}
+	g.Bound = min(max(g.Bound, 0), model.MaxCount)
 	return g
 }
 

@@ -117,6 +117,7 @@ func (in input) document() Document {
 		Nodes:                     field("nodes").nodes(),
 		KeptResources:             field("keptResources").requests(),
 		OwnedRequests:             field("ownedRequests").ownedRequests(),
+		Places:                    field("places").places(),
 		Policy:                    field("policy").policy(),
 		Isolation:                 field("isolation").isolation(),
 	}

@@ -56,6 +56,8 @@ func (in input) group() (model.Group, input) {
 		Pools:              field("pools").groupPools(),
 		Announces:          field("announces").announced(),
 		NodeFit:            field("nodeFit").nodeFit(),
+		Pod:                field("pod").placedPod(field("name").Text()),
+		Bound:              field("bound").Count(0, model.MaxCount, 0),
 	}, field("name")
 }
 

@@ -170,7 +170,8 @@ func (field picker) change(g *model.Group) {
 	set("priority", func(in input) { g.Priority = int(in.Count(math.MinInt32, math.MaxInt32, 0)) })
 	set("price", func(in input) { g.Price = in.Number(1e9) })
 	set("slice", func(in input) { g.Slice = in.slice() })
-	set("pools", func(in input) { g.Pools = in.groupPools() })
+	// Pools that are given replace what the nodes show.
+	set("pools", func(in input) { g.Pools, g.Pod = in.groupPools(), nil })
 	set("nodeFit", func(in input) { g.NodeFit = in.nodeFit() })
 	// A group that is not closed does not cool down either.
 	set("closed", func(in input) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
@@ -145,6 +146,8 @@ type Cluster struct {
 	// Pools are the node pools of the whole Kubernetes cluster, by name; nil while nodes are unknown. It is shared and
 	// must not be changed.
 	Pools []pools.Room
+	// Places are where pods of the groups may run; nil while nodes are unknown. They are shared and must not be changed.
+	Places []binpack.Place
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until the spec is corrected, no
 	// write to any group has an effect. A finding says why.
 	Refused bool
@@ -220,6 +223,8 @@ type WorkerGroup struct {
 	Broken bool
 	// Pod is what the template says about where its pods fit. It is shared and must not be changed.
 	Pod podfit.PodShape
+	// Kind is what one pod takes of Places; nil while nodes are unknown.
+	Kind *binpack.Pod
 	// Fit says on how many nodes a pod fits; nil while the nodes are unknown.
 	Fit *podfit.Fit
 	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.

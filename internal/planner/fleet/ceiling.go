@@ -2,162 +2,238 @@ package fleet
 
 import (
 	"cmp"
-	"math"
+	"maps"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Ceilings are the pools that limit how many pods groups can have; nil if no pool limits a group.
+// Ceilings say how many pods of the groups fit together on the nodes that exist and that pools may still add. They are
+// nil if nothing limits a group. They do not change after newCeilings returns them.
 type Ceilings struct {
-	// capacity is the amount of each contended resource in each pool, in units.
-	capacity []int64
-	Uses     [][]poolUse // by group; none means that nothing limits the group
-	Most     []int64     // pods of each group that fit on all of its pools if no other pods use them
+	pods   []binpack.Pod
+	places []binpack.Place
+	packer *binpack.Packer
+	// kinds is the number of each group's pods in the packer, or unlimited.
+	kinds []int
+	// order are the limited groups in the order in which their pods are placed: those of which the fewest fit first,
+	// because they are the largest or have the fewest places.
+	order []int
+	// present is how many pods of each group have no place among those that are counted: all but the bound ones.
+	present []int64
+	// start has the present pods on it.
+	start *binpack.State
+	// Most is how many pods of each group can exist if no other pods come.
+	Most []int64
 }
 
-// poolUse is one pool that a group's pods can use, with the units of each class that one pod takes.
-type poolUse []classUse
+// unlimited is the kind of groups that nothing limits.
+const unlimited = -1
 
-type classUse struct {
-	class int
-	units int64
-}
-
-// newCeilings finds the groups whose pools are all limited. If a pool's capacity of a resource is unknown, it is as
-// much as the group with the largest use of it could take.
-func newCeilings(groups []Group) *Ceilings {
-	c := &Ceilings{Uses: make([][]poolUse, len(groups)), Most: make([]int64, len(groups))}
-	classes := map[[2]string]int{}
-	class := func(pool, resource string, capacity int64) int {
-		id := [2]string{pool, resource}
-		n, known := classes[id]
-		if !known {
-			n = len(c.capacity)
-			classes[id] = n
-			c.capacity = append(c.capacity, 0)
-		}
-		c.capacity[n] = max(c.capacity[n], capacity)
-		return n
-	}
+// newCeilings finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit nobody:
+// they may go elsewhere.
+func newCeilings(s *model.Snapshot, groups []Group) *Ceilings {
+	all := &Ceilings{places: s.Places}
+	all.kinds = make([]int, len(groups))
+	byPool := newDeclared(groups)
 	for i := range groups {
-		if !groups[i].bounded() {
+		pod, known := byPool.podOf(&groups[i])
+		if groups[i].Pod != nil {
+			pod, known = *groups[i].Pod, true
+			pod.Name = groups[i].Name
+		}
+		all.kinds[i] = unlimited
+		if known {
+			all.kinds[i] = len(all.pods)
+			all.pods = append(all.pods, pod)
+		}
+	}
+	if len(all.pods) == 0 {
+		return nil
+	}
+	all.places = append(slices.Clip(all.places), byPool.places()...)
+	return all.limited().of(groups)
+}
+
+// limited returns the ceilings of those groups alone that have some places and no unlimited one; nil if there is none.
+func (c *Ceilings) limited() *Ceilings {
+	accepted := map[string]bool{}
+	for i := range c.places {
+		for _, name := range c.places[i].Accepts {
+			accepted[name] = true
+		}
+	}
+	empty := binpack.New(c.pods, c.places).Empty()
+	few := &Ceilings{kinds: make([]int, len(c.kinds))}
+	named := map[string]bool{}
+	for i, kind := range c.kinds {
+		few.kinds[i] = unlimited
+		if kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < podfit.Unbounded {
+			few.kinds[i] = len(few.pods)
+			few.pods = append(few.pods, c.pods[kind])
+			named[c.pods[kind].Name] = true
+		}
+	}
+	if len(few.pods) == 0 {
+		return nil
+	}
+	for i := range c.places {
+		if slices.ContainsFunc(c.places[i].Accepts, func(name string) bool { return named[name] }) {
+			few.places = append(few.places, c.places[i])
+		}
+	}
+	few.packer = binpack.New(few.pods, few.places)
+	return few
+}
+
+// of counts the groups' pods.
+func (c *Ceilings) of(groups []Group) *Ceilings {
+	if c == nil {
+		return nil
+	}
+	empty := c.packer.Empty()
+	c.Most, c.present = make([]int64, len(groups)), make([]int64, len(groups))
+	alone := make([]int64, len(groups))
+	for i, kind := range c.kinds {
+		if kind == unlimited {
 			continue
 		}
-		for _, pool := range groups[i].Pools {
-			most, units := min(max(*pool.MaxPods, 0), vector.MaxCount), min(max(pool.Units, 1), math.MaxInt32)
-			use := poolUse{{class(pool.Name, "pods of group "+groups[i].Name, most), 1}}
-			hasShare := false
-			for _, share := range pool.Shares {
-				use = append(use, classUse{class(pool.Name, share.Resource, share.Capacity), max(share.Units, 1)})
-				hasShare = hasShare || share.Resource == pool.Resource
-			}
-			if !hasShare {
-				use = append(use, classUse{class(pool.Name, pool.Resource, vector.TimesAtMost(most, units)), units})
-			}
-			c.Uses[i] = append(c.Uses[i], use)
-			c.Most[i] = min(c.Most[i]+most, vector.MaxCount)
-		}
+		c.order = append(c.order, i)
+		bound := min(max(groups[i].Bound, 0), groups[i].Current)
+		alone[i], c.present[i] = empty.Room(kind), groups[i].Current-bound
+		c.Most[i] = min(alone[i], vector.MaxCount) + bound
 	}
-	if len(classes) == 0 {
-		return nil
+	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
+	c.start = empty
+	for _, i := range c.order {
+		c.start.Add(c.kinds[i], c.present[i])
 	}
 	return c
 }
 
-// bounded reports whether all pools that the group can use have a limit.
-func (g *Group) bounded() bool {
-	return len(g.Pools) > 0 && !slices.ContainsFunc(g.Pools, func(p model.GroupPool) bool { return p.MaxPods == nil })
-}
-
-// Occupied returns what pods take of each pool: the present ones and the given ones. Groups with the fewest pools come
-// first.
-func (r *Fleet) Occupied(given []int64) []int64 {
-	c := r.Ceilings
-	taken := make([]int64, len(c.capacity))
-	order := make([]int, 0, len(r.Groups))
-	for i := range r.Groups {
-		if len(c.Uses[i]) > 0 {
-			order = append(order, i)
+// Rivals returns the other groups that can use nodes of a group.
+func (c *Ceilings) Rivals(i int) []int {
+	name := c.pods[c.kinds[i]].Name
+	var rivals []int
+	for _, j := range c.order {
+		both := func(p binpack.Place) bool {
+			return slices.Contains(p.Accepts, name) && slices.Contains(p.Accepts, c.pods[c.kinds[j]].Name)
+		}
+		if j != i && slices.ContainsFunc(c.places, both) {
+			rivals = append(rivals, j)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(c.Uses[a]), len(c.Uses[b])) })
-	for _, i := range order {
-		c.Occupy(taken, i, r.Groups[i].Current+given[i])
-	}
-	return taken
+	slices.Sort(rivals)
+	return rivals
 }
 
-// fits returns how many more pods have room in the pool.
-func (c *Ceilings) fits(taken []int64, use poolUse) int64 {
-	n := int64(vector.MaxCount)
-	for _, u := range use {
-		n = min(n, max(c.capacity[u.class]-taken[u.class], 0)/u.units)
+// Limits reports whether nodes limit a group.
+func (c *Ceilings) Limits(i int) bool { return c != nil && c.kinds[i] != unlimited }
+
+// Occupy places pods of a group, and returns how many have room; on is nil if the nodes are full.
+func (c *Ceilings) Occupy(on *binpack.State, i int, pods int64) int64 {
+	switch {
+	case !c.Limits(i) || pods <= 0:
+		return pods
+	case on == nil:
+		return 0
 	}
-	return n
+	return on.Add(c.kinds[i], pods)
 }
 
-// Occupy books pods of a group on its pools, one pool after the other. Existing pods that find no room in this account
-// do not limit other groups.
-func (c *Ceilings) Occupy(taken []int64, i int, pods int64) {
-	for _, use := range c.Uses[i] {
-		n := min(pods, c.fits(taken, use))
-		for _, u := range use {
-			taken[u.class] += n * u.units
-		}
-		pods -= n
-	}
-}
-
-// Room returns how many more pods of a group fit on its pools, for a group that has this many.
-func (c *Ceilings) Room(taken []int64, i int, pods int64) int64 {
-	if c == nil || len(c.Uses[i]) == 0 {
+// Room returns how many more pods of a group have room; on is nil if the nodes are full.
+func (c *Ceilings) Room(on *binpack.State, i int) int64 {
+	switch {
+	case !c.Limits(i):
 		return vector.MaxCount
+	case on == nil:
+		return 0
 	}
-	var n int64
-	for _, use := range c.Uses[i] {
-		n = min(n+c.fits(taken, use), vector.MaxCount)
-	}
-	return max(min(n, c.Most[i]-pods), 0)
+	return min(on.Room(c.kinds[i]), vector.MaxCount)
 }
 
-// WithinPools removes from a proposal the pods that the pools have no room for, beyond those given before.
+// Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
+// nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
+// all of them again, the nodes count as full, and Occupied returns nil.
+func (c *Ceilings) Occupied(given []int64) *binpack.State {
+	on, order := &binpack.State{}, c.order
+	for range maxOrders {
+		on.CopyFrom(c.start)
+		var failed, placed []int
+		for _, i := range order {
+			if c.Occupy(on, i, given[i]) < given[i] {
+				failed = append(failed, i)
+			} else {
+				placed = append(placed, i)
+			}
+		}
+		if len(failed) == 0 {
+			return on
+		}
+		order = append(failed, placed...)
+	}
+	return nil
+}
+
+// maxOrders is how often given pods are placed again, those first that had no place.
+const maxOrders = 4
+
+// WithinPools removes from a proposal the pods that no node has room for, beyond those given before.
 func (r *Fleet) WithinPools(proposal, given []int64) {
-	if r.Ceilings == nil {
+	c := r.Ceilings
+	if c == nil {
 		return
 	}
-	taken := r.Occupied(given)
-	for i := range proposal {
-		hosts := r.Groups[i].Hosts
-		n := min(proposal[i]-given[i], r.Ceilings.Room(taken, i, r.Groups[i].Current+given[i]))
-		n -= n % hosts
-		r.Ceilings.Occupy(taken, i, n)
+	on := c.Occupied(given)
+	for _, i := range c.order {
+		n := min(proposal[i]-given[i], c.Room(on, i))
+		n -= n % r.Groups[i].Hosts
+		c.Occupy(on, i, n)
 		proposal[i] = given[i] + n
 	}
 }
 
-// PoolRoom returns how many more pods of a group its pools can hold.
+// PoolRoom returns how many more pods of a group the nodes can hold.
 func (r *Fleet) PoolRoom(i int, given []int64) int64 {
-	if r.Ceilings == nil {
+	if !r.Ceilings.Limits(i) {
 		return vector.MaxCount
 	}
-	return r.Ceilings.Room(r.Occupied(given), i, r.Groups[i].Current+given[i])
+	return r.Ceilings.Room(r.Ceilings.Occupied(given), i)
 }
 
 // RoomBesideCards returns how many more pods of a group fit on its k-th pool by everything but devices: CPU, memory,
 // pod slots. It is vector.MaxCount if nothing is known.
 func (r *Fleet) RoomBesideCards(i, k int, given []int64) int64 {
-	room := int64(vector.MaxCount)
-	if r.Ceilings == nil || len(r.Ceilings.Uses[i]) == 0 {
-		return room
+	if !r.Ceilings.Limits(i) {
+		return vector.MaxCount
 	}
-	taken, pool := r.Occupied(given), &r.Groups[i].Pools[k]
-	for n, share := range pool.Shares {
-		// the first use is the group's own pod limit
-		if u := r.Ceilings.Uses[i][k][1+n]; share.Resource != pool.Resource {
-			room = min(room, r.Ceilings.fits(taken, poolUse{u}))
+	pool := &r.Groups[i].Pools[k]
+	bare := r.Ceilings.without(pool)
+	on := bare.packer.Empty()
+	for _, j := range bare.order {
+		bare.Occupy(on, j, bare.present[j]+given[j])
+	}
+	return bare.Room(on, i)
+}
+
+// without returns the ceilings of one pool if pods took no devices there.
+func (c *Ceilings) without(pool *model.GroupPool) *Ceilings {
+	bare := &Ceilings{kinds: c.kinds, order: c.order, present: c.present, pods: slices.Clone(c.pods)}
+	for i := range bare.pods {
+		pod := &bare.pods[i]
+		pod.Cards, pod.Requests = nil, maps.Clone(pod.Requests)
+		for _, name := range []string{pool.Resource, inPool(pool.Name, pool.Resource), inPool(pool.Name, podsOf(pod.Name))} {
+			delete(pod.Requests, name)
 		}
 	}
-	return room
+	for i := range c.places {
+		if c.places[i].Pool == pool.Name {
+			bare.places = append(bare.places, c.places[i])
+		}
+	}
+	bare.packer = binpack.New(bare.pods, bare.places)
+	return bare
 }

@@ -31,7 +31,7 @@ type Fleet struct {
 	// Bound is the maximum number of workers of all groups together.
 	Bound    int64
 	Findings []raydemand.Finding
-	// Ceilings are the limits of node pools; nil if none limits a group.
+	// Ceilings say how many pods fit together on the nodes; nil if nothing limits a group.
 	Ceilings *Ceilings
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
@@ -135,7 +135,7 @@ func New(s *model.Snapshot) *Fleet {
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
-	r.Ceilings = newCeilings(r.Groups)
+	r.Ceilings = newCeilings(s, r.Groups)
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()

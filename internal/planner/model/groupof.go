@@ -25,6 +25,7 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Nodes:                     []Node{},
 		KeptResources:             cluster.RequestResources,
 		Isolation:                 cluster.Isolation,
+		Places:                    cluster.Places,
 	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
@@ -51,6 +52,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 		Slice: SliceOf(g, g.Resources[raydemand.GPU]), Pools: poolsOf(g),
 		Announces: g.Announces,
 		NodeFit:   fitOf(g),
+		Pod:       g.Kind, Bound: g.Bound,
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

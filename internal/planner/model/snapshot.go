@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -36,6 +37,9 @@ type Snapshot struct {
 	// Isolation is the minimum that all work on GPUs accepts: hardware, limit or any. A request's own value takes
 	// precedence; empty requires nothing of demand without a requirement.
 	Isolation nodepool.RequiredIsolation `json:"isolation,omitempty"`
+	// Places are where pods of the groups may run: what is free on existing nodes, and what pools may still add. Groups
+	// with a Pod are limited by them.
+	Places []binpack.Place `json:"places,omitempty"`
 	// Policy is the policy of the original plan, for programs that plan the snapshot again. Compute uses its argument
 	// instead.
 	Policy Policy `json:"policy,omitzero"`
@@ -75,6 +79,10 @@ type Group struct {
 	Pools []GroupPool `json:"pools,omitempty"`
 	// NodeFit says that no known node could hold one of its pods; nil if one could, or if nodes are unknown.
 	NodeFit *NodeFit `json:"nodeFit,omitempty"`
+	// Pod is what one of its pods takes of the snapshot's Places; nil if the nodes are unknown. Its name is the
+	// group's. Bound is how many of the group's pods are on nodes already, so that they are not part of what is free.
+	Pod   *binpack.Pod `json:"pod,omitempty"`
+	Bound int64        `json:"bound,omitempty"`
 }
 
 // Unavailable reports whether the group takes no launches now for a reason other than its limits.

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 )
 
 // Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
@@ -32,10 +33,10 @@ type Ledger struct {
 	Log      []Entry
 	// Waits lists demand placed on pods that were requested earlier and have not joined yet.
 	Waits []Wait
-	// ceilings are the limits of node pools; nil if none limits a group. taken is in their units; pods counts each
-	// group's pods.
-	ceilings    *fleet.Ceilings
-	Taken, Pods []int64
+	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
+	// the nodes are full.
+	ceilings *fleet.Ceilings
+	on       *binpack.State
 	// Runs lists the gangs that were placed.
 	Runs []Run
 	// Traces lists all placements, if tracing is on.
@@ -95,7 +96,7 @@ func (l *Ledger) copyFrom(other *Ledger) {
 	l.Waits = append(l.Waits[:0], other.Waits...)
 	l.Runs = append(l.Runs[:0], other.Runs...)
 	l.Traces, l.Tracing = append(l.Traces[:0], other.Traces...), other.Tracing
-	l.ceilings, l.Taken, l.Pods = other.ceilings, append(l.Taken[:0], other.Taken...), append(l.Pods[:0], other.Pods...)
+	l.CopyNodes(other)
 	l.InFlightCaps.CopyFrom(&other.InFlightCaps)
 	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
 }

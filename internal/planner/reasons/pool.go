@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // poolLimit reports that a group's pools have no room for another replica.
@@ -22,9 +23,39 @@ func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if len(names) > 1 {
 		word = "pools "
 	}
+	where := word + strings.Join(names, ", ")
+	if len(names) == 0 {
+		where = "the nodes"
+	}
 	return model.Reason{
 		Code: model.CodePoolCeiling,
-		Message: fmt.Sprintf("%s%s cannot hold more pods of group %s: at most %d if no other pods use it (%s)",
-			word, strings.Join(names, ", "), g.Name, w.Ceilings.Most[i], w.having(i, given[i])),
+		Message: fmt.Sprintf("%s cannot hold more pods of group %s: at most %d %s (%s)%s",
+			where, g.Name, w.Ceilings.Most[i], w.beside(i), w.having(i, given[i]), w.rivals(i, given)),
 	}, true
+}
+
+// beside says which other pods the most pods of a group does not count.
+func (w *Writer) beside(i int) string {
+	if w.Groups[i].Pod != nil {
+		return "with what other pods leave free"
+	}
+	return "if no other pods use it"
+}
+
+// rivals names the pods of other groups that take room on the nodes of a group, if the group's own pods do not fill
+// them.
+func (w *Writer) rivals(i int, given []int64) string {
+	if w.Groups[i].Current+given[i]+w.Groups[i].Hosts > w.Ceilings.Most[i] {
+		return ""
+	}
+	var list []string
+	for _, j := range w.Ceilings.Rivals(i) {
+		if pods := w.Groups[j].Current + given[j]; pods > 0 {
+			list = append(list, fmt.Sprintf("%s of group %s", phrase.Pods(pods), w.Groups[j].Name))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + phrase.List(list) + " can use the same nodes"
 }

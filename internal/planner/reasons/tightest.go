@@ -2,6 +2,7 @@ package reasons
 
 import (
 	"fmt"
+	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
@@ -29,9 +30,11 @@ func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 		room, reason = n, model.Reason{
 			Code: model.CodePoolCeiling,
 			Message: fmt.Sprintf(
-				"its node pools hold at most %d of its pods if no other pods use them (%s)",
+				"its node pools hold at most %d of its pods %s (%s)%s",
 				w.Ceilings.Most[i],
+				strings.Replace(w.beside(i), "use it", "use them", 1),
 				w.having(i, given[i]),
+				w.rivals(i, given),
 			),
 		}
 	}

@@ -98,7 +98,7 @@ func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 		}
 	}
 	own.Room, own.Spare = slices.Clone(l.Room), l.Spare
-	own.Taken, own.Pods = slices.Clone(l.Taken), slices.Clone(l.Pods)
+	own.CopyNodes(l)
 	own.InFlightCaps.CopyFrom(&l.InFlightCaps)
 	return own
 }

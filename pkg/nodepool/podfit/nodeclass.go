@@ -134,9 +134,7 @@ func (c *class) add(nodes []Node, i int) {
 // all the same for the pod the first node, with the number of the others in Alike, and every node of the other classes.
 // The result is the same as for all nodes.
 func (l *Classes) For(shape *PodShape) []Node {
-	named := shape.NodeName != "" || slices.ContainsFunc(shape.Affinity,
-		func(t NodeTerm) bool { return len(t.Fields) > 0 })
-	if named {
+	if shape.namesNodes() {
 		return slices.Concat(l.nodes, l.rest)
 	}
 	alike := map[int]int{} // By the number of the node that represents the others.
@@ -157,6 +155,45 @@ func (l *Classes) For(shape *PodShape) []Node {
 		places = append(places, place)
 	}
 	return append(places, l.rest...)
+}
+
+// Kind is a number of nodes that are the same for some shapes of pods, apart from what their own pods take of them.
+type Kind struct {
+	// Node is the first of them. Members are the positions of all of them in the list of nodes; a declared shape has
+	// none.
+	Node    *Node
+	Members []int
+}
+
+// Kinds returns what to compare with pods of these shapes: classes whose nodes are the same for all of the shapes and
+// have equal values of the labels, and single nodes of the other classes. Declared shapes come last.
+func (l *Classes) Kinds(shapes []*PodShape, labels []string) []Kind {
+	named := slices.ContainsFunc(shapes, (*PodShape).namesNodes)
+	kinds := make([]Kind, 0, len(l.classes)+len(l.rest))
+	for i := range l.classes {
+		class := &l.classes[i]
+		differs := named || slices.ContainsFunc(shapes, class.differs) ||
+			slices.ContainsFunc(labels, func(key string) bool { return class.differing[key] })
+		if !differs {
+			kinds = append(kinds, Kind{&l.nodes[class.members[0]], class.members})
+			continue
+		}
+		for k, member := range class.members {
+			kinds = append(kinds, Kind{&l.nodes[member], class.members[k : k+1]})
+		}
+	}
+	for i := range l.rest {
+		kinds = append(kinds, Kind{Node: &l.rest[i]})
+	}
+	return kinds
+}
+
+// Nodes returns all nodes, without declared shapes. The result must not be changed.
+func (l *Classes) Nodes() []Node { return l.nodes }
+
+// namesNodes reports whether the pods are bound to nodes by name.
+func (p *PodShape) namesNodes() bool {
+	return p.NodeName != "" || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 
 // differs reports whether the nodes of the class may differ for the shape.

@@ -10,26 +10,44 @@ import (
 // poolCount is what the nodes and the declared shape of one pool show about a shape of pods.
 type poolCount struct {
 	room *Room
-	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. like: one does not show that.
-	unlike, like bool
+	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. alike: one does not show that.
+	unlike, alike bool
 	// known: there is a node or a shape. fixed: the pool is on a cloud that fixes the MIG profile of a pool.
 	known, fixed   bool
 	perNode, holds int64
 	// has adds up what the nodes have of the resources that a pod requests; perHas is the most that one node has.
 	has, perHas podfit.Quantities
 	cards       []nodegpu.CutCards
-	// byType is how many pods a node of an instance type holds. coming are nodes that have not come up.
-	byType map[string]int64
+	// byType is the node of each instance type that holds most pods. coming are nodes that have not come up.
+	byType map[string]bestOfType
 	coming []*podfit.Node
 }
 
-func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) {
+// bestOfType is the node of an instance type that holds most pods.
+type bestOfType struct {
+	node *podfit.Node
+	pods int64
+}
+
+// verdict is what a node is for pods.
+type verdict int
+
+// holdsPods: pods may be scheduled there if there is room. holdsPodsSoon: if it comes up like other nodes of its type.
+// showsPods: not there, because it is cordoned or does not exist, but on a new node like it.
+const (
+	holdsNothing verdict = iota
+	showsPods
+	holdsPods
+	holdsPodsSoon
+)
+
+func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) verdict {
 	c.known = true
 	c.fixed = c.fixed || place.MIGProfileFixed()
 	c.count(p, place)
 	if c.room.Mixed && !place.Declared {
 		unlike := unlike(p, place, c.room.Template)
-		c.unlike, c.like = c.unlike || unlike, c.like || !unlike
+		c.unlike, c.alike = c.unlike || unlike, c.alike || !unlike
 	}
 	switch {
 	case podfit.OnlyOf(misses, podfit.NotReady, podfit.Cordoned, podfit.Unhealthy):
@@ -40,17 +58,23 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 		}
 		c.perNode = max(c.perNode, n)
 		if c.byType == nil {
-			c.byType = map[string]int64{}
+			c.byType = map[string]bestOfType{}
 		}
 		kind := instanceType(place)
-		c.byType[kind] = max(c.byType[kind], n)
+		if best, known := c.byType[kind]; !known || n > best.pods {
+			c.byType[kind] = bestOfType{place, n}
+		}
 		if !place.Unschedulable && !place.Declared {
 			c.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
+			return holdsPods
 		}
+		return showsPods
 	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) &&
 		!podfit.OnlyOf(misses, podfit.Tainted):
 		c.coming = append(c.coming, place)
+		return holdsPodsSoon
 	}
+	return holdsNothing
 }
 
 // allHold counts nodes that have not come up as if they had. It takes minutes until a new node is ready, its device
@@ -60,7 +84,7 @@ func (c *poolCount) allHold() int64 {
 	holds := c.holds
 	for _, node := range c.coming {
 		if kind := instanceType(node); kind != "" {
-			holds += podfit.CappedProduct(c.byType[kind], 1+int64(node.Alike))
+			holds += podfit.CappedProduct(c.byType[kind].pods, 1+int64(node.Alike))
 		}
 	}
 	return holds
@@ -119,7 +143,7 @@ func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 func (c *poolCount) allHave(room *Room) podfit.Quantities {
 	var slow int64
 	for _, node := range c.coming {
-		if kind := instanceType(node); kind != "" && c.byType[kind] > 0 {
+		if kind := instanceType(node); kind != "" && c.byType[kind].pods > 0 {
 			slow += 1 + int64(node.Alike)
 		}
 	}

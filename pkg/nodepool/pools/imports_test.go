@@ -7,7 +7,7 @@ import (
 )
 
 func TestAPoolIsKnownByItsNodesAndItsCeiling(t *testing.T) {
-	importtest.Only(t, "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/raydemand")
+	importtest.Only(t, "pkg/gpuinfo", "pkg/nodepool/binpack", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"pkg/nodepool": "how far a pool may grow does not depend on the clusters that use it",
 		"k8s.io/":      "package kube reads NodePools, NodeClaims and the Cluster Autoscaler's status",

@@ -38,7 +38,7 @@ func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
 	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(),
 		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
+	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.alike
 	switch {
 	case c.perNode > 0:
 		pods.MayAddPods = room.mayAddPods(p, c.perNode)

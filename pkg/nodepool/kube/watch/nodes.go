@@ -108,6 +108,8 @@ type nodeView struct {
 	podsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *podfit.Classes
+	// stock is the places as they are free for pods; nil unless known is set.
+	stock *pools.Stock
 	// rooms are all pools, and what each can still add.
 	rooms []pools.Room
 	// nodePools: all of Karpenter's NodePools are among them.
@@ -219,6 +221,7 @@ func (n *nodes) viewNow() *nodeView {
 	if nodePools {
 		pools.CloseDeleted(view.rooms)
 	}
+	view.stock = pools.StockOf(view.places, view.rooms)
 	return view
 }
 

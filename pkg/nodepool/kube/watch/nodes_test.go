@@ -236,8 +236,9 @@ func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
 	for _, shape := range declared {
 		config.Pools = append(config.Pools, pools.Spec{Name: shape.Name})
 	}
+	places, rooms := podfit.ClassesOf(nodes, kind, declared), pools.Rooms(nodes, config, nil)
 	return &nodeView{
-		known: true, facts: testViews.Add(1), nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared), rooms: pools.Rooms(nodes, config, nil),
+		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: pools.StockOf(places, rooms),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -123,6 +124,7 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 		view.nodes[i].Use = n.use.on(view.nodes[i].Name)
 	}
 	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
+	view.stock = pools.StockOf(view.places, view.rooms)
 	return &view
 }
 

@@ -2,11 +2,13 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -48,6 +50,11 @@ type clusterFits struct {
 	announces [][]raylabels.Announced
 	// verdicts say where a pod of each group can run.
 	verdicts []pools.Verdict
+	// kinds are the groups' pods. places is where they may run, by the stock and the own pods that it was made of.
+	kinds  []pools.Kind
+	places []binpack.Place
+	stock  *pools.Stock
+	own    pools.OnNodes
 	// visible are the nodes on which each group's pods could see GPUs that they did not request.
 	visible []visibleOn
 }
@@ -87,6 +94,7 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 		now.pools = append(now.pools, byPool)
 		now.announces = append(now.announces, raylabels.Of(l.reader, group.NewWorker(cluster.RayVersion),
 			raylabels.Nodes{Places: places, Rooms: view.rooms, Pods: byPool}))
+		now.kinds = append(now.kinds, view.stock.KindOf(group.Name, &group.Pod))
 		first, count := podfit.SeesGPUs(l.reader, &group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}
@@ -98,6 +106,25 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.byKey, key)
+}
+
+// placesOf returns where pods of the cluster's groups may run. Its own workers count where nobody says what pods take of
+// their node.
+func (l *fitCache) placesOf(cluster *nodepool.Cluster, view *nodeView, known clusterFits) []binpack.Place {
+	own := pools.OnNodes{}
+	for i := range cluster.Workers {
+		if w := &cluster.Workers[i]; w.Node != "" && !w.Failed {
+			own.Add(w.Node, w.Group)
+		}
+	}
+	if known.stock == view.stock && maps.EqualFunc(known.own, own, maps.Equal[map[string]int64, map[string]int64]) {
+		return known.places
+	}
+	known.stock, known.own, known.places = view.stock, own, view.stock.Places(known.kinds, own)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.byKey[cluster.Key] = known
+	return known.places
 }
 
 // addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
@@ -127,7 +154,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		)
 	case view.known:
 		known := n.fits.of(cluster, view)
-		cluster.Pools = view.rooms
+		cluster.Pools, cluster.Places = view.rooms, n.fits.placesOf(cluster, view, known)
 		for i, fit := range known.list {
 			group := &cluster.Groups[i]
 			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
@@ -137,6 +164,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 				found.Object = report.Object
 				report.All = append(report.All, found)
 			}
+			group.Kind = &known.kinds[i].Pod
 			reportSlices(report, group, known.visible[i])
 		}
 		if view.podsForbidden {

@@ -1,0 +1,122 @@
+package snapshotfile
+
+import (
+	"fmt"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// places reads where pods of the groups may run.
+func (in input) places() []binpack.Place {
+	var places []binpack.Place
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		places = append(places, binpack.Place{
+			Pool: field("pool").Text(), Node: field("node").Text(),
+			Nodes: field("nodes").OptionalCount(0, model.MaxCount),
+			New:   field("new").Flag(), AnySize: field("anySize").Flag(),
+			Free:      podfit.Quantities(field("free").capacity()),
+			Cards:     field("cards").placeCards(),
+			CardOrder: field("cardOrder").oneOf(binpack.FullestCard, binpack.EmptiestCard, binpack.LastCard),
+			Accepts:   field("accepts").texts(), Counted: field("counted").texts(),
+			Domains: field("domains").labels(), Holds: field("holds").counts(),
+		})
+		done()
+	}
+	return places
+}
+
+func (in input) placeCards() []binpack.Card {
+	var cards []binpack.Card
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		cards = append(cards, binpack.Card{
+			Count: field("count").Count(0, model.MaxCount, 0), Total: field("total").Count(0, model.MaxCount, 0),
+			Memory: field("memory").OptionalCount(0, model.MaxCount),
+			Cores:  field("cores").OptionalCount(0, model.MaxCount),
+			Slots:  field("slots").OptionalCount(0, model.MaxCount),
+			Used:   field("used").Flag(),
+		})
+		done()
+	}
+	return cards
+}
+
+// placedPod reads what one pod of a group takes of places; nil if it is absent.
+func (in input) placedPod(group string) *binpack.Pod {
+	if in.Absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done("name") // it is the group's
+	return &binpack.Pod{
+		Name: group, Requests: podfit.Quantities(field("requests").capacity()), Cards: field("cards").cardRequest(),
+		Apart: field("apart").affinities(), Together: field("together").affinities(), Spread: field("spread").spreads(),
+	}
+}
+
+func (in input) cardRequest() *binpack.CardRequest {
+	if in.Absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done()
+	return &binpack.CardRequest{
+		Cards: field("cards").Count(0, model.MaxCount, 0), Memory: field("memory").Count(0, model.MaxCount, 0),
+		MemoryPercent: field("memoryPercent").Count(0, 100, 0), Cores: field("cores").Count(0, model.MaxCount, 0),
+		Whole: field("whole").Flag(),
+	}
+}
+
+func (in input) affinities() []binpack.Affinity {
+	var terms []binpack.Affinity
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		terms = append(terms, binpack.Affinity{
+			TopologyKey: field("topologyKey").NonEmpty("the label of a topology domain"), Pods: field("pods").texts()})
+		done()
+	}
+	return terms
+}
+
+func (in input) spreads() []binpack.Spread {
+	var spreads []binpack.Spread
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		spreads = append(spreads, binpack.Spread{
+			TopologyKey: field("topologyKey").NonEmpty("the label of a topology domain"),
+			MaxSkew:     field("maxSkew").Count(1, model.MaxCount, 1),
+			MinDomains:  field("minDomains").Count(0, model.MaxCount, 0),
+			Pods:        field("pods").texts(),
+		})
+		done()
+	}
+	return spreads
+}
+
+// counts reads an object of counts.
+func (in input) counts() map[string]int64 {
+	all, ok := in.named(`an object of counts such as {"workers": 2}`)
+	if !ok {
+		return nil
+	}
+	counts := make(map[string]int64, len(all))
+	for _, each := range all {
+		counts[each.Name()] = each.Count(0, model.MaxCount, 0)
+	}
+	return counts
+}
+
+// oneOf reads one of some texts; empty if it is absent.
+func (in input) oneOf(texts ...string) string {
+	text := in.Text()
+	for _, each := range texts {
+		if text == each || text == "" {
+			return text
+		}
+	}
+	in.Fail(fmt.Sprintf("one of %q", texts))
+	return ""
+}

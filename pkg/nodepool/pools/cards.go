@@ -1,0 +1,156 @@
+package pools
+
+import (
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// cardLayout is the cards of nodes of one kind when no pod uses them, as far as parts of them are handed out.
+type cardLayout struct {
+	// memory is the resource in whose units a card's memory counts; empty if it counts in percent.
+	memory string
+	// cards is how many there are. total is the memory of each, 0 if unknown; slots is how many pods may share one, 0
+	// if nothing bounds it.
+	cards, total, slots int64
+	order               string
+}
+
+// placementLabel is how ACK chooses among the cards of a node (ACK documentation, GPU sharing).
+const placementLabel = "ack.node.gpu.placement"
+
+// layoutOf returns the cards of a node, healthy ones or all; false if no parts of them are handed out, or if their
+// number is unknown.
+func layoutOf(node *podfit.Node, gpus *nodegpu.GPUs, healthy bool) (cardLayout, bool) {
+	if percent := podfit.WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
+		return cardLayout{cards: percent / 100, total: 100}, true
+	}
+	cards := gpus.Cards
+	if healthy {
+		cards = gpus.HealthyCards()
+	}
+	if cards == nil || *cards == 0 {
+		return cardLayout{}, false
+	}
+	l := cardLayout{cards: *cards}
+	switch gpus.Kind {
+	case gpuinfo.GPUMemory:
+		for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
+			l.memory = name
+		}
+		l.order = node.Labels[placementLabel]
+	case gpuinfo.VGPU:
+		devices := gpuinfo.NvidiaGPU
+		l.memory, l.order = gpuinfo.HAMiMemory, binpack.EmptiestCard
+		if gpus.Units[gpuinfo.VolcanoNumber] > 0 {
+			devices, l.memory, l.order = gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, "last"
+		}
+		l.slots = gpus.Units[devices] / max(*gpus.Cards, 1)
+	default:
+		return cardLayout{}, false
+	}
+	if l.order == "" {
+		l.order = binpack.FullestCard
+	}
+	if l.memory != "" {
+		l.total, _ = gpus.LargestCard(l.memory)
+	}
+	if l.total == 0 && gpus.Kind == gpuinfo.VGPU && gpus.CardMemoryMiB != nil {
+		l.total = *gpus.CardMemoryMiB
+	}
+	return l, true
+}
+
+// each returns one card that no pod uses.
+func (l cardLayout) each() binpack.Card {
+	card := binpack.Card{Total: l.total, Cores: whole(100)}
+	if l.total > 0 {
+		card.Memory = whole(l.total)
+	}
+	if l.slots > 0 {
+		card.Slots = whole(l.slots)
+	}
+	return card
+}
+
+func whole(n int64) *int64 { return &n }
+
+// freeCards returns what pods may still take of the healthy cards of a node, and how its scheduler chooses among them;
+// nil if no parts of cards are handed out.
+func freeCards(node *podfit.Node) ([]binpack.Card, string) {
+	gpus := podfit.ReadNode(nodegpu.Reader{}, node)
+	layout, parts := layoutOf(node, &gpus, true)
+	if !parts {
+		return nil, ""
+	}
+	if node.Use == nil || len(node.Use.Cards) == 0 {
+		card := layout.each()
+		card.Count = layout.cards
+		return []binpack.Card{card}, layout.order
+	}
+	var cards []binpack.Card
+	for i := range node.Use.Cards {
+		if used := &node.Use.Cards[i]; used.Healthy == nil || *used.Healthy {
+			cards = append(cards, layout.left(used))
+		}
+	}
+	return cards, layout.order
+}
+
+// left returns what pods leave of one card.
+func (l cardLayout) left(used *nodegpu.Card) binpack.Card {
+	card := l.each()
+	lower := func(have **int64, free *int64) {
+		if free == nil {
+			return
+		}
+		if *have == nil || *free < **have {
+			*have = free
+		}
+		card.Used = card.Used || *free < l.total
+	}
+	free := used.FreeMiB
+	if gpuMemory := l.memory != gpuinfo.HAMiMemory && l.memory != gpuinfo.VolcanoMemory; gpuMemory {
+		free = used.FreeUnits
+	} else if l.slots > 0 && used.FreeUnits != nil {
+		card.Slots = whole(min(*used.FreeUnits, l.slots))
+		card.Used = *used.FreeUnits < l.slots
+	}
+	lower(&card.Memory, free)
+	if used.FreeCores != nil {
+		card.Cores = used.FreeCores
+		card.Used = card.Used || *used.FreeCores < 100
+	}
+	return card
+}
+
+// newCards returns the cards of a new node like this one, which are healthy and not used.
+func newCards(node *podfit.Node) ([]binpack.Card, string) {
+	gpus := podfit.ReadNode(nodegpu.Reader{}, node)
+	layout, parts := layoutOf(node, &gpus, false)
+	if !parts {
+		return nil, ""
+	}
+	card := layout.each()
+	card.Count = layout.cards
+	return []binpack.Card{card}, layout.order
+}
+
+// KindOf returns the pods of a shape: what one takes of nodes and cards. Constraints between pods are not part of it.
+func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
+	kind := Kind{Pod: binpack.Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
+	for resource, want := range shape.Requests {
+		if want > 0 && !podfit.CheckedElsewhere[resource] {
+			kind.Requests[resource] = want
+		}
+	}
+	if part, parts := shape.CardPart(s.memories); parts {
+		kind.Cards = &binpack.CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
+			Cores: part.Cores}
+	}
+	return kind
+}

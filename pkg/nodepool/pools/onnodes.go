@@ -1,0 +1,138 @@
+package pools
+
+import (
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// OnNodes counts pods by the name of their node and the name of their kind.
+type OnNodes map[string]map[string]int64
+
+// Add counts a pod.
+func (o OnNodes) Add(node, kind string) {
+	if o[node] == nil {
+		o[node] = map[string]int64{}
+	}
+	o[node][kind]++
+}
+
+// part is nodes of a lot that hold the same of the given pods.
+type part struct {
+	lot
+	holds map[string]int64
+}
+
+// apart separates nodes that hold given pods from the others of a lot, if that makes a difference: if what pods take of
+// the nodes is unknown, or a constraint between pods counts them.
+func (t *stocktaking) apart(l lot) []part {
+	nodes := t.stock.nodes.Nodes()
+	unknown := nodes[l.members[0]].Use == nil
+	if len(t.own) == 0 || !unknown && !t.constrained {
+		return []part{{lot: l}}
+	}
+	holding := func(i int) bool { return len(t.own[nodes[i].Name]) > 0 }
+	if !slices.ContainsFunc(l.members, holding) {
+		return []part{{lot: l}}
+	}
+	rest, parts := l, []part{}
+	rest.members = slices.DeleteFunc(slices.Clone(l.members), holding)
+	for _, i := range l.members {
+		if holding(i) {
+			one := part{lot: l, holds: t.own[nodes[i].Name]}
+			one.members = []int{i}
+			if unknown {
+				t.take(&one)
+			}
+			parts = append(parts, one)
+		}
+	}
+	if len(rest.members) > 0 {
+		parts = append(parts, part{lot: rest})
+	}
+	return parts
+}
+
+// take subtracts the pods that a node holds. On which cards they are is unknown, so each goes on the first that has
+// room.
+func (t *stocktaking) take(p *part) {
+	p.free = maps.Clone(p.free)
+	if p.cards != nil {
+		p.cards = single(p.cards)
+	}
+	for i := range t.kinds {
+		n := p.holds[t.kinds[i].Name]
+		takeOf(p.free, &t.kinds[i].Pod, n)
+		for range min(n, maxTaken) {
+			takeCards(p.cards, t.kinds[i].Cards)
+		}
+	}
+}
+
+// maxTaken bounds the pods of one kind whose cards are counted on one node, far above what a node can hold.
+const maxTaken = 4096
+
+// takeOf subtracts n pods from what is free on a node.
+func takeOf(free podfit.Quantities, pod *binpack.Pod, n int64) {
+	for name, want := range pod.Requests {
+		if have, known := free[name]; known {
+			free[name] = max(have-want.Times(n), 0)
+		}
+	}
+	if have, known := free["pods"]; known {
+		free["pods"] = max(have-raydemand.Whole(n), 0)
+	}
+}
+
+// single returns the cards one by one, as copies.
+func single(cards []binpack.Card) []binpack.Card {
+	var all []binpack.Card
+	for _, card := range cards {
+		n := max(card.Count, 1)
+		card.Count = 0
+		for range min(n, maxTaken) {
+			all = append(all, card)
+		}
+	}
+	return all
+}
+
+// takeCards subtracts one pod from as many cards as it requests, if they have room.
+func takeCards(cards []binpack.Card, ask *binpack.CardRequest) {
+	if ask == nil {
+		return
+	}
+	left := max(ask.Cards, 1)
+	for i := range cards {
+		if left > 0 && takeCard(&cards[i], ask) {
+			left--
+		}
+	}
+}
+
+// takeCard subtracts a pod's part from one card; false if it has no room.
+func takeCard(card *binpack.Card, ask *binpack.CardRequest) bool {
+	memory := ask.Memory
+	if memory == 0 {
+		memory = (card.Total*ask.MemoryPercent + 99) / 100
+	}
+	takes := []struct {
+		have **int64
+		want int64
+	}{{&card.Memory, memory}, {&card.Cores, ask.Cores}, {&card.Slots, 1}}
+	for _, take := range takes {
+		if *take.have != nil && **take.have < take.want {
+			return false
+		}
+	}
+	for _, take := range takes {
+		if *take.have != nil {
+			*take.have = whole(**take.have - take.want)
+		}
+	}
+	card.Used = true
+	return true
+}
