@@ -52,7 +52,8 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 
 // ErrServerReadsNodes is the error of NodeReaderFlags with a RayCluster, whose nodes the server reads.
 var ErrServerReadsNodes = errors.New(
-	"--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings",
+	"--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with " +
+		"its own settings",
 )
 
 // Given reports whether any flag is set.

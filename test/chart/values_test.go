@@ -80,6 +80,7 @@ serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
+topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
 config: {max-in-flight: 100, gpuForCpu: true}
 extraArgs: [--max-in-flight=200]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]

@@ -134,6 +134,7 @@ requestmemory: requestMemory
 kubeapiqps: kubeClient.qps
 kubeapiburst: kubeClient.burst
 pools: pools
+topologylabel: topologyLabels
 config: config
 {{- end -}}
 

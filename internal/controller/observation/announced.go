@@ -1,12 +1,32 @@
 package observation
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// places are the parts of a spec that decide on which nodes a group's pods run, and which labels Ray gets there.
+type places struct {
+	selector, labels map[string]string
+	affinity         []podfit.NodeTerm
+	sources          map[string]raylabels.Source
+}
+
+func placesOf(g *nodepool.WorkerGroup) places {
+	return places{g.Pod.Selector, g.Labels, g.Pod.Affinity, g.LabelSources}
+}
+
+func (p places) same(other places) bool {
+	return maps.Equal(p.selector, other.selector) && maps.Equal(p.labels, other.labels) &&
+		maps.Equal(p.sources, other.sources) && reflect.DeepEqual(p.affinity, other.affinity)
+}
 
 // Announced returns what is known about the labels and the accelerator type of a group's new pods, with what its
 // youngest worker has shown, even if that has ended since. All of it is about pods of the spec as it is now.
@@ -40,7 +60,10 @@ func (s *shape) shows(name string) (value string, ok bool) {
 
 // withoutType removes the accelerator type from a worker's resources if what the group announces decides it.
 func withoutType(resources raydemand.Bundle, all []raylabels.Announced) raydemand.Bundle {
-	if !slices.ContainsFunc(all, func(a raylabels.Announced) bool { return a.Name == raydemand.AcceleratorTypePrefix }) {
+	if !slices.ContainsFunc(
+		all,
+		func(a raylabels.Announced) bool { return a.Name == raydemand.AcceleratorTypePrefix },
+	) {
 		return resources
 	}
 	own := raydemand.Bundle{}
@@ -50,4 +73,21 @@ func withoutType(resources raydemand.Bundle, all []raylabels.Announced) raydeman
 		}
 	}
 	return own
+}
+
+// WithCertainType adds the accelerator type that each new pod of a group has for certain, unless a worker has shown
+// one.
+func WithCertainType(resources raydemand.Bundle, all []raylabels.Announced) raydemand.Bundle {
+	at := slices.IndexFunc(all, func(a raylabels.Announced) bool {
+		return a.Name == raydemand.AcceleratorTypePrefix && a.Certain
+	})
+	shown := slices.ContainsFunc(resources.Names(), func(name string) bool {
+		return strings.HasPrefix(name, raydemand.AcceleratorTypePrefix)
+	})
+	if at < 0 || shown {
+		return resources
+	}
+	resources = resources.Clone()
+	resources[raydemand.AcceleratorTypePrefix+all[at].Values[0]] = raydemand.One
+	return resources
 }

@@ -17,6 +17,7 @@ type Shapes map[string]*shape
 
 type shape struct {
 	declared raydemand.Bundle
+	places   places
 	// older are the pods that existed when the spec was first seen as it is now.
 	older map[string]bool
 	// shown are the resources of the youngest node of a newer pod; hinted are those of any node, for names that the
@@ -31,8 +32,8 @@ type shape struct {
 func (s Shapes) Observe(cluster nodepool.Cluster, members []membership.Member) {
 	for _, g := range cluster.Groups {
 		known := s[g.Name]
-		if known == nil || !known.declared.Equal(g.Resources) {
-			next := &shape{declared: g.Resources, older: podsOfGroup(members, g.Name)}
+		if known == nil || !known.declared.Equal(g.Resources) || !known.places.same(placesOf(&g)) {
+			next := &shape{declared: g.Resources, places: placesOf(&g), older: podsOfGroup(members, g.Name)}
 			if known != nil {
 				next.hinted = known.hinted
 			}

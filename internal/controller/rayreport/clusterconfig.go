@@ -23,7 +23,7 @@ func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observ
 		if g.Broken || g.Suspended || g.Max <= 0 {
 			continue // it gets no nodes
 		}
-		resources := shapes.Of(g)
+		resources := observation.WithCertainType(shapes.Of(g), g.Announces)
 		if _, counted := resources[raydemand.CPU]; !counted {
 			return raydemand.ClusterConfig{}
 		}
@@ -35,7 +35,7 @@ func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observ
 }
 
 // WithAcceleratorTypes returns the config as Ray's libraries need it: the nodes of a worker group with GPUs may be of
-// any accelerator type, because no spec names it. Types are added only to what is sent: they are many, and two configs
+// any accelerator type, unless their nodes or a worker show it. Types are added only to what is sent: they are many, and two configs
 // compare without them.
 func WithAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) raydemand.ClusterConfig {
 	config.Groups = slices.Clone(config.Groups)

@@ -24,12 +24,12 @@ func (g *Group) settleAnnounced(nodes []model.Node) {
 		if g.has(a.Name) {
 			continue
 		}
-		a.Shown = g.shownBy(nodes, &a)
 		derived := a
-		switch settle(&a) {
+		switch settle(&a, g.shownBy(nodes, a.Name)) {
 		case present:
 			certain = append(certain, a)
 			if len(derived.Values) == 0 {
+				derived.Shown = a.Shown
 				g.Open = append(g.Open, derived) // other pods may run on other nodes
 			}
 		case open:
@@ -49,27 +49,35 @@ const (
 	present
 )
 
-// settle compares what was derived with what workers show. Workers decide what the derivation left open, but not which
-// one of several values the next pod has.
-func settle(a *raylabels.Announced) certainty {
-	switch {
-	case len(a.Shown) == 0 && a.Certain, a.Certain && slices.Equal(a.Shown, a.Values):
-		return present
-	case len(a.Shown) == 1 && len(a.Values) <= 1 && !a.Certain:
-		if a.Shown[0] == "" {
-			return absent
+// settle compares what was derived with what workers show: Shown are workers of the spec as it is now, living ones may
+// be older. Workers decide what the derivation left open, but not which one of several values the next pod has. What is
+// certain stays so unless a worker of this spec has something else, or all living ones have nothing.
+func settle(a *raylabels.Announced, living []string) certainty {
+	if a.Certain {
+		value := a.Values[0]
+		if len(a.Shown) == 0 && (!slices.Contains(living, "") || slices.Contains(living, value)) ||
+			slices.Contains(a.Shown, value) {
+			return present
 		}
-		a.Values = a.Shown
-		return present
-	case a.Certain:
 		a.Certain = false
 		a.Why = "its workers differ from what follows from their nodes: " + a.Why
-		a.Values = slices.Concat(a.Values, a.Shown)
-		a.Values = slices.DeleteFunc(a.Values, func(value string) bool { return value == "" })
-		slices.Sort(a.Values)
-		a.Values = slices.Compact(a.Values)
+		a.Values = sorted(slices.DeleteFunc(slices.Concat(a.Values, a.Shown), func(v string) bool { return v == "" }))
+		return open
 	}
-	return open
+	a.Shown = sorted(slices.Concat(a.Shown, living))
+	switch {
+	case len(a.Shown) != 1 || len(a.Values) > 1:
+		return open
+	case a.Shown[0] == "":
+		return absent
+	}
+	a.Values = a.Shown
+	return present
+}
+
+func sorted(values []string) []string {
+	slices.Sort(values)
+	return slices.Compact(values)
 }
 
 // has reports whether the group sets a label or an accelerator type itself.
@@ -91,27 +99,25 @@ func typeOf(resources raydemand.Bundle) string {
 	return ""
 }
 
-// shownBy returns the values on the group's workers, sorted, with "" for a worker without it. A worker whose labels are
-// unknown shows nothing.
-func (g *Group) shownBy(nodes []model.Node, a *raylabels.Announced) []string {
-	shown := slices.Clone(a.Shown)
+// shownBy returns the values of a label or the accelerator type on the group's living workers, "" for one without it. A
+// worker whose labels are unknown shows nothing.
+func (g *Group) shownBy(nodes []model.Node, name string) (shown []string) {
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Group != g.Name || n.State != model.Running && n.State != model.Idle {
 			continue
 		}
-		if a.Name == raydemand.AcceleratorTypePrefix {
+		if name == raydemand.AcceleratorTypePrefix {
 			if value := typeOf(n.Total); value != "" {
 				shown = append(shown, value)
 			}
 			continue
 		}
-		if value, has := n.Labels[a.Name]; has || n.Labels["ray.io/node-id"] != "" {
+		if value, has := n.Labels[name]; has || n.Labels["ray.io/node-id"] != "" {
 			shown = append(shown, value)
 		}
 	}
-	slices.Sort(shown)
-	return slices.Compact(shown)
+	return shown
 }
 
 // withAnnounced adds to the resources and labels of a pod that has not joined what it announces for certain.

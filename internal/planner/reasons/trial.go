@@ -52,16 +52,16 @@ func (w *Writer) awaitedReason(i int, it *vector.Item, gang *fleet.Gang, given [
 	because := func(code, then string) (model.Reason, bool) {
 		return model.Reason{Code: code, Message: text + "; " + then}, true
 	}
+	for _, a := range wants {
+		if !w.Undecided(a, gang, g) {
+			return because(model.CodeLabels, undecidedFix(a, gang))
+		}
+	}
 	switch {
 	case w.TrialOf(i) != nil:
 		return because(model.CodeTrying, "trying "+phrase.Pods(g.Hosts))
 	case given[i]+g.Pending() > 0:
 		return because(model.CodeTrying, "the pods on their way show it")
-	}
-	for _, a := range wants {
-		if !w.Undecided(a, gang, g) {
-			return because(model.CodeLabels, undecidedFix(a, gang))
-		}
 	}
 	if limit, ok := w.limit(i, given); ok {
 		return because(limit.Code, limit.Message)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,10 +52,12 @@ func (l *placeList) gpuType(version string) Announced {
 	a, products := Announced{}, []string{}
 	for i := range l.all {
 		p := &l.all[i]
-		types, product := p.gpuTypes(version)
+		types, product := p.gpuTypes(l.pod, version)
 		if len(types) == 0 {
-			return Announced{Why: fmt.Sprintf("the product of the GPUs of %s is unknown, and Ray detects it on the machine",
-				p.name)}
+			return Announced{
+				Why: fmt.Sprintf("the product of the GPUs of %s is unknown, and Ray detects it on the machine",
+					p.name),
+			}
 		}
 		a.Values = append(a.Values, types...)
 		if !slices.Contains(products, product) {
@@ -73,18 +76,36 @@ func (l *placeList) gpuType(version string) Announced {
 }
 
 // gpuTypes returns the types that Ray may announce for the GPUs of a place, and their product.
-func (p *place) gpuTypes(version string) (types []string, product string) {
+func (p *place) gpuTypes(pod *podfit.PodShape, version string) (types []string, product string) {
 	if id := p.labels[amdDevice]; id != "" {
 		if known := amdTypes[strings.ToLower(strings.TrimPrefix(id, "0x"))]; known != "" {
 			return []string{known}, known
 		}
 		return nil, ""
 	}
-	if p.gpus.Product == nil {
-		return nil, ""
+	if p.gpus.Product != nil {
+		return TypesOf(*p.gpus.Product, version), *p.gpus.Product
 	}
-	return TypesOf(*p.gpus.Product, version), *p.gpus.Product
+	for _, key := range productLabels {
+		products, all := p.values(pod, key)
+		for _, each := range products {
+			own := TypesOf(each, version)
+			if all = all && len(own) > 0; !all {
+				break
+			}
+			types = append(types, own...)
+		}
+		if all && len(products) > 0 {
+			return types, strings.Join(products, " or ")
+		}
+		types = nil
+	}
+	return nil, ""
 }
+
+// productLabels name the model of a node's GPUs. A template or a pod may list several values of one.
+var productLabels = []string{nodegpu.LabelProduct, nodegpu.LabelACKName, nodegpu.LabelGKEAccelerator,
+	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name"}
 
 // The two patterns by which Ray takes the type from the driver's name of a card
 // (docs/reference/facts.md#accelerator-type): the first one since ray#64428, which 2.60.0 has and 2.52.0 has not.

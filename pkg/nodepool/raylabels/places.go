@@ -27,13 +27,15 @@ type place struct {
 type placeList struct {
 	pod *podfit.PodShape
 	all []place
+	// mapped are the labels of nodes that Ray nodes have under another name.
+	mapped []nodegpu.TopologyLabel
 }
 
 // placesOf lists the nodes and shapes that could hold a pod, and the pools that may add nodes that nothing describes.
 // New nodes of a pool are like those that it has, as the Cluster Autoscaler assumes too.
 func placesOf(reader nodegpu.Reader, w Worker, nodes Nodes) placeList {
 	pod := w.Pod
-	list := placeList{pod: pod}
+	list := placeList{pod: pod, mapped: reader.TopologyLabels}
 	read := labelsRead(reader, w)
 	described := map[string]bool{}
 	for _, node := range pod.FittingNodes(nodes.Places) {
@@ -163,7 +165,10 @@ func (p *place) values(pod *podfit.PodShape, key string) (values []string, all b
 // required returns the values of a label that the pod's required affinity allows, if every alternative lists some.
 func required(pod *podfit.PodShape, key string) (values []string, all bool) {
 	for _, term := range pod.Affinity {
-		at := slices.IndexFunc(term.Labels, func(r podfit.Requirement) bool { return r.Key == key && r.Operator == "In" })
+		at := slices.IndexFunc(
+			term.Labels,
+			func(r podfit.Requirement) bool { return r.Key == key && r.Operator == "In" },
+		)
 		if at < 0 {
 			return nil, false
 		}
@@ -238,6 +243,9 @@ func (l *placeList) sameNames() []string {
 	}
 	for _, key := range setByRay {
 		delete(keys, key)
+	}
+	for _, row := range l.mapped {
+		delete(keys, row.Node)
 	}
 	return slices.Sorted(maps.Keys(keys))
 }

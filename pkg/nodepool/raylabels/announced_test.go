@@ -1,0 +1,147 @@
+package raylabels_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// node returns a node of a pool with room for one pod, and labels written as key=value.
+func node(name, pool string, labels ...string) podfit.Node {
+	n := podfit.Node{Name: name, Pool: pool, Ready: true, Labels: labelsOf(labels), Allocatable: podfit.Quantities{
+		"cpu": raydemand.Whole(8), "memory": raydemand.Whole(64 << 30), "pods": raydemand.Whole(110), "nvidia.com/gpu": raydemand.One}}
+	n.Declared = name == ""
+	if n.Declared {
+		n.Name = pool
+	}
+	return n
+}
+
+func labelsOf(pairs []string) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		labels[key] = value
+	}
+	return labels
+}
+
+// pool is a pool that accepts the pods; most is how many pods it may add, negative for no bound.
+func pool(name string, most int64) pools.Pods {
+	p := pools.Pods{Pool: name}
+	if most >= 0 {
+		p.MayAddPods = &most
+	}
+	return p
+}
+
+// in is a requirement of a template or an affinity.
+func in(key string, values ...string) podfit.Requirement {
+	return podfit.Requirement{Key: key, Operator: "In", Values: values}
+}
+
+func karpenter(name string, labels map[string]string, requirements ...podfit.Requirement) pools.Room {
+	return pools.Room{Pool: name, Source: pools.FromKarpenter, Mixed: true, Template: &pools.NodeTemplate{Labels: labels, Requirements: requirements}}
+}
+
+func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
+	const clique, domain, product = "nvidia.com/gpu.clique", "ray.io/gpu-domain", "nvidia.com/gpu.product"
+	reader := nodegpu.Reader{TopologyLabels: []nodegpu.TopologyLabel{{Node: clique, Ray: domain}}}
+	rooms := func(list ...pools.Room) []pools.Room { return list }
+	for name, c := range map[string]struct {
+		pod    podfit.PodShape
+		nodes  raylabels.Nodes
+		label  string
+		want   string // values, ! if certain; empty if not announced
+		worker func(*raylabels.Worker)
+	}{
+		"all nodes in one domain":    {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d1")}}, label: domain, want: "d1!"},
+		"nodes in two domains":       {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1,d2"},
+		"one node without the label": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p")}}, label: domain, want: "d1"},
+		"no node with the label":     {nodes: raylabels.Nodes{Places: []podfit.Node{node("b", "p")}}, label: domain, want: ""},
+		"nodes that do not fit do not count": {pod: podfit.PodShape{Selector: map[string]string{"disk": "fast"}},
+			nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1", "disk=fast"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1!"},
+		"the pod is pinned":       {pod: podfit.PodShape{Selector: map[string]string{clique: "d7"}}, label: domain, want: "d7!"},
+		"the affinity allows two": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1", "d2")}}}}, label: domain, want: "d1,d2"},
+		"one term leaves it open": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1")}}, {Labels: []podfit.Requirement{in("x", "y")}}}}, label: domain, want: "?"},
+		"nothing is known":        {label: domain, want: "?"},
+		"a declared shape":        {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}), Pods: []pools.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
+		"a pool that nothing describes": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}, pools.Room{Pool: "q"}), Pods: []pools.Pods{pool("p", 1), pool("q", 4)}},
+			label: domain, want: "?"},
+		"that pool is full": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}, pools.Room{Pool: "q"}), Pods: []pools.Pods{pool("p", 1), pool("q", 0)}},
+			label: domain, want: "d1!"},
+		"a NodePool's label":       {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d3!"},
+		"a NodePool's requirement": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d3,d4"},
+		"a requirement that the pod narrows": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d4", "d5")}}}},
+			nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d4!"},
+		"a NodePool that leaves it open": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil)), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "?"},
+		"the group declares it": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}}, label: domain, want: "",
+			worker: func(w *raylabels.Worker) { w.Declared = map[string]string{domain: "own"} }},
+
+		"Ray's own prefix on nodes":           {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/rack=r1")}}, label: "ray.io/rack", want: "r1!"},
+		"another label of a declared shape":   {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", "rack=r1")}}, label: "rack", want: "r1"},
+		"another label of nodes":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "rack=r1")}}, label: "rack", want: ""},
+		"a label that names the node":         {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/hostname=a")}}, label: "ray.io/hostname", want: ""},
+		"the node's accelerator label is not": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/accelerator-type=H100")}}, label: "ray.io/accelerator-type", want: "?"},
+
+		"one product":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=Tesla-T4"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "T4!"},
+		"two products of one type": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=NVIDIA-H100-80GB-HBM3")}}, label: "accelerator_type:", want: "H100!"},
+		"two types":                {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "H100,T4"},
+		"a node without a product": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p")}}, label: "accelerator_type:", want: "?"},
+		"an AMD card by its id":    {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.device-id=74a1")}}, label: "accelerator_type:", want: "AMD-Instinct-MI300X-OAM!"},
+		"an AMD card by its name":  {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.product-name=AMD_Instinct_MI300X")}}, label: "accelerator_type:", want: "?"},
+		"a NodePool of one model": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []pools.Pods{pool("k", -1)}},
+			label: "ray.io/accelerator-type", want: "H100!"},
+		"a NodePool of two models": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []pools.Pods{pool("k", -1)}},
+			label: "ray.io/accelerator-type", want: "A100,H100"},
+		"an affinity to two names of one model": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(product, "NVIDIA-H100-PCIe", "NVIDIA-H100-80GB-HBM3")}}}},
+			label: "accelerator_type:", want: "H100!"},
+		"Neuron": {label: "accelerator_type:", want: "aws-neuron-core!", worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"neuron_cores": raydemand.Whole(2)} }},
+		"no accelerator": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "",
+			worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"CPU": raydemand.One} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := raylabels.Worker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &c.pod}
+			if c.worker != nil {
+				c.worker(&worker)
+			}
+			got := ""
+			for _, a := range raylabels.Of(reader, worker, c.nodes) {
+				if a.Name != c.label {
+					continue
+				}
+				if got = strings.Join(a.Values, ","); got == "" {
+					got = "?"
+				}
+				if a.Certain {
+					got += "!"
+				} else if a.Why == "" {
+					t.Error("it does not say why it is not certain")
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s is %q, want %q", c.label, got, c.want)
+			}
+		})
+	}
+}
+
+// The work must not grow with the square of the number of nodes.
+func BenchmarkAThousandNodes(b *testing.B) {
+	var nodes raylabels.Nodes
+	for i := range 1000 {
+		made := node(fmt.Sprint("node-", i), "p", "kubernetes.io/hostname="+fmt.Sprint("node-", i), "nvidia.com/gpu.product=Tesla-T4", "topology.kubernetes.io/zone=z")
+		made.GPUs = &nodegpu.GPUs{}
+		nodes.Places = append(nodes.Places, made)
+	}
+	worker := raylabels.Worker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &podfit.PodShape{}}
+	for b.Loop() {
+		raylabels.Of(nodegpu.Reader{}, worker, nodes)
+	}
+}
