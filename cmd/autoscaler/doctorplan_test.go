@@ -286,7 +286,8 @@ func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	case slices.Contains(writesGPUs, f.Code) && after.reported != nil && !strings.Contains(patch, fmt.Sprintf(`"value":"%v"`, *after.reported)) &&
 		!strings.Contains(patch, fmt.Sprintf(`{"num-gpus":"%v"}`, *after.reported)):
 		return fmt.Sprintf("the fix does not write the %v GPUs that num-gpus-sync would write", *after.reported)
-	case after.launching < v.launching && !v.planHas("num-gpus-mismatch"):
+	case after.launching < v.launching && !v.planHas("num-gpus-mismatch") &&
+		!v.planHas("group-no-node"): // one pod is tried, and serves as much as it has
 		return "the plan launches less"
 	}
 	return ""

@@ -139,3 +139,83 @@ func findsNoNode(plan planner.Plan, severity raydemand.Severity) bool {
 	}
 	return false
 }
+
+// TestAGroupThatFitsGoesBeforeOneThatDoesNot plans each case beside group z, whose pods fit: z sorts last and costs
+// nine times as much.
+func TestAGroupThatFitsGoesBeforeOneThatDoesNot(t *testing.T) {
+	for name, c := range fitCases {
+		for _, more := range []string{"#second", `#second, "complete": true`} {
+			t.Run(name+more, func(t *testing.T) {
+				plan := planOf(t, strings.Replace(c.snapshot("", more), `"count": 9`, `"count": 4`, 1))
+				if plan.Launch["z"] != 4 || plan.Launch["a"] != 0 {
+					t.Errorf("launches %v, want 4 of z alone\n%+v", plan.Launch, plan.Groups)
+				}
+			})
+		}
+	}
+}
+
+// TestWhatTheGroupThatFitsLeavesIsTried plans 9 tasks, of which the group that fits has room for 4.
+func TestWhatTheGroupThatFitsLeavesIsTried(t *testing.T) {
+	plan := planOf(t, fitCases["more GPUs than a node has"].snapshot("", "#second"))
+	if plan.Launch["z"] < 4 || plan.Launch["a"] > 1 {
+		t.Errorf("launches %v, want what fits of z, and one of a", plan.Launch)
+	}
+}
+
+// shapeOf draws pool gpu without nodes, with a shape of four GPUs.
+func shapeOf(maxNodes string) string {
+	return `{"name": "gpu"` + maxNodes + `, "shape": {"allocatable": {` + eightCores + `, "nvidia.com/gpu": 4}}}`
+}
+
+// TestProofComesFromPools plans a group of one kind of pods with pools without nodes.
+func TestProofComesFromPools(t *testing.T) {
+	const cpuNodes = `"kubeNodes": [{"metadata": {"name": "n1", "labels": {"agentpool": "cpu"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {` + eightCores + `}}}], `
+	for name, c := range map[string]struct {
+		gpus            int
+		selector, nodes string
+		pools           string
+		launch          int
+		code            string // of the unmet request; empty if all is served
+	}{
+		"the shape fits":                                        {4, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 9, ""},
+		"and is selected by a label that it need not say":       {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 9, ""},
+		"the pool may have no node":                             {4, "", cpuNodes, `"pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
+		"and is selected":                                       {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
+		"and nothing but the name is known":                     {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
+		"and all pools are declared":                            {4, "", cpuNodes, `"complete": true, "pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
+		"without any node":                                      {4, `"agentpool": "gpu"`, "", `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
+		"the shape is too small":                                {8, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Capped},
+		"and is selected, so it is proven":                      {8, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
+		"and all pools are declared, so it is proven":           {8, "", cpuNodes, `"complete": true, "pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
+		"the same in the form of the file":                      {8, "", cpuNodes, `"pools": {"complete": true, "pools": [` + shapeOf("") + `]}`, 0, planner.Impossible},
+		"without the proof in the form of the file":             {8, "", cpuNodes, `"pools": {"pools": [` + shapeOf("") + `]}`, 1, planner.Capped},
+		"a pool of unknown shape may fit":                       {8, "", cpuNodes, `"complete": true, "pools": [{"name": "gpu"}]`, 1, planner.Capped},
+		"a pool that is not known is selected":                  {4, `"agentpool": "other"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Capped},
+		"and all pools are declared, so there is none":          {4, `"agentpool": "other"`, cpuNodes, `"complete": true, "pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
+		"a host that is not there":                              {4, `"kubernetes.io/hostname": "n9"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
+		"nothing is known of the nodes, so it is planned as is": {8, "", "", `"pools": [{"name": "gpu", "maxNodes": 5}]`, 9, ""},
+		"a zone without a node yet is no proof":                 {0, `"agentpool": "cpu", "topology.kubernetes.io/zone": "b"`, strings.Replace(cpuNodes, `"agentpool": "cpu"`, `"agentpool": "cpu", "topology.kubernetes.io/zone": "a"`, 1), `"pools": []`, 1, planner.Capped},
+		"a cordoned node shows what its pool could add":         {0, `"agentpool": "cpu"`, strings.Replace(cpuNodes, `"status"`, `"spec": {"unschedulable": true}, "status"`, 1), `"pools": []`, 9, ""},
+		"a node that is going shows it too":                     {0, `"agentpool": "cpu"`, strings.Replace(cpuNodes, `"status"`, `"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}, "status"`, 1), `"pools": []`, 1, planner.Capped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := anyPod
+			if c.gpus > 0 {
+				limits += fmt.Sprintf(`, "nvidia.com/gpu": "%d"`, c.gpus)
+			}
+			text := `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
+				"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}}, "workerGroupSpecs": [{"groupName": "g", "replicas": 0, "minReplicas": 0, "maxReplicas": 50,
+				"rayStartParams": {"num-cpus": "1"}, "template": {"spec": {"nodeSelector": {` + c.selector + `}, "containers": [{"name": "ray", "resources": {"limits": {` + limits + `}}}]}}}]}},
+				` + c.nodes + c.pools + `, "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]}`
+			plan := planOf(t, text)
+			code := ""
+			if len(plan.InfeasibleRequests) > 0 {
+				code = plan.InfeasibleRequests[0].Reason.Code
+			}
+			if plan.Launch["g"] != c.launch || code != c.code {
+				t.Errorf("launches %d with code %q, want %d with %q\n%+v", plan.Launch["g"], code, c.launch, c.code, plan.Groups)
+			}
+		})
+	}
+}

@@ -55,7 +55,7 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	for range maxCapRounds {
 		p.Uncut = whole
 		c := p.complete(given, p.round(given, placing.Fullest), placing.Fullest)
-		next, found := p.drop(given, c.given, c.out)
+		next, found := p.drop(p.withoutTries(given, c.given), c.given, c.out)
 		more, open := vector.Sum(next) > vector.Sum(given), p.openUnderCaps(next)
 		p.Uncut = nil
 		given, out = next, found
@@ -76,6 +76,21 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 		out.Used[n] = out.Used[n] || used // it waits for the delayed pods
 	}
 	return given, out
+}
+
+// withoutTries returns the launches that a step keeps: those before it, and, if some of it only tries whether a node
+// comes, those of groups whose nodes are known. A try must not take the place of a pod that is known to come.
+func (p *Search) withoutTries(before, given []int64) []int64 {
+	kept, tries := slices.Clone(given), false
+	for i := range p.Groups {
+		if p.Groups[i].Trying() && given[i] > before[i] {
+			kept[i], tries = before[i], true
+		}
+	}
+	if !tries {
+		return before
+	}
+	return kept
 }
 
 // openUnderCaps reports whether a step could continue.

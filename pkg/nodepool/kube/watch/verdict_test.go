@@ -1,0 +1,110 @@
+package watch
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// TestServeSaysWhereThePodsOfAGroupCanRun asks for eight GPUs on one node of four, with what serve reads of pools.
+func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
+	inPool := func(change func(*corev1.Node)) []*corev1.Node {
+		node := kubeNode("n1", "4", corev1.ConditionTrue)
+		node.Labels = map[string]string{"agentpool": "gpu"}
+		if change != nil {
+			change(node)
+		}
+		return []*corev1.Node{node}
+	}
+	select_ := func(key, value string) map[string]string { return map[string]string{key: value} }
+	const karpenter = nodeobject.Karpenter
+	nodePool := func(requirements ...podfit.Requirement) pools.Ceiling {
+		return pools.Ceiling{Group: "np", Source: karpenter, Template: &pools.NodeTemplate{Requirements: requirements}}
+	}
+	limited := nodePool()
+	limited.Limits = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}
+	tainted := nodePool()
+	tainted.Template.Taints = []nodegpu.Taint{{Key: "team", Value: "a", Effect: nodegpu.NoSchedule}}
+	in := func(key string, values ...string) podfit.Requirement {
+		return podfit.Requirement{Key: key, Operator: "In", Values: values}
+	}
+	for name, c := range map[string]struct {
+		nodes    []*corev1.Node
+		config   string
+		ceilings []pools.Ceiling
+		selector map[string]string
+		want     pools.State
+		why      string
+	}{
+		"no proof":                               {nodes: inPool(nil), want: pools.Trying, why: "node n1 has nvidia.com/gpu 4 where 8 is needed"},
+		"no node at all":                         {want: pools.Trying, why: "there is no node"},
+		"its pool is selected":                   {nodes: inPool(nil), selector: select_("agentpool", "gpu"), want: pools.Nowhere, why: "the group selects pool gpu: node n1 has nvidia.com/gpu 4"},
+		"all pools are declared":                 {nodes: inPool(nil), config: "complete: true", want: pools.Nowhere, why: "all pools are declared: node n1"},
+		"a shape fits":                           {nodes: inPool(nil), config: "pools: [{name: big, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Fits},
+		"the autoscaler's pool is unknown":       {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64(3)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Trying, why: "node n1"},
+		"and may have no node":                   {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}, selector: select_("eks.amazonaws.com/nodegroup", "big"), want: pools.Limited, why: "may have no node (maxNodes 0)"},
+		"a NodePool may add such nodes":          {nodes: inPool(nil), ceilings: []pools.Ceiling{nodePool()}, want: pools.Fits},
+		"its limits allow fewer GPUs":            {nodes: inPool(nil), ceilings: []pools.Ceiling{limited}, want: pools.Limited, why: "NodePool np has reached its limits"},
+		"its taints keep the pods away":          {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, want: pools.Trying, why: "node n1"},
+		"and it is selected":                     {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "NodePool np has taint team=a:NoSchedule which the group does not tolerate"},
+		"its instance types are too small":       {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
+		"or have no GPUs":                        {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "instance categories without GPUs: c, m"},
+		"the NodePool is gone":                   {ceilings: []pools.Ceiling{nodePool()}, selector: select_("karpenter.sh/nodepool", "old"), want: pools.Limited, why: "NodePool old does not exist"},
+		"the host that is named is too small":    {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: select_(podfit.HostnameLabel, "n1"), want: pools.Nowhere, why: "the group names node n1"},
+		"the node is young and has no device":    {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: select_("agentpool", "gpu"), want: pools.Trying, why: "no node announces it"},
+		"the node is old and still has no device": {nodes: inPool(func(n *corev1.Node) {
+			n.CreationTimestamp, n.Status.Allocatable = metav1.NewTime(time.Now().Add(-time.Hour)), nil
+		}), selector: select_("agentpool", "gpu"), want: pools.Nowhere, why: "no node announces it"},
+		"the right kind of node is cordoned": {nodes: inPool(func(n *corev1.Node) { n.Status.Allocatable, n.Spec.Unschedulable = amountsOf("8"), true }), want: pools.Fits},
+		"and is of no pool": {nodes: inPool(func(n *corev1.Node) {
+			n.Status.Allocatable, n.Spec.Unschedulable, n.Labels = amountsOf("8"), true, nil
+		}), want: pools.Trying, why: "node n1 is cordoned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, err := nodeobject.ReadPools(strings.NewReader(c.config))
+			if c.config != "" && err != nil {
+				t.Fatal(err)
+			}
+			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+			n.configure(nodegpu.Reader{}, config)
+			n.replace(c.nodes, "")
+			n.setCeilings(c.ceilings, len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter)
+			n.view.Store(n.viewNow())
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{
+				Name: "g", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
+			}}}
+			n.addTo(&cluster)
+			got := cluster.Groups[0].Verdict
+			if got == nil || got.State != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") {
+				t.Fatalf("verdict %+v, want %s: … %s", got, c.want, c.why)
+			}
+			severity := map[pools.State]raydemand.Severity{pools.Trying: raydemand.Warning, pools.Nowhere: raydemand.Error, pools.Limited: raydemand.Error}[c.want]
+			at := slices.IndexFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == nodepool.GroupNoNode })
+			if (at >= 0) != (severity != "") || at >= 0 && cluster.Findings[at].Severity != severity {
+				t.Errorf("findings %+v, want group-no-node with severity %q", cluster.Findings, severity)
+			}
+		})
+	}
+}
+
+// TestNothingIsSaidOfAGroupWithoutTheRightToReadNodes plans as if any node fitted.
+func TestNothingIsSaidOfAGroupWithoutTheRightToReadNodes(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.view.Store(&nodeView{forbidden: true})
+	cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{Name: "g", Max: 9}}}
+	if n.addTo(&cluster); cluster.Groups[0].Verdict != nil {
+		t.Errorf("verdict %+v, want none", cluster.Groups[0].Verdict)
+	}
+}
