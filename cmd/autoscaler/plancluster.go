@@ -189,6 +189,10 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	if !p.known {
 		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
 		p.addProof(cluster, g)
+		if f, several := g.MIGInstancesFinding(); several {
+			f.Object = "RayCluster " + cluster.Key.String()
+			cluster.Findings = append(cluster.Findings, f)
+		}
 		return
 	}
 	fit := g.Pod.Fit(p.nodes)

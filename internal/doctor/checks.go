@@ -55,6 +55,9 @@ var containerChecks = []Check{
 			"with num_gpus by a wrong number"},
 	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes(),
 		"several shares do not give a worker more of a GPU"},
+	{nodepool.MIGInstancesSeveral, raydemand.Warning, workers(migInstancesSeveral),
+		"a CUDA process uses one MIG instance, so tasks can use one of those that a worker reports to Ray " +
+			"(docs/reference/facts.md#instances-of-a-process)"},
 	{podfit.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer),
 		"the nodes on which the pods fit announce different things under one name"},
 	{"mig-strategy", raydemand.Error, inputs(migStrategy),

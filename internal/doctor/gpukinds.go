@@ -100,7 +100,8 @@ func comparedWithNodes() scope {
 func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report reporter) {
 	workers := *g.Workers
 	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
-	for _, f := range workers.NumGPUsFindings(workers.NumGPUs(nodepool.RayGPUs{})) {
+	numbers := workers.NumGPUs(nodepool.RayGPUs{})
+	for _, f := range workers.NumGPUsFindings(numbers) {
 		if f.Code != code {
 			continue
 		}
@@ -110,10 +111,28 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
 			found.path = g.Path(section, key)
 			if workers.GPUs.Fixed == "" {
-				found.fix = declareGPUs(g, workers.Reported.Value.String())
+				found.fix = declareGPUs(g, numbers.Reported.String())
 			}
 		}
 		report(found)
+	}
+}
+
+// migInstancesSeveral reports pods with several MIG instances: by the nodes where they fit or, without any, by the
+// names of the resources. Of two profiles, another check has a patch.
+func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+	group, profiles := *g.Workers, 0
+	for name, amount := range group.GPUs.Limits {
+		if amount > 0 && strings.HasPrefix(name, inventory.MIGPrefix) {
+			profiles++
+		}
+	}
+	if len(x.Nodes) > 0 {
+		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.NodesFor(g))
+	}
+	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
+		report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: f.Seen, why: f.Why,
+			fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 

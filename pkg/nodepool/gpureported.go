@@ -19,8 +19,9 @@ type ReportedGPUs struct {
 	Value *raydemand.Amount
 	// Source names the resource and the nodes behind Value, or says why there is no value.
 	Source string
-	// Shares is how many shares of shared devices a pod requests; 0 if the devices are not shared.
-	Shares int64
+	// Shares is how many shares of shared devices a pod requests; 0 if the devices are not shared. Instances is how
+	// many MIG instances it gets; 0 if it gets none.
+	Shares, Instances int64
 }
 
 // Reported returns how many GPUs a pod of the group gets on the nodes where it fits. The device plugin decides what the
@@ -43,7 +44,11 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *Report
 	if len(names) == 0 {
 		return withoutRequest(g, candidates)
 	}
-	return granted(g, devices, names, candidates)
+	reported := granted(g, devices, names, candidates)
+	for _, node := range candidates {
+		reported.Instances = max(reported.Instances, instancesOn(g, group.GPUs.Limits, podfit.ReadNode(g, node)))
+	}
+	return reported
 }
 
 // withoutRequest handles a group that reports GPUs to Ray and requests none. It gets none if no node has any. If one
@@ -61,6 +66,19 @@ func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
 	none := raydemand.Amount(0)
 	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(candidates) +
 		" that could hold a pod have none"}
+}
+
+// instancesOn counts the MIG instances that limits mean on a node: those under names of their own and, on a node with
+// the single strategy, nvidia.com/gpu.
+func instancesOn(g nodegpu.Reader, limits podfit.Quantities, node nodegpu.GPUs) int64 {
+	if node.Kind == gpuinfo.TimeSliced {
+		return 0
+	}
+	n := namedInstances(g.Names, limits)
+	if node.Kind == gpuinfo.MIG && node.Profile != nil {
+		n += podfit.WholeUnits(limits[gpuinfo.NvidiaGPU])
+	}
+	return n
 }
 
 func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {

@@ -83,6 +83,11 @@ func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
 	}
 	if g.Reported != nil {
 		n.Reported, n.Sources.Reported = g.Reported.Value, g.Reported.Source
+		if n.Reported != nil && g.oneOfInstances() {
+			one := raydemand.One
+			n.Reported = &one
+			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU by %s", g.MIGInstances(), MIGGPUsAnnotation)
+		}
 	}
 	switch {
 	case ray.Newest == nil:
@@ -132,6 +137,9 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 			Why: "several shares are not more of a GPU: with time-slicing they may be of one card, and with " +
 				"failRequestsGreaterThanOne, the default of MPS, the kubelet refuses the pod",
 			Fix: "request one share"})
+	}
+	if f, several := g.MIGInstancesFinding(); several {
+		all = append(all, f)
 	}
 	return all
 }

@@ -36,6 +36,7 @@ const (
 var knownAnnotations = []string{
 	FreezeAnnotation,
 	nodepool.IsolationAnnotation,
+	nodepool.MIGGPUsAnnotation,
 	ModeAnnotation,
 	NumGPUsSyncAnnotation,
 	PriceAnnotation,

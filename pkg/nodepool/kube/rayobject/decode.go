@@ -79,6 +79,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
+	countInstances(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}

@@ -123,6 +123,36 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 	}
 }
 
+func TestTheAnnotationOfInstancesIsOneWordOrOneForEachGroup(t *testing.T) {
+	for _, test := range []struct {
+		annotation string
+		cpu, gpu   nodepool.MIGGPUs
+		reported   string
+	}{
+		{"", "", "", ""},
+		{"one", nodepool.MIGOne, nodepool.MIGOne, ""},
+		{`{"gpu": "one", "cpu": "all"}`, nodepool.MIGAll, nodepool.MIGOne, ""},
+		{"1", "", "", "it is not all or one; each MIG instance counts as a GPU"},
+		{`{"gpu": "two"}`, "", "", `the value of group gpu is "two", want all or one`},
+	} {
+		object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
+		object["metadata"].(map[string]any)["annotations"] = map[string]any{nodepool.MIGGPUsAnnotation: test.annotation}
+		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+		if cpu, gpu := cluster.Groups[0].MIGGPUs, cluster.Groups[1].MIGGPUs; cpu != test.cpu || gpu != test.gpu {
+			t.Errorf("%s: %q and %q, want %q and %q", test.annotation, cpu, gpu, test.cpu, test.gpu)
+		}
+		reported := ""
+		for _, f := range cluster.Findings {
+			if strings.HasPrefix(f.Code, "annotation-") {
+				reported += f.Why
+			}
+		}
+		if (reported == "") != (test.reported == "") || !strings.Contains(reported, test.reported) {
+			t.Errorf("%s: reported %q, want %q", test.annotation, reported, test.reported)
+		}
+	}
+}
+
 func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 	tests := []struct {
 		name, annotation string
@@ -132,8 +162,8 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 		{"nothing is asked for", "", "report", "report", ""},
 		{"one word for all", "enforce", "enforce", "enforce", ""},
 		{"one for each", `{"gpu": "when-empty"}`, "report", "when-empty", ""},
-		{"a word that is none", "always", "report", "report", "it is neither"},
-		{"a bad entry costs only its group", `{"gpu": "enforce", "cpu": 3}`, "report", "enforce", "the mode of group cpu is 3"},
+		{"a word that is none", "always", "report", "report", "it is not report, when-empty or enforce"},
+		{"a bad entry costs only its group", `{"gpu": "enforce", "cpu": 3}`, "report", "enforce", "the value of group cpu is 3"},
 		{"a group that is not there", `{"tpu": "enforce"}`, "report", "report", `no worker group "tpu"`},
 		{"no JSON", `{"gpu"`, "report", "report", "not a JSON object"},
 	}
