@@ -17,7 +17,7 @@ type BoundPod struct {
 	nodegpu.PodObject
 	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
 	Takes podfit.Quantities
-	// Neighbors has what decides whether other pods may run beside it.
+	// Neighbors is what terms of other pods see of the pod.
 	Neighbors *podfit.Neighbors
 	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
 	RayCluster, Group string
@@ -136,9 +136,7 @@ func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []BoundPod) *podfi
 	node.Pods = make([]nodegpu.PodObject, 0, len(pods))
 	for i := range pods {
 		use.Requests.Add(pods[i].Takes)
-		use.Pods = append(use.Pods, podfit.PodOnNode{
-			Neighbors: pods[i].Neighbors, RayCluster: pods[i].RayCluster, Group: pods[i].Group,
-		})
+		use.Pods = append(use.Pods, pods[i].Neighbors)
 		if len(pods[i].Requests) > 0 {
 			node.Pods = append(node.Pods, pods[i].PodObject)
 		}

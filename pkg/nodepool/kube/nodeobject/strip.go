@@ -50,7 +50,7 @@ func Strip(object any) (any, error) {
 }
 
 // StripPod keeps of a pod what Bound reads. A pod with its environment, volumes and managed fields is 10 to 30 KB;
-// 1 to 2 KB remain.
+// about 1 KB remains.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -65,6 +65,7 @@ func StripPod(object any) (any, error) {
 			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 			Containers:     resourcesOnly(pod.Spec.Containers),
 			InitContainers: resourcesOnly(pod.Spec.InitContainers),
+			Affinity:       antiAffinityOnly(pod),
 		},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
@@ -76,11 +77,6 @@ func StripPod(object any) (any, error) {
 		if c.Type == corev1.PodResizePending {
 			stripped.Status.Conditions = append(stripped.Status.Conditions, c)
 		}
-	}
-	if apart := requiredApart(pod); len(apart) > 0 {
-		stripped.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: apart,
-		}}
 	}
 	return stripped, nil
 }

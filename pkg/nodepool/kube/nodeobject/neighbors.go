@@ -1,0 +1,66 @@
+package nodeobject
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// neighborsOf returns what terms of other pods see of a pod that is on a node: what it requires itself counts only as
+// far as it keeps other pods away.
+func neighborsOf(pod *corev1.Pod) *podfit.Neighbors {
+	n := &podfit.Neighbors{Namespace: interned(cmp.Or(pod.Namespace, corev1.NamespaceDefault)),
+		Labels: make(map[string]string, len(pod.Labels))}
+	for key, value := range pod.Labels {
+		n.Labels[interned(key)] = interned(value)
+	}
+	for i := range antiAffinity(pod) {
+		term := &antiAffinity(pod)[i]
+		t := podfit.PodTerm{TopologyKey: interned(term.TopologyKey), Namespaces: term.Namespaces,
+			Selector: selectorOf(term.LabelSelector)}
+		if term.NamespaceSelector != nil {
+			selector := selectorOf(term.NamespaceSelector)
+			t.NamespaceSelector = &selector
+		}
+		n.Apart = append(n.Apart, t)
+	}
+	return n
+}
+
+// antiAffinity returns the terms of a pod's required anti-affinity.
+func antiAffinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// antiAffinityOnly keeps of an affinity what neighborsOf reads.
+func antiAffinityOnly(pod *corev1.Pod) *corev1.Affinity {
+	terms := antiAffinity(pod)
+	if len(terms) == 0 {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+}
+
+func selectorOf(selector *metav1.LabelSelector) podfit.PodSelector {
+	if selector == nil {
+		return podfit.PodSelector{Nothing: true}
+	}
+	var list []podfit.Requirement
+	for _, r := range selector.MatchExpressions {
+		list = append(list, podfit.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		list = append(list, podfit.Requirement{Key: key, Operator: string(metav1.LabelSelectorOpIn),
+			Values: []string{selector.MatchLabels[key]}})
+	}
+	return podfit.PodSelector{Requirements: list}
+}
