@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +32,15 @@ type verdicts struct {
 func (v verdicts) doctorHas(codes ...string) bool { return hasCode(v.doctor, codes) }
 func (v verdicts) planHas(codes ...string) bool   { return hasCode(v.plan, codes) }
 
+func severity(all []fault, code string) string {
+	for _, f := range all {
+		if f.Code == code {
+			return f.Severity
+		}
+	}
+	return ""
+}
+
 func hasCode(all []fault, codes []string) bool {
 	return slices.ContainsFunc(all, func(f fault) bool { return slices.Contains(codes, f.Code) })
 }
@@ -38,8 +49,8 @@ func hasCode(all []fault, codes []string) bool {
 var (
 	landsNowhere = []string{"group-no-node", "toleration-missing"}
 	explainsGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "gpu-two-resources",
-		"mig-two-profiles", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole"}
-	writesGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted"}
+		"mig-two-profiles", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown", "gpu-shares-several", "gpu-not-whole", "resource-misplaced"}
+	writesGPUs = []string{"num-gpus-mismatch", "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted"}
 )
 
 // drawnTemplate draws a pod template: requests that schedulers know and that they refuse, right and wrong labels.
@@ -168,20 +179,28 @@ func drawnNodes(t *rapid.T) []any {
 }
 
 // judged runs doctor and plan.
-func judged(t *rapid.T, tt *testing.T, cluster object, nodes []any) verdicts {
+func judged(t *rapid.T, tt *testing.T, cluster object, nodes []any, pools object) verdicts {
 	var v verdicts
+	file := filepath.Join(tt.TempDir(), "pools.json")
+	text, err := json.Marshal(pools)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	list, err := json.Marshal(object{"kind": "List", "items": append([]any{cluster}, nodes...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, out, errOut := command(tt, string(list), "autoscaler", "doctor", "-f", "-", "-o", "json")
+	_, out, errOut := command(tt, string(list), "autoscaler", "doctor", "-f", "-", "--pools", file, "-o", "json")
 	found := struct{ Findings []fault }{}
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		t.Fatalf("%v: %s", err, errOut)
 	}
 	v.doctor = found.Findings
 	demand := []any{object{"resources": object{"GPU": 1}, "count": 3}}
-	snapshot, err := json.Marshal(object{"rayCluster": cluster, "kubeNodes": nodes, "kubePods": []any{}, "pendingRequests": demand})
+	snapshot, err := json.Marshal(object{"rayCluster": cluster, "kubeNodes": nodes, "kubePods": []any{}, "pools": pools, "pendingRequests": demand})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,13 +254,14 @@ func patchedBy(t *rapid.T, cluster object, patch string) object {
 func TestDoctorAndPlanAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cluster, nodes := drawnCluster(rt), drawnNodes(rt)
-		v := judged(rt, t, cluster, nodes)
+		pools := object{"complete": rapid.Bool().Draw(rt, "complete"), "pools": []any{}}
+		v := judged(rt, t, cluster, nodes, pools)
 		if err := v.disagree(); err != "" {
 			rt.Fatalf("%s\ndoctor %v\nplan %v, launching %d", err, v.doctor, v.plan, v.launching)
 		}
 		for _, f := range v.doctor {
 			if patch := patchOf(f); patch != "" {
-				after := judged(rt, t, patchedBy(rt, cluster, patch), nodes)
+				after := judged(rt, t, patchedBy(rt, cluster, patch), nodes, pools)
 				if err := v.worse(f, patch, after); err != "" {
 					rt.Fatalf("%s\nfix %s\nbefore: doctor %v\nplan %v, launching %d\nafter: doctor %v\nplan %v, launching %d",
 						err, patch, v.doctor, v.plan, v.launching, after.doctor, after.plan, after.launching)
@@ -258,6 +278,10 @@ func (v verdicts) disagree() string {
 	switch {
 	case v.planHas("group-no-node") != v.doctorHas(landsNowhere...) && !broken:
 		return "one of them says that the group lands nowhere"
+	case v.doctorHas("group-no-node") && severity(v.doctor, "group-no-node") != severity(v.plan, "group-no-node") && !broken:
+		return "one of them has proof that the group lands nowhere"
+	case v.launching > 0 && severity(v.plan, "group-no-node") == "error":
+		return "the plan launches pods although no node will ever hold them"
 	case v.doctorHas("gpu-mem-above-card") && !v.planHas("group-no-node") && !broken:
 		return "a card is too small, and the plan finds a place"
 	case v.doctorHas("num-gpus-mismatch") && !v.planHas("num-gpus-mismatch"):
@@ -270,13 +294,14 @@ func (v verdicts) disagree() string {
 	return ""
 }
 
-// worse returns what a fix leaves or breaks.
+// worse returns what a fix leaves or breaks. A plan may launch less once it knows how many GPUs there are, or that the
+// pods request one.
 func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	same := func(other fault) bool { return other.Code == f.Code && other.Field == f.Field }
 	wasBroken := slices.ContainsFunc(v.plan, func(f fault) bool { return f.Severity == "error" && f.Code != "group-no-node" })
+	mayLandNowhere := v.doctorHas(landsNowhere...) || f.Code == "resource-misplaced"
 	added := slices.ContainsFunc(after.doctor, func(f fault) bool {
-		sameVerdict := slices.Contains(landsNowhere, f.Code) && v.doctorHas(landsNowhere...)
-		return f.Severity == "error" && !v.doctorHas(f.Code) && !sameVerdict
+		return f.Severity == "error" && !v.doctorHas(f.Code) && !(mayLandNowhere && slices.Contains(landsNowhere, f.Code))
 	})
 	switch {
 	case slices.ContainsFunc(after.doctor, same):
@@ -286,8 +311,7 @@ func (v verdicts) worse(f fault, patch string, after verdicts) string {
 	case slices.Contains(writesGPUs, f.Code) && after.reported != nil && !strings.Contains(patch, fmt.Sprintf(`"value":"%v"`, *after.reported)) &&
 		!strings.Contains(patch, fmt.Sprintf(`{"num-gpus":"%v"}`, *after.reported)):
 		return fmt.Sprintf("the fix does not write the %v GPUs that num-gpus-sync would write", *after.reported)
-	case after.launching < v.launching && !v.planHas("num-gpus-mismatch") &&
-		!v.planHas("group-no-node"): // one pod is tried, and serves as much as it has
+	case after.launching < v.launching && !slices.Contains(writesGPUs, f.Code) && f.Code != "resource-misplaced":
 		return "the plan launches less"
 	}
 	return ""

@@ -281,9 +281,8 @@ var nodeChecks = []Check{
 	{"toleration-missing", raydemand.Error, workers(tolerationMissing),
 		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node " +
 			"for them"},
-	{"group-no-node", raydemand.Info, workers(groupNoNode),
-		"a pod of the group fits on no node, even if the node were empty; the pods wait until a node is added or " +
-			"changed"},
+	{nodepool.GroupNoNode, raydemand.Warning, workers(groupNoNode),
+		"no known node, even if it were empty, could hold a pod of the group"},
 	{"node-maximum-below-ours", raydemand.Warning, workers(nodeMaximumBelowOurs),
 		"the node autoscaler stops before the group is at its maximum, and the remaining pods stay pending"},
 	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),

@@ -144,6 +144,6 @@ func explainsNumGPUs(code string) bool {
 	return slices.Contains([]string{
 		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles",
 		"gpu-two-resources", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown",
-		nodepool.GPUSharesSeveral, "gpu-not-whole",
+		nodepool.GPUSharesSeveral, "gpu-not-whole", "resource-misplaced",
 	}, code)
 }

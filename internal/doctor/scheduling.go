@@ -6,7 +6,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
@@ -33,19 +32,14 @@ func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporte
 	})
 }
 
+// groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
 func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
-	blocked := len(x.BlockingTaints(g).Taints) > 0 && g.RequestsGPU()
-	if blocked || !x.HasNodes() || g.Workers.Broken || g.Workers.Max <= 0 || g.Workers.Suspended {
+	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsGPU() {
 		return
 	}
-	fit := g.Workers.Pod.Fit(x.NodesFor(g))
-	karpenter := nodepool.WorkerGroup{PoolPods: x.Pools(g)} // Karpenter may add a node on which the pods fit
-	if fit.None() && !karpenter.NodePoolFits() {
-		report(occurrence{
-			object: g.Of, path: g.Template().Path(), seen: fit.Why,
-			fix: fix.Edit(g.Of, "correct the template, or add a node on which the pods fit; "+
-				"autoscaler nodepools lists the pools"),
-		})
+	if f, none := x.NoNode(g); none {
+		report(occurrence{object: g.Of, path: g.Template().Path(), severity: f.Severity, seen: f.Seen, why: f.Why,
+			fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 

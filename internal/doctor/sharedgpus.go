@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
@@ -91,16 +92,20 @@ var countedShares = map[string]string{
 	"k8s.amazonaws.com/vgpu": "a share of a card",
 }
 
-func gpuSharesCounted(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if g.DeclaresGPUs() {
 		return
+	}
+	count, _, problem := g.Workers.Devices(x.Input.Reader)
+	if problem != "" {
+		count = raydemand.One
 	}
 	for name, unit := range countedShares {
 		limit := g.RayContainer().Get("resources", "limits", name)
 		if q, ok := inventory.Quantity(limit); ok && q.Sign() > 0 {
 			report(occurrence{
 				object: g.Of, path: limit.Path(), seen: limit.String(), more: "a unit of " + name + " is " + unit,
-				fix: declareGPUs(g, "1"),
+				fix: declareGPUs(g, count.String()),
 			})
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // field sets a value deep in an object of a manifest, or removes it.
@@ -300,6 +303,33 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			found := codesOf(examine(t, all))
 			if got := slices.Contains(found, c.code); got != c.found {
 				t.Errorf("found %v, want %s in it: %t", found, c.code, c.found)
+			}
+		})
+	}
+}
+
+// A group that fits on no known node is a warning, and an error with proof, as in plans.
+func TestWhatIsProvenToFitNowhereIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, all []map[string]any, in *doctor.Input)
+		want   raydemand.Severity
+	}{
+		"a node autoscaler may know another pool": {func(*testing.T, []map[string]any, *doctor.Input) {}, raydemand.Warning},
+		"all pools are declared":                  {func(_ *testing.T, _ []map[string]any, in *doctor.Input) { in.Pools.Complete = true }, raydemand.Error},
+		"the group names a node": {func(t *testing.T, all []map[string]any, _ *doctor.Input) {
+			field(t, all[0], worker+"/nodeSelector", map[string]any{"kubernetes.io/hostname": "nobody"})
+		}, raydemand.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/group-no-node.yaml")
+			var pools doctor.Input
+			c.change(t, all, &pools)
+			in := input(t, all)
+			in.Pools = pools.Pools
+			findings := doctor.Examine(in)
+			at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Code == "group-no-node" })
+			if at < 0 || findings[at].Severity != c.want {
+				t.Errorf("got %+v, want group-no-node with severity %s", findings, c.want)
 			}
 		})
 	}

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
@@ -20,6 +22,11 @@ type Candidates struct {
 	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
 	classes *podfit.Classes
 	rooms   []pools.Room
+	// judge says where a group can run; its places are those of the group. pooled says whether the configuration says
+	// anything of pools, at is when the objects were read.
+	judge  pools.Judge
+	pooled bool
+	at     time.Time
 	// ofGroup and blocking are remembered for each group that a check has asked for.
 	ofGroup  map[*nodepool.WorkerGroup][]podfit.Node
 	blocking map[*nodepool.WorkerGroup]BlockingTaints
@@ -45,7 +52,24 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	c.classes = podfit.ClassesOf(nodes, classOf, shapes)
 	c.rooms = pools.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
 	c.any = len(nodes)+len(shapes) > 0
+	c.judge = pools.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
+	c.pooled, c.at = len(input.Pools.Pools) > 0 || input.Pools.Complete, input.Reader.At
 	return c
+}
+
+// NoNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
+// Without any node, only what the configuration of pools proves counts.
+func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
+	if !c.any && !c.pooled {
+		return raydemand.Finding{}, false
+	}
+	workers, judge := *g.Workers, c.judge
+	judge.Places = c.NodesFor(g)
+	workers.Judge(judge.Of(&workers.Pod), c.at)
+	if !c.any && workers.Verdict.State == pools.Trying {
+		return raydemand.Finding{}, false
+	}
+	return workers.NoNode()
 }
 
 // ceilings returns the ceilings that were read. Without the Cluster Autoscaler's status it adds those in the arguments
