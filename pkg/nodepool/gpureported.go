@@ -57,8 +57,9 @@ func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
 	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
-			if _, other := gpuinfo.AcceleratorOf(name); !other && amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) ||
-				err == nil && resource.Role == gpuinfo.Devices) {
+			_, other := gpuinfo.AcceleratorOf(name)
+			isGPU := errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices
+			if !other && amount > 0 && isGPU {
 				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
 			}
 		}

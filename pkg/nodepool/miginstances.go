@@ -68,12 +68,14 @@ func (g *WorkerGroup) MIGInstancesFinding() (raydemand.Finding, bool) {
 	if n <= 1 || g.MIGGPUs == MIGOne {
 		return raydemand.Finding{}, false
 	}
-	return raydemand.Finding{Code: MIGInstancesSeveral, Severity: raydemand.Warning,
+	return raydemand.Finding{
+		Code: MIGInstancesSeveral, Severity: raydemand.Warning,
 		Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.containers[0].resources.limits", g.Index),
 		Seen:  fmt.Sprintf("%d MIG instances", n),
-		Why: fmt.Sprintf("a CUDA process uses one MIG instance, and Ray assigns the numbers 0 to %d to its tasks, of which "+
-			"only 0 is a device; so of the %d GPUs of a worker of group %s, tasks can use one, and the plan counts what "+
-			"the worker reports to Ray", n-1, n, g.Name),
-		Fix: "request one instance in each pod, and raise maxReplicas instead; or annotate " + MIGGPUsAnnotation + ": " +
-			string(MIGOne) + ", which plans such a pod as one GPU"}, true
+		Why: fmt.Sprintf("a CUDA process uses one MIG instance, and Ray assigns the numbers 0 to %d to its tasks, of "+
+			"which only 0 is a device; so of the %d GPUs of a worker of group %s, tasks can use one, and the plan "+
+			"counts what the worker reports to Ray", n-1, n, g.Name),
+		Fix: fmt.Sprintf("request one instance in each pod, and raise maxReplicas instead; or annotate %s: %s, which "+
+			"plans such a pod as one GPU", MIGGPUsAnnotation, MIGOne),
+	}, true
 }

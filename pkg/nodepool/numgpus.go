@@ -86,7 +86,8 @@ func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
 		if n.Reported != nil && g.oneOfInstances() {
 			one := raydemand.One
 			n.Reported = &one
-			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU by %s", g.MIGInstances(), MIGGPUsAnnotation)
+			n.Sources.Reported += fmt.Sprintf("; %d instances count as 1 GPU by %s", g.MIGInstances(),
+				MIGGPUsAnnotation)
 		}
 	}
 	switch {

@@ -23,6 +23,8 @@ type reading struct {
 	devices map[string]int64
 	// unknown: the node announces a resource that looks like GPUs and is in no table.
 	unknown bool
+	// report is what Heliostat's agent wrote, without cards if that does not count; nil until it is needed.
+	report *AgentReport
 	// product is the entry of the product table, for models that support MIG.
 	product      gpuinfo.Product
 	productKnown bool

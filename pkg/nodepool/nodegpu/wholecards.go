@@ -117,8 +117,14 @@ func (r *reading) agentReport() (AgentReport, bool) {
 	if text == "" {
 		return AgentReport{}, false
 	}
-	report, err := ParseAgentReport(text)
-	return report, err == nil && len(report.Cards) > 0 && report.outdated(r.node, r.at) == ""
+	if r.report == nil {
+		report, err := ParseAgentReport(text)
+		if err != nil || report.outdated(r.node, r.at) != "" {
+			report = AgentReport{}
+		}
+		r.report = &report
+	}
+	return *r.report, len(r.report.Cards) > 0
 }
 
 func (r *reading) agentSeesMIG() bool {

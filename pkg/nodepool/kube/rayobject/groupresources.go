@@ -88,7 +88,8 @@ func renamed(groupResources map[string]string) map[string]string {
 func gpuEntries(groupResources map[string]string) []resourceEntry {
 	var entries []resourceEntry
 	for _, name := range slices.Sorted(maps.Keys(groupResources)) {
-		if quantity, err := resource.ParseQuantity(groupResources[name]); err == nil && operatorName(name) == raydemand.GPU {
+		quantity, err := resource.ParseQuantity(groupResources[name])
+		if err == nil && operatorName(name) == raydemand.GPU {
 			entries = append(entries, resourceEntry{name, quantity})
 		}
 	}
