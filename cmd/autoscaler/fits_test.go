@@ -178,12 +178,14 @@ func TestProofComesFromPools(t *testing.T) {
 		launch          int
 		code            string // of the unmet request; empty if all is served
 	}{
-		"the shape fits":                                        {4, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 9, ""},
+		"the shape fits": {4, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 9, ""},
 		"and is selected by a label that it need not say":       {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 9, ""},
 		"the pool may have no node":                             {4, "", cpuNodes, `"pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
 		"and is selected":                                       {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
 		"and nothing but the name is known":                     {4, `"agentpool": "gpu"`, cpuNodes, `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
 		"and all pools are declared":                            {4, "", cpuNodes, `"complete": true, "pools": [` + shapeOf(`, "maxNodes": 0`) + `]`, 0, planner.Capped},
+		"and nothing else is known":                             {4, "", cpuNodes, `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
+		"of any node either":                                    {4, "", "", `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
 		"without any node":                                      {4, `"agentpool": "gpu"`, "", `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
 		"the shape is too small":                                {8, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Capped},
 		"and is selected, so it is proven":                      {8, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 0, planner.Impossible},

@@ -96,8 +96,9 @@ func (g *Group) TryingReason() model.Reason {
 	}
 }
 
-// Preference is the preference of one group: whether a node is known that could hold its pods, its chance that a launch succeeds, in halves, and its priority. With finer
-// steps, a group that failed one second earlier could win over a better and cheaper one.
+// Preference is the preference of one group: whether a node is known that could hold its pods, its chance that a launch
+// succeeds, in halves, and its priority. With finer steps, a group that failed one second earlier could win over a
+// better and cheaper one.
 type Preference struct {
 	Known       bool
 	Recoverable float64

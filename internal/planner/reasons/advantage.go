@@ -34,7 +34,11 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 	ours, theirs := a.Preference(), b.Preference()
 	switch {
 	case ours.Known && !theirs.Known:
-		return fmt.Sprintf("a node can hold its pods; no known node can hold a pod of group %s (%s)", b.Name, b.NodeFit.Why)
+		return fmt.Sprintf(
+			"a node can hold its pods; no known node can hold a pod of group %s (%s)",
+			b.Name,
+			b.NodeFit.Why,
+		)
 	case rank < otherRank:
 		return fmt.Sprintf("its labels match choice %d of the demand, before choice %d", rank+1, otherRank+1)
 	case w.forMinimum(c.Taken, given):

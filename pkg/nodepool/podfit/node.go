@@ -98,3 +98,21 @@ func ReadNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
 	}
 	return g.Read(node.object())
 }
+
+// label returns the value of a label. A declared shape is of the pool that it describes, whether it says so or not.
+func (n *Node) label(key string) (string, bool) {
+	value, set := n.Labels[key]
+	if !set && n.Declared && isPoolLabel(key) {
+		return n.Name, true
+	}
+	return value, set
+}
+
+func isPoolLabel(key string) bool {
+	for _, row := range nodegpu.PoolLabels {
+		if row.Key == key {
+			return true
+		}
+	}
+	return false
+}

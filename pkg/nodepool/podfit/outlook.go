@@ -98,9 +98,6 @@ var variesInPool = map[string]bool{
 // HostnameLabel is the label of a node with a value of its own.
 const HostnameLabel = "kubernetes.io/hostname"
 
-// nameField is the field of a node's name, the only field that a node affinity can match.
-const nameField = "metadata.name"
-
 // Hostnames returns the nodes that the pod names, by their hostname or their name; false if it may run on others.
 func (p *PodShape) Hostnames() (names []string, named bool) {
 	if p.NodeName != "" {
@@ -121,24 +118,6 @@ func (p *PodShape) Hostnames() (names []string, named bool) {
 		}
 	}
 	return names, len(names) > 0
-}
-
-// label returns the value of a label. A declared shape is of the pool that it describes, whether it says so or not.
-func (n *Node) label(key string) (string, bool) {
-	value, set := n.Labels[key]
-	if !set && n.Declared && isPoolLabel(key) {
-		return n.Name, true
-	}
-	return value, set
-}
-
-func isPoolLabel(key string) bool {
-	for _, row := range nodegpu.PoolLabels {
-		if row.Key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // PassingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:

@@ -167,3 +167,6 @@ func (p *PodShape) LabelAlternatives() [][]Requirement {
 	}
 	return all
 }
+
+// nameField is the field of a node's name, the only field that a node affinity can match.
+const nameField = "metadata.name"

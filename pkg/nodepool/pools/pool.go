@@ -1,6 +1,7 @@
 // Package pools describes node pools: how far each may grow, and how many pods of a shape it could hold. A Pool
 // summarizes its nodes, a Ceiling is what its autoscaler or the configuration allows, a Room is what may still be
-// added, and Pods is that in pods of one shape. NodeClaims on their way count with the places that they offer.
+// added, and Pods is that in pods of one shape. A Judge decides whether any pool could hold a pod, and what proves that
+// none could. NodeClaims on their way count with the places that they offer.
 //
 // The package must not know clusters or worker groups, decide what to launch, or use files, clients or the clock.
 package pools

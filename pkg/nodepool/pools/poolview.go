@@ -82,7 +82,7 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 	case v.room.Template != nil:
 		return v.ofTemplate(p, ifRoom)
 	case v.room.Mixed && v.unlike && !v.like:
-		return v.never(p)
+		return v.never()
 	case v.room.Mixed:
 		return ifRoom(Trying)
 	case v.nodes == 0 && !v.declared:
@@ -92,7 +92,7 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 	case v.declared && v.shape < podfit.Never:
 		return ifRoom(Trying)
 	}
-	return v.never(p)
+	return v.never()
 }
 
 // full reports whether the pool may add no node for the pod.
@@ -101,7 +101,7 @@ func (v *poolView) full(p *podfit.PodShape) bool {
 	return more != nil && *more == 0
 }
 
-func (v *poolView) never(*podfit.PodShape) answer {
+func (v *poolView) never() answer {
 	verdict := Verdict{State: Nowhere}
 	if !v.oldest.IsZero() {
 		verdict.Settles = v.oldest.Add(deviceTime)
@@ -115,11 +115,12 @@ func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) ans
 		return answer{Verdict: Verdict{State: Nowhere, Why: why}}
 	}
 	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) && !podfit.CheckedElsewhere[name]
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
+			!podfit.CheckedElsewhere[name]
 		switch {
 		case want <= 0 || !foreign || v.has[name]:
 		case v.nodes > 0 && v.unlike && !v.like:
-			return v.never(p)
+			return v.never()
 		default:
 			return ifRoom(Trying)
 		}
@@ -130,9 +131,9 @@ func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) ans
 // ofUnknown judges a pool of which only the name and the size are known.
 func (v *poolView) ofUnknown(p *podfit.PodShape, ifRoom func(State) answer) answer {
 	if v.room.elsewhere(p) {
-		return v.never(p)
+		return v.never()
 	}
 	a := ifRoom(Trying)
-	a.unknown = true
+	a.unknown = v.room.MaxNodes == nil || *v.room.MaxNodes > 0
 	return a
 }

@@ -81,7 +81,8 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 		}
 		return v
 	}
-	if v := summary(rooms); v.State == Limited && !slices.ContainsFunc(rooms, func(a answer) bool { return a.unknown }) {
+	unknown := slices.ContainsFunc(rooms, func(a answer) bool { return a.unknown })
+	if v := summary(rooms); v.State == Limited && !unknown {
 		return v
 	}
 	return Verdict{State: Trying, Why: p.Fit(j.Places).Why}
@@ -90,7 +91,7 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 // answer is the verdict of one pool.
 type answer struct {
 	Verdict
-	// unknown: nothing shows what the pool's nodes are.
+	// unknown: nothing shows what the pool's nodes are, or that it can have none at all.
 	unknown bool
 }
 
@@ -172,10 +173,7 @@ func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verd
 	var asked []answer
 	var places []podfit.Node
 	for _, name := range names {
-		at := slices.IndexFunc(j.Rooms, func(r Room) bool { return r.Pool == name })
-		if at < 0 {
-			at = slices.IndexFunc(j.Rooms, func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same })
-		}
+		at := j.roomOf(name)
 		switch {
 		case at >= 0:
 			asked = append(asked, rooms[at])
@@ -201,6 +199,26 @@ func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verd
 	return v
 }
 
+// roomOf returns the index of the pool that a selector names: by its name, by that of its node group, or by another
+// label of its nodes. It is negative if there is none.
+func (j *Judge) roomOf(name string) int {
+	for _, same := range []func(r Room) bool{
+		func(r Room) bool { return r.Pool == name },
+		func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same },
+		func(r Room) bool {
+			return slices.ContainsFunc(j.Places, func(n podfit.Node) bool {
+				return n.PoolName() == r.Pool && slices.ContainsFunc(nodegpu.PoolLabels,
+					func(row nodegpu.PoolLabel) bool { return n.Labels[row.Key] == name })
+			})
+		},
+	} {
+		if at := slices.IndexFunc(j.Rooms, same); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
 func firstWhy(answers []answer) string {
 	for _, a := range answers {
 		if a.Why != "" {
@@ -219,7 +237,9 @@ func selects(p *podfit.PodShape, label string) bool {
 // poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
 func (j *Judge) poolsNamed(p *podfit.PodShape) (names []string, named bool) {
 	for _, all := range p.LabelAlternatives() {
-		at := slices.IndexFunc(all, func(r podfit.Requirement) bool { return r.Operator == "In" && j.namesPools(r.Key) })
+		at := slices.IndexFunc(all, func(r podfit.Requirement) bool {
+			return r.Operator == "In" && j.namesPools(r.Key)
+		})
 		if at < 0 {
 			return nil, false
 		}

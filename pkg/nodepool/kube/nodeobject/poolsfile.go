@@ -58,7 +58,8 @@ func ReadPools(in io.Reader) (pools.Config, error) {
 	var entries []json.RawMessage
 	var prices map[string]float64
 	var complete bool
-	if err := readMembers(object, members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}); err != nil {
+	known := members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}
+	if err := readMembers(object, known); err != nil {
 		return pools.Config{}, err
 	}
 	config := pools.Config{InstancePrices: prices, Complete: complete}

@@ -28,7 +28,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 		}
 		return []*corev1.Node{node}
 	}
-	select_ := func(key, value string) map[string]string { return map[string]string{key: value} }
+	selects := func(key, value string) map[string]string { return map[string]string{key: value} }
 	const karpenter = nodeobject.Karpenter
 	nodePool := func(requirements ...podfit.Requirement) pools.Ceiling {
 		return pools.Ceiling{Group: "np", Source: karpenter, Template: &pools.NodeTemplate{Requirements: requirements}}
@@ -48,25 +48,25 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 		want     pools.State
 		why      string
 	}{
-		"no proof":                               {nodes: inPool(nil), want: pools.Trying, why: "node n1 has nvidia.com/gpu 4 where 8 is needed"},
-		"no node at all":                         {want: pools.Trying, why: "there is no node"},
-		"its pool is selected":                   {nodes: inPool(nil), selector: select_("agentpool", "gpu"), want: pools.Nowhere, why: "the group selects pool gpu: node n1 has nvidia.com/gpu 4"},
-		"all pools are declared":                 {nodes: inPool(nil), config: "complete: true", want: pools.Nowhere, why: "all pools are declared: node n1"},
-		"a shape fits":                           {nodes: inPool(nil), config: "pools: [{name: big, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Fits},
-		"the autoscaler's pool is unknown":       {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64(3)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Trying, why: "node n1"},
-		"and may have no node":                   {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}, selector: select_("eks.amazonaws.com/nodegroup", "big"), want: pools.Limited, why: "may have no node (maxNodes 0)"},
-		"a NodePool may add such nodes":          {nodes: inPool(nil), ceilings: []pools.Ceiling{nodePool()}, want: pools.Fits},
-		"its limits allow fewer GPUs":            {nodes: inPool(nil), ceilings: []pools.Ceiling{limited}, want: pools.Limited, why: "NodePool np has reached its limits"},
-		"its taints keep the pods away":          {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, want: pools.Trying, why: "node n1"},
-		"and it is selected":                     {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "NodePool np has taint team=a:NoSchedule which the group does not tolerate"},
-		"its instance types are too small":       {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
-		"or have no GPUs":                        {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: select_("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "instance categories without GPUs: c, m"},
-		"the NodePool is gone":                   {ceilings: []pools.Ceiling{nodePool()}, selector: select_("karpenter.sh/nodepool", "old"), want: pools.Limited, why: "NodePool old does not exist"},
-		"the host that is named is too small":    {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: select_(podfit.HostnameLabel, "n1"), want: pools.Nowhere, why: "the group names node n1"},
-		"the node is young and has no device":    {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: select_("agentpool", "gpu"), want: pools.Trying, why: "no node announces it"},
+		"no proof":                            {nodes: inPool(nil), want: pools.Trying, why: "node n1 has nvidia.com/gpu 4 where 8 is needed"},
+		"no node at all":                      {want: pools.Trying, why: "there is no node"},
+		"its pool is selected":                {nodes: inPool(nil), selector: selects("agentpool", "gpu"), want: pools.Nowhere, why: "the group selects pool gpu: node n1 has nvidia.com/gpu 4"},
+		"all pools are declared":              {nodes: inPool(nil), config: "complete: true", want: pools.Nowhere, why: "all pools are declared: node n1"},
+		"a shape fits":                        {nodes: inPool(nil), config: "pools: [{name: big, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Fits},
+		"the autoscaler's pool is unknown":    {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64(3)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Trying, why: "node n1"},
+		"and may have no node":                {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}, selector: selects("eks.amazonaws.com/nodegroup", "big"), want: pools.Limited, why: "may have no node (maxNodes 0)"},
+		"a NodePool may add such nodes":       {nodes: inPool(nil), ceilings: []pools.Ceiling{nodePool()}, want: pools.Fits},
+		"its limits allow fewer GPUs":         {nodes: inPool(nil), ceilings: []pools.Ceiling{limited}, want: pools.Limited, why: "NodePool np has reached its limits"},
+		"its taints keep the pods away":       {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, want: pools.Trying, why: "node n1"},
+		"and it is selected":                  {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "NodePool np has taint team=a:NoSchedule which the group does not tolerate"},
+		"its instance types are too small":    {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
+		"or have no GPUs":                     {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "instance categories without GPUs: c, m"},
+		"the NodePool is gone":                {ceilings: []pools.Ceiling{nodePool()}, selector: selects("karpenter.sh/nodepool", "old"), want: pools.Limited, why: "NodePool old does not exist"},
+		"the host that is named is too small": {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: selects(podfit.HostnameLabel, "n1"), want: pools.Nowhere, why: "the group names node n1"},
+		"the node is young and has no device": {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: selects("agentpool", "gpu"), want: pools.Trying, why: "no node announces it"},
 		"the node is old and still has no device": {nodes: inPool(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Status.Allocatable = metav1.NewTime(time.Now().Add(-time.Hour)), nil
-		}), selector: select_("agentpool", "gpu"), want: pools.Nowhere, why: "no node announces it"},
+		}), selector: selects("agentpool", "gpu"), want: pools.Nowhere, why: "no node announces it"},
 		"the right kind of node is cordoned": {nodes: inPool(func(n *corev1.Node) { n.Status.Allocatable, n.Spec.Unschedulable = amountsOf("8"), true }), want: pools.Fits},
 		"and is of no pool": {nodes: inPool(func(n *corev1.Node) {
 			n.Status.Allocatable, n.Spec.Unschedulable, n.Labels = amountsOf("8"), true, nil
