@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
@@ -87,8 +88,18 @@ var aksPool = nodeagent.NodeSpec{
 	Capacity: map[string]string{"cpu": "4", "memory": "8Gi", "nvidia.com/mig-1g.5gb": "7"},
 }
 
-// TestWorkIsPlacedByStrategyAndLabels creates a placement group of each strategy, a task whose first choice of labels
-// no group has, and a task for a pool of nodes that has no node. Each gets exactly the workers it needs.
+// domain is the topology label of the racks.
+const domain = "ray.io/gpu-domain"
+
+// rack is a group on one rack. Its template does not show the label that its Ray nodes have, as with a webhook.
+func rack(name string, most int64) rig.Group {
+	return rig.Group{Name: "rack-" + name, Max: most, NodeSelector: map[string]string{"rack": name}, Variables: "rack-" + name,
+		Params: map[string]string{"resources": `"{\"seat\": 1}"`}}
+}
+
+// TestWorkIsPlacedByStrategyAndLabels creates a placement group of each strategy and one that must be on one rack, a
+// task whose first choice of labels no group has, and a task for a pool of nodes that has no node. All groups are at
+// zero. Each gets exactly the workers it needs.
 func TestWorkIsPlacedByStrategyAndLabels(t *testing.T) {
 	t.Parallel()
 	pair := rig.Group{Name: "cpu", Max: 6, CPU: "4"}
@@ -96,13 +107,23 @@ func TestWorkIsPlacedByStrategyAndLabels(t *testing.T) {
 	mig := rig.Group{Name: "mig", Max: 7, Labels: map[string]string{"pool": "mig"},
 		Devices:      map[string]int64{"nvidia.com/mig-1g.5gb": 1},
 		NodeSelector: map[string]string{"kubernetes.azure.com/agentpool": "mig"}}
-	s := stage(t, rig.Cluster{Name: "places", IdleSeconds: 600, Groups: []rig.Group{pair, spot, mig}})
+	s := stage(t, rig.Cluster{Name: "places", IdleSeconds: 600, Groups: []rig.Group{pair, spot, mig, rack("a", 1), rack("b", 2)}})
+	for _, name := range []string{"a", "b"} {
+		_, err := lab.Kube.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "rack-" + name},
+			Data:       map[string]string{"RAY_OVERRIDE_LABELS": `{"` + domain + `": "domain-` + name + `"}`},
+		}, metav1.CreateOptions{})
+		s.must(err)
+	}
 	driver := s.drive()
 
 	zero := task("zero", 1)
 	zero.Labels = mig.Labels
 	cheap := rig.Command{Do: "task", ID: "cheap", CPUs: 1, Labels: map[string]string{"tier": "reserved"}, Fallbacks: []map[string]string{{"tier": "spot"}}}
-	s.do(driver, zero, cheap)
+	// Rack a has room for one of the two bundles only.
+	seat := map[string]float64{"seat": 1}
+	racked := rig.Command{Do: "group", ID: "racked", Topology: domain, Bundles: []map[string]float64{seat, seat}}
+	s.do(driver, zero, cheap, racked)
 	s.firstPod("mig")
 	ctx, cancel := s.patient()
 	defer cancel()
@@ -128,8 +149,9 @@ func TestWorkIsPlacedByStrategyAndLabels(t *testing.T) {
 
 	s.see(driver, "cheap", "running")
 	s.see(driver, "zero", "running")
+	s.see(driver, "racked", "placed")
 	s.quiet("all work is placed")
-	for group, n := range map[string]int{"cpu": 4, "spot": 1, "mig": 1} {
+	for group, n := range map[string]int{"cpu": 4, "spot": 1, "mig": 1, "rack-a": 0, "rack-b": 2} {
 		s.created(group, n)
 	}
 	s.scheduled("mig", 1, []string{aksPool.Name})

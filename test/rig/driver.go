@@ -38,6 +38,8 @@ type Command struct {
 	Seconds   float64              `json:"seconds,omitempty"`
 	Bundles   []map[string]float64 `json:"bundles,omitempty"`
 	Strategy  string               `json:"strategy,omitempty"`
+	// Topology is a label. All bundles of the placement group are on nodes with one value of it.
+	Topology string `json:"topology,omitempty"`
 	// Batches and Actors describe a pipeline: the number of batches, and the minimum and maximum size of its actor
 	// pool.
 	Batches int    `json:"batches,omitempty"`

@@ -2,7 +2,7 @@
 
 Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "seconds"}
            {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks"}
-           {"do": "group",   "id", "bundles", "strategy"}          a placement group
+           {"do": "group",   "id", "bundles", "strategy" or "topology"}   a placement group
            {"do": "ask",     "id"}                                 calls the actor
            {"do": "release", "id"}                                 ends the task, actor or placement group
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
@@ -210,7 +210,10 @@ def obey(command, address):
         tell("submitted", id, begin)
     elif do == "group":
         begin = time.time()
-        group = placement_group(command["bundles"], strategy=command.get("strategy", "PACK"))
+        if command.get("topology"):
+            group = placement_group(command["bundles"], topology_strategy={command["topology"]: "STRICT_PACK"})
+        else:
+            group = placement_group(command["bundles"], strategy=command.get("strategy", "PACK"))
         tell("submitted", id, begin)
         held[id] = ("group", group)
         threading.Thread(target=watch_group, args=(id, group), daemon=True).start()

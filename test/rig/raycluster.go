@@ -30,6 +30,8 @@ type Group struct {
 	// Labels are Ray node labels, not Kubernetes labels. NodeSelector selects Kubernetes nodes.
 	Labels, NodeSelector map[string]string
 	Params               map[string]string
+	// Variables is the name of a ConfigMap whose entries are variables of the group's containers.
+	Variables string
 	// IdleSeconds is the group's own idle timeout. The operator accepts it only with autoscaler v2.
 	IdleSeconds int64
 }
@@ -93,6 +95,12 @@ func (g Group) spec() map[string]any {
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
 		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices, g.NodeSelector),
+	}
+	if g.Variables != "" {
+		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+		pod["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{
+			map[string]any{"configMapRef": map[string]any{"name": g.Variables}},
+		}
 	}
 	if len(g.Labels) > 0 {
 		spec["labels"] = anyMap(g.Labels)
