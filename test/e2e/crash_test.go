@@ -83,7 +83,7 @@ func restart(part devcluster.Part) func(context.Context) error {
 }
 
 func restartFleet(ctx context.Context) error {
-	started, err := lab.Serve(ctx)
+	started, err := serve(ctx)
 	if err == nil {
 		fleet = started
 	}

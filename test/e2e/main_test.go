@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,6 +34,15 @@ func allNodes() ([]nodeagent.NodeSpec, error) {
 	defer file.Close()
 	further, err := nodeagent.LoadNodes(file)
 	return append(nodes, further...), err
+}
+
+// serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow.
+func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
+	pools, err := filepath.Abs("pools.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return lab.Serve(ctx, append([]string{"--pools", pools}, arguments...)...)
 }
 
 func TestMain(m *testing.M) {
@@ -70,7 +80,7 @@ func run(m *testing.M) (status int) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if fleet, err = lab.Serve(ctx); err != nil {
+	if fleet, err = serve(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

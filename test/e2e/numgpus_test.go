@@ -59,14 +59,16 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	s.told("numbers that agree", func(st status) bool { return columns(st, true) })
 	s.headAlive()
 	driver := s.drive()
-	for _, c := range gpuCases {
-		work := task(c.name, c.gpus)
-		work.Labels = map[string]string{"handed-out": c.name}
-		s.do(driver, work)
-	}
-	for _, c := range gpuCases {
-		s.see(driver, c.name, "running")
-		s.workers(c.name, 1)
+	for some := range slices.Chunk(gpuCases, 6) { // more Ray nodes that start at once starve the other tests
+		for _, c := range some {
+			work := task(c.name, c.gpus)
+			work.Labels = map[string]string{"handed-out": c.name}
+			s.do(driver, work)
+		}
+		for _, c := range some {
+			s.see(driver, c.name, "running")
+			s.workers(c.name, 1)
+		}
 	}
 	s.told("Ray nodes that announce what was written", func(st status) bool {
 		return columns(st, true) && !slices.ContainsFunc(st.Groups, func(g groupStatus) bool {

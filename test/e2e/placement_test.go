@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,14 +31,16 @@ var sliceGroups = []struct {
 }
 
 // TestSliceRequestsOverRESTGetTheSlicesThatMeetThem requests memory, compute and isolation of GPUs. One pod each serves
-// them, on a node that has such slices. Time slices, which guarantee nothing, serve none of them.
-func TestSliceRequestsOverRESTGetTheSlicesThatMeetThem(t *testing.T) {
+// them, on a node that has such slices. Time slices, which guarantee nothing, serve none of them. Then two groups share
+// the cards of one pool.
+func TestSlicesAreGivenToWhatTheyMeetAndShared(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "slices", IdleSeconds: 600}
 	for _, g := range sliceGroups {
 		g.Image, g.Max = rig.SleeperImage, 4
 		cluster.Groups = append(cluster.Groups, g.Group)
 	}
+	cluster.Groups = append(cluster.Groups, onCard("eight", 8), onCard("nine", 9))
 	s := stage(t, cluster)
 	const requests = `
 		{"slice": {"memory": "4500Mi", "isolation": "hardware"}, "count": 2},
@@ -55,6 +58,39 @@ func TestSliceRequestsOverRESTGetTheSlicesThatMeetThem(t *testing.T) {
 	}
 	s.rest(http.MethodPost, "/request_resources", `{"bundles": [`+requests+`, {"slice": {"memory": "200Gi"}}]}`)
 	s.told("that no slice has so much memory", func(st status) bool { return st.unmet("impossible") })
+	s.rest(http.MethodDelete, "/request_resources", "")
+	s.sharesCards("eight", "nine")
+}
+
+// onCard is a group whose pods take GiB of one card of pool cards, and have a resource of their own. They never join Ray.
+func onCard(name string, gib int64) rig.Group {
+	return rig.Group{Name: name, Max: 4, Image: rig.SleeperImage, Devices: map[string]int64{"aliyun.com/gpu-mem": gib},
+		NodeSelector: map[string]string{"alibabacloud.com/nodepool-id": "cards"},
+		Params:       map[string]string{"resources": `"{\"` + name + `\": 1}"`}}
+}
+
+// sharesCards needs two workers of each of two groups. Each group fits twice on the two cards of a pool that cannot
+// grow. Together, two pods fit.
+func (s *scene) sharesCards(groups ...string) {
+	s.Helper()
+	driver := s.drive()
+	for _, name := range groups {
+		for i := range 2 {
+			s.do(driver, rig.Command{Do: "task", ID: fmt.Sprint(name, i), Resources: map[string]float64{name: 1}})
+		}
+	}
+	pods := func(facts []rig.Fact) (all []string) {
+		for _, name := range groups {
+			all = append(all, rig.Pods(facts, name)...)
+		}
+		return all
+	}
+	s.eventually("a pod for each of the two cards", func(facts []rig.Fact) bool { return len(pods(facts)) >= 2 })
+	s.told("what exceeds the cards", func(st status) bool { return st.unmet("capped") })
+	s.quiet("the cards are full")
+	if all := pods(s.journal.Facts()); len(all) != 2 {
+		s.Errorf("pods %v were created, want 2 for two cards", all)
+	}
 }
 
 // scheduled waits until the scheduler has bound n pods of the group, and checks their nodes.

@@ -44,7 +44,7 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	}
 	next, failed := make(chan *rig.Heliostat, 1), make(chan error, 1)
 	go func() {
-		started, err := lab.Serve(ctx, "--leader-elect")
+		started, err := serve(ctx, "--leader-elect")
 		if err != nil {
 			failed <- err
 			return
@@ -91,7 +91,7 @@ func (s *scene) losesItsLeader(driver *rig.Driver) {
 	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
-	next, err := lab.Serve(ctx, "--leader-elect")
+	next, err := serve(ctx, "--leader-elect")
 	s.must(err)
 	fleet.Kill()
 	lost := time.Now()
@@ -118,7 +118,7 @@ func (s *scene) elects() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		fleet.Stop(ctx)
-		started, err := lab.Serve(ctx, arguments...)
+		started, err := serve(ctx, arguments...)
 		s.must(err)
 		fleet = started
 	}
