@@ -80,46 +80,56 @@ func declareResource(g inventory.Group, name string, units int64, hint string) f
 	return patch
 }
 
-// resourceMisplaced reports resources that are beside limits and requests, where Kubernetes has no such field, and GPUs
-// of the pod, which has no resources except CPU, memory and huge pages.
-func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report reporter) {
+// misplaced is a field of a pod template, and where it belongs.
+type misplaced struct{ at, to fieldpath.Value }
+
+// misplacedOf returns resources that are beside limits and requests, where Kubernetes has no such field, limits and
+// requests beside resources, and GPUs of the pod, which has no resources except CPU, memory and huge pages.
+func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
+	sections := []string{"limits", "requests"}
 	for _, c := range g.Containers() {
 		for _, name := range c.Keys("resources") {
-			if !slices.Contains([]string{"limits", "requests", "claims"}, name) && namesResource(name) {
-				report(misplaced(g, c, c.Get("resources", name), name))
+			if !slices.Contains(append(sections, "claims"), name) && namesResource(name) {
+				all = append(all, misplaced{c.Get("resources", name), c.Get("resources", "limits", name)})
 			}
 		}
-		for _, section := range []string{"limits", "requests"} {
+		for _, section := range sections {
 			if v := c.Get(section); v.Has() {
-				report(occurrence{object: g.Of, path: v.Path(), seen: section + " beside resources",
-					fix: moveInto(g, v, c.Get("resources", section))})
+				all = append(all, misplaced{v, c.Get("resources", section)})
 			}
 		}
 	}
-	for _, section := range []string{"limits", "requests"} {
+	for _, section := range sections {
 		v := g.Template().Get("resources", section)
 		for _, name := range v.Keys() {
 			if inventory.IsGPU(x.Input.Reader.Names, name) {
-				report(misplaced(g, g.RayContainer(), v.Get(name), name))
+				all = append(all, misplaced{v.Get(name), g.RayContainer().Get("resources", "limits", name)})
 			}
 		}
 	}
+	return all
+}
+
+func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report reporter) {
+	for _, m := range misplacedOf(x, g) {
+		found := occurrence{object: g.Of, path: m.at.Path(), seen: m.at.Path().LastKey() + ": " + m.at.String()}
+		found.fix = fix.Patch(g.Of, fix.Set(g.Of, m.to.Path(), m.at.Raw()), fix.Remove(m.at.Path()))
+		if m.to.Has() {
+			found.fix = fix.Patch(g.Of, fix.Remove(m.at.Path()))
+		}
+		report(found)
+	}
+}
+
+// misplacesGPU reports whether one of the resources in the wrong place is a GPU: the pods are meant to have one.
+func misplacesGPU(x *inventory.Inventory, g inventory.Group) bool {
+	isGPU := func(name string) bool { return inventory.IsGPU(x.Input.Reader.Names, name) }
+	return slices.ContainsFunc(misplacedOf(x, g), func(m misplaced) bool {
+		return isGPU(m.at.Path().LastKey()) || slices.ContainsFunc(m.at.Keys(), isGPU)
+	})
 }
 
 // namesResource reports whether a key names a resource of a container.
 func namesResource(key string) bool {
 	return key == "cpu" || key == "memory" || key == "ephemeral-storage" || strings.Contains(key, "/")
-}
-
-func misplaced(g inventory.Group, c, v fieldpath.Value, name string) occurrence {
-	return occurrence{object: g.Of, path: v.Path(), seen: name + ": " + v.String(),
-		fix: moveInto(g, v, c.Get("resources", "limits", name))}
-}
-
-// moveInto moves a field to where it belongs, or removes it if that is there already.
-func moveInto(g inventory.Group, from, to fieldpath.Value) fix.Fix {
-	if to.Has() {
-		return fix.Patch(g.Of, fix.Remove(from.Path()))
-	}
-	return fix.Patch(g.Of, fix.Set(g.Of, to.Path(), from.Raw()), fix.Remove(from.Path()))
 }

@@ -9,11 +9,11 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// tolerationMissing reports taints to groups that request GPUs only: a group without GPUs may have nodes elsewhere, and
-// taints of GPU nodes are there to keep it on those.
+// tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have nodes
+// elsewhere, and taints of nodes with devices are there to keep it on those.
 func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
 	blocking := x.BlockingTaints(g)
-	if len(blocking.Taints) == 0 || !g.RequestsGPU() {
+	if len(blocking.Taints) == 0 || !g.RequestsDevices() {
 		return
 	}
 	list := g.Template().Get("tolerations")
@@ -34,7 +34,7 @@ func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporte
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
 func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
-	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsGPU() {
+	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsDevices() {
 		return
 	}
 	if f, none := x.NoNode(g); none {

@@ -13,7 +13,7 @@ import (
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
 func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
-	if g.RequestsGPU() || !g.RayContainer().Has() {
+	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
 	if g.Pods.Pod.HidesGPUs || g.Pods.Pod.Share != nil {

@@ -169,6 +169,17 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
 			field(t, all[0], "/spec/rayVersion", nil)
 		}, false},
+		"a misplaced GPU is meant to be seen": {"gpus-visible", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/nvidia.com~1gpu", 1)
+		}, false},
+		"limits with a GPU beside resources are meant to be seen": {"gpus-visible", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/limits", map[string]any{"nvidia.com/gpu": 1})
+		}, false},
+		"a taint that keeps TPUs away": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "google.com/tpu": "4"}})
+			field(t, all[1], "/status/allocatable/google.com~1tpu", "4")
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}})
+		}, true},
 		"GKE's TPU taint": {"toleration-missing", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi", "google.com/tpu": "4"}})
 			field(t, all[1], "/metadata/labels/cloud.google.com~1gke-nodepool", "tpu")

@@ -44,6 +44,16 @@ func (g Group) GPURequests() []GPURequest {
 // RequestsGPU reports whether a container of the group names a GPU resource.
 func (g Group) RequestsGPU() bool { return len(g.GPURequests()) > 0 }
 
+// RequestsDevices reports whether a container of the group names a GPU, or the Ray container another accelerator.
+func (g Group) RequestsDevices() bool {
+	for name := range g.Pods.GPUs.Limits {
+		if _, is := gpuinfo.AcceleratorOf(name); is {
+			return true
+		}
+	}
+	return g.RequestsGPU()
+}
+
 // Field returns the limit, or the request if there is no limit.
 func (r GPURequest) Field() fieldpath.Value {
 	if r.Limit.Has() {
