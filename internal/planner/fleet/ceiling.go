@@ -26,6 +26,8 @@ type Ceilings struct {
 	present []int64
 	// start has the present pods on it.
 	start *binpack.State
+	// last remembers the last placing.
+	last *chain
 	// Most is how many pods of each group can exist if no other pods come.
 	Most []int64
 }
@@ -67,7 +69,7 @@ func (c *Ceilings) limited() *Ceilings {
 		}
 	}
 	empty := binpack.New(c.pods, c.places).Empty()
-	few := &Ceilings{kinds: make([]int, len(c.kinds))}
+	few := &Ceilings{kinds: make([]int, len(c.kinds)), last: &chain{}}
 	named := map[string]bool{}
 	for i, kind := range c.kinds {
 		few.kinds[i] = unlimited
@@ -158,28 +160,7 @@ func (c *Ceilings) Room(on *binpack.State, i int) int64 {
 // Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
 // nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
 // all of them again, the nodes count as full, and Occupied returns nil.
-func (c *Ceilings) Occupied(given []int64) *binpack.State {
-	on, order := &binpack.State{}, c.order
-	for range maxOrders {
-		on.CopyFrom(c.start)
-		var failed, placed []int
-		for _, i := range order {
-			if c.Occupy(on, i, given[i]) < given[i] {
-				failed = append(failed, i)
-			} else {
-				placed = append(placed, i)
-			}
-		}
-		if len(failed) == 0 {
-			return on
-		}
-		order = append(failed, placed...)
-	}
-	return nil
-}
-
-// maxOrders is how often given pods are placed again, those first that had no place.
-const maxOrders = 4
+func (c *Ceilings) Occupied(given []int64) *binpack.State { return c.last.place(c, given) }
 
 // WithinPools removes from a proposal the pods that no node has room for, beyond those given before.
 func (r *Fleet) WithinPools(proposal, given []int64) {
