@@ -146,3 +146,33 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsOfOthersLowerWhatGroupsLaunchTogether checks that pods on the nodes take their part, and those of the groups
+// count once.
+func TestPodsOfOthersLowerWhatGroupsLaunchTogether(t *testing.T) {
+	node := jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=8", "nvidia.com/gpu=8")
+	file := jointSnapshot([]jointGroup{gpuGroup("a", 3), gpuGroup("b", 1)}, node, onlyP)
+	pod := func(namespace, labels string, gpus int) string {
+		return fmt.Sprintf(`{"metadata": {"name": "x", "namespace": %q, "labels": {%s}}, "spec": {"nodeName": "n1",
+			"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "%d"}}}]}, "status": {"phase": "Running"}}`, namespace, labels, gpus)
+	}
+	own := pod("n", `"ray.io/cluster": "c", "ray.io/group": "a", "ray.io/node-type": "worker"`, 3)
+	beside := strings.Replace(file, `"replicas": 0`, `"replicas": 1`, 1)
+	for _, test := range []struct {
+		name, file, pods string
+		want             int // GPUs
+	}{
+		{"empty nodes", file, "", 8},
+		{"a pod of another team", file, pod("other", "", 6), 2},
+		{"a pod of the group that is on the node", beside, own, 5},
+		{"a pod of the group that has no node yet", beside, "", 5},
+		{"both", beside, own + ", " + pod("other", "", 4), 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan := jointPlanOf(t, strings.Replace(test.file, `"pools": [`, `"kubePods": [`+test.pods+`], "pools": [`, 1))
+			if got := 3*plan.Launch["a"] + plan.Launch["b"]; got != test.want {
+				t.Errorf("launches %v, %d GPUs; want %d\n%+v", plan.Launch, got, test.want, plan.InfeasibleRequests)
+			}
+		})
+	}
+}

@@ -1,6 +1,11 @@
 package binpack
 
-import "heliostat.dev/heliostat/pkg/nodepool/podfit"
+import (
+	"container/heap"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
 
 // State is what has been placed on the places of a Packer. Copies are cheap, because bins are immutable and shared.
 type State struct {
@@ -15,6 +20,8 @@ type State struct {
 type stack struct {
 	bin   *bin
 	nodes int64
+	// place is the bin's; it is here for speed.
+	place int
 }
 
 // sum is a sum of which some parts have no bound.
@@ -56,14 +63,55 @@ func (s *State) Add(pod int, n int64) (placed int64) {
 	if s.packer.kinds[pod].linked {
 		return s.addLinked(pod, n)
 	}
-	for placed < n {
-		at := s.best(pod, nil)
-		if at < 0 {
-			break
-		}
-		placed += s.fill(at, pod, n-placed, s.bins[at].bin.rooms[pod])
+	if n <= 0 {
+		return 0
+	}
+	at := s.best(pod, nil)
+	if at < 0 {
+		return 0
+	}
+	placed = s.fill(at, pod, n, s.bins[at].bin.rooms[pod])
+	for more := int64(1); placed < n && more > 0; placed += more {
+		more = s.fillAll(pod, n-placed)
 	}
 	return placed
+}
+
+// fillAll places up to n pods on all stacks that have room now, best first. A node that is filled has no room left, so
+// the order does not change meanwhile.
+func (s *State) fillAll(pod int, n int64) (placed int64) {
+	var bins []*bin
+	for i := range s.bins {
+		if b := s.bins[i].bin; b.rooms[pod] > 0 {
+			bins = append(bins, b)
+		}
+	}
+	queue := binQueue(bins)
+	heap.Init(&queue)
+	for len(queue) > 0 && placed < n {
+		best := heap.Pop(&queue).(*bin)
+		at := slices.IndexFunc(s.bins, func(k stack) bool { return k.bin == best })
+		placed += s.fill(at, pod, n-placed, best.rooms[pod])
+	}
+	return placed
+}
+
+// binQueue is a heap of bins, best first.
+type binQueue []*bin
+
+func (q binQueue) Len() int           { return len(q) }
+func (q binQueue) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q binQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push is part of heap.Interface.
+func (q *binQueue) Push(b any) { *q = append(*q, b.(*bin)) }
+
+// Pop is part of heap.Interface.
+func (q *binQueue) Pop() any {
+	last := len(*q) - 1
+	b := (*q)[last]
+	*q = (*q)[:last]
+	return b
 }
 
 // best returns the stack to place a pod on, of those that are wanted; -1 if none has room.
@@ -127,14 +175,14 @@ func (s *State) insert(b *bin, nodes int64) {
 		return
 	}
 	for i := range s.bins {
-		if s.bins[i].bin == b || s.bins[i].bin.equal(b) {
+		if s.bins[i].place == b.place && (s.bins[i].bin == b || s.bins[i].bin.equal(b)) {
 			s.count(b, s.bins[i].nodes, -1)
 			s.bins[i].nodes += nodes
 			s.count(b, s.bins[i].nodes, 1)
 			return
 		}
 	}
-	s.bins = append(s.bins, stack{b, nodes})
+	s.bins = append(s.bins, stack{b, nodes, b.place})
 	s.count(b, nodes, 1)
 }
 

@@ -27,7 +27,7 @@ const placementLabel = "ack.node.gpu.placement"
 // number is unknown.
 func layoutOf(node *podfit.Node, gpus *nodegpu.GPUs, healthy bool) (cardLayout, bool) {
 	if percent := podfit.WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
-		return cardLayout{cards: percent / 100, total: 100}, true
+		return cardLayout{cards: percent / 100, total: 100, order: binpack.EmptiestCard}, true
 	}
 	cards := gpus.Cards
 	if healthy {
@@ -47,7 +47,7 @@ func layoutOf(node *podfit.Node, gpus *nodegpu.GPUs, healthy bool) (cardLayout, 
 		devices := gpuinfo.NvidiaGPU
 		l.memory, l.order = gpuinfo.HAMiMemory, binpack.EmptiestCard
 		if gpus.Units[gpuinfo.VolcanoNumber] > 0 {
-			devices, l.memory, l.order = gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, "last"
+			devices, l.memory, l.order = gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, binpack.LastCard
 		}
 		l.slots = gpus.Units[devices] / max(*gpus.Cards, 1)
 	default:

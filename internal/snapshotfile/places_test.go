@@ -1,0 +1,65 @@
+package snapshotfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
+	written := model.Snapshot{
+		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &binpack.Pod{
+			Name: "g", Requests: podfit.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(3 << 40)},
+			Cards:    &binpack.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Whole: true},
+			Apart:    []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"g"}}},
+			Together: []binpack.Affinity{{TopologyKey: "zone", Pods: []string{"g", "h"}}},
+			Spread:   []binpack.Spread{{TopologyKey: "zone", MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
+		}}},
+		Places: []binpack.Place{
+			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: podfit.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: binpack.LastCard,
+				Cards:   []binpack.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3}},
+				Accepts: []string{"g"}, Counted: []string{"h"}, Domains: map[string]string{"zone": "a"}, Holds: map[string]int64{"g": 1}},
+			{Pool: "q", New: true, AnySize: true, Free: podfit.Quantities{}, Accepts: []string{"g"}},
+		},
+	}
+	text, err := json.Marshal(Exportable(written))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadDocument(bytes.NewReader(text), "s.json")
+	if err != nil || len(read.Findings) > 0 {
+		t.Fatalf("%v, findings %+v", err, read.Findings)
+	}
+	if diff := cmp.Diff(written.Places, read.Places); diff != "" {
+		t.Errorf("places (-written +read):\n%s", diff)
+	}
+	if diff := cmp.Diff(written.Groups[0].Pod, read.Groups[0].Pod); diff != "" || read.Groups[0].Bound != 2 {
+		t.Errorf("pod, bound %d (-written +read):\n%s", read.Groups[0].Bound, diff)
+	}
+}
+
+func TestABadPlaceIsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		`"places": [{"nodes": -1}]`:                                 `s.json: places[0].nodes: -1: want`,
+		`"places": [{"free": {"cpu": "8"}}]`:                        `s.json: places[0].free.cpu: "8": want an amount`,
+		`"places": [{"cardOrder": "first"}]`:                        `s.json: places[0].cardOrder: "first": want one of`,
+		`"places": [{"cards": [{"slots": "two"}]}]`:                 `s.json: places[0].cards[0].slots: "two": want`,
+		`"groups": [{"name": "g", "pod": {"spread": [{}]}}]`:        `s.json: groups[0].pod.spread[0].topologyKey: `,
+		`"groups": [{"name": "g", "pod": {"cards": {"cards":-1}}}]`: `s.json: groups[0].pod.cards.cards: -1: want`,
+	} {
+		if !strings.Contains(text, "groups") {
+			text = `"groups": [], ` + text
+		}
+		if _, err := ReadSnapshot(strings.NewReader("{"+text+"}"), "s.json"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("{%s}\n%v\nwant … %s", text, err, want)
+		}
+	}
+}

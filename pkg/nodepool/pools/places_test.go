@@ -1,0 +1,129 @@
+package pools_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// placeText writes a place in one line: its node or pool, how many nodes, what is free of GPUs and CPUs, its cards, and
+// the pods that it accepts.
+func placeText(p binpack.Place) string {
+	words := []string{p.Node}
+	switch {
+	case p.AnySize:
+		words = []string{"any size of " + p.Pool}
+	case p.New:
+		words = []string{"new of " + p.Pool}
+	}
+	nodes := "?"
+	if p.Nodes != nil {
+		nodes = fmt.Sprint(*p.Nodes)
+	}
+	words = append(words, "×"+nodes)
+	for _, name := range slices.Sorted(maps.Keys(p.Free)) {
+		if name != "memory" {
+			words = append(words, fmt.Sprintf("%s %s", name[strings.Index(name, "/")+1:], p.Free[name]))
+		}
+	}
+	for _, card := range p.Cards {
+		words = append(words, fmt.Sprintf("card(%d of %d ×%d)", *card.Memory, card.Total, max(card.Count, 1)))
+	}
+	if len(p.Holds) > 0 {
+		words = append(words, fmt.Sprint("holds ", p.Holds))
+	}
+	return strings.Join(append(words, "for "+strings.Join(p.Accepts, "+")), " ")
+}
+
+func used(resource string, n int64) func(*podfit.Node) {
+	return func(node *podfit.Node) {
+		node.Use = &podfit.Use{Requests: podfit.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
+	}
+}
+
+func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
+	gpu := func(name string, change ...func(*podfit.Node)) podfit.Node {
+		return inPool("a", node(name, append([]func(*podfit.Node){announces("nvidia.com/gpu", 4), labelled("kubernetes.io/hostname", name)}, change...)...))
+	}
+	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
+	declared := gpuNode("d", quantities("nvidia.com/gpu", 8), "")
+	declared.Declared = true
+	cards := inPool("a", gpuNode("n", quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4"))
+	partly := cards
+	partly.Use = &podfit.Use{Requests: podfit.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []nodegpu.Card{
+		{FreeUnits: new(int64(5))}, {FreeUnits: new(int64(5))}, {FreeUnits: new(int64(15))}, {FreeUnits: new(int64(15)), Healthy: new(bool)}}}
+	onHost := asks("nvidia.com/gpu", 1)
+	onHost.Selector = map[string]string{"kubernetes.io/hostname": "n2"}
+	tests := []struct {
+		name     string
+		shapes   []podfit.PodShape
+		nodes    []podfit.Node
+		specs    []pools.Spec
+		ceilings []pools.Ceiling
+		own      pools.OnNodes
+		want     []string
+	}{
+		{"equal nodes are one place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"without a known bound", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
+		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"a node that is selected", []podfit.PodShape{asks("nvidia.com/gpu", 1), onHost}, []podfit.Node{gpu("n1"), gpu("n2")}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
+		{"a cordoned node shows what a new one is", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", isCordoned)}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"a node that comes up has what its type has", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
+			[]podfit.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []pools.Ceiling{ceiling("a", 0, 2)}, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0+g1", "n2 ×1 cpu 6 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
+		{"a declared shape", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{declared}, []pools.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
+			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
+		{"limits of a NodePool", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
+		{"a NodePool that is full", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+			[]pools.Ceiling{limitedTo("k", "cpu", 8)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
+		{"parts of cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, nil,
+			[]string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+		{"what pods leave of each healthy card", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{partly}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, nil,
+			[]string{"n ×1 gpu-mem 40 cpu 8 card(5 of 15 ×1) card(5 of 15 ×1) card(15 of 15 ×1) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+		{"own pods where no others are known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2")}, nil, []pools.Ceiling{ceiling("a", 0, 2)},
+			pools.OnNodes{"n2": {"g0": 3}}, []string{"n2 ×1 cpu 8 gpu 1 holds map[g0:3] for g0", "n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"and on cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, pools.OnNodes{"n": {"g0": 1}},
+			[]string{"n ×1 gpu-mem 52 cpu 8 card(7 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) holds map[g0:1] for g0",
+				"new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			rooms := pools.Rooms(test.nodes, pools.Config{Pools: test.specs}, test.ceilings)
+			var exist, shapes []podfit.Node
+			for _, n := range test.nodes {
+				if n.Declared {
+					shapes = append(shapes, n)
+				} else {
+					exist = append(exist, n)
+				}
+			}
+			stock := pools.StockOf(podfit.ClassesOf(exist, func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }, shapes), rooms)
+			var kinds []pools.Kind
+			for i := range test.shapes {
+				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
+			}
+			var got []string
+			for _, place := range stock.Places(kinds, test.own) {
+				got = append(got, placeText(place))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("places (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
