@@ -120,6 +120,9 @@ func (l cardLayout) left(used *nodegpu.Card) binpack.Card {
 		card.Slots = whole(min(*used.FreeUnits, l.slots))
 		card.Used = *used.FreeUnits < l.slots
 	}
+	if inMiB := l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory; inMiB && used.MemoryMiB != nil {
+		card.Total = *used.MemoryMiB // cards of a node may differ
+	}
 	lower(&card.Memory, free)
 	if used.FreeCores != nil {
 		card.Cores = used.FreeCores
