@@ -185,5 +185,6 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	if s.KeptResources == nil {
 		s.KeptResources = own.KeptResources
 	}
+	s.LearnLabels()
 	return snapshotfile.Exportable(s)
 }

@@ -17,6 +17,8 @@ type labelCase struct {
 	version, env      string
 	// nodes are the labels of Kubernetes nodes with one GPU, by name; shapes those of a new node of a pool.
 	nodes, shapes map[string]string
+	// workers are the group a's workers in use, with further keys.
+	workers []string
 	// pools adds pools without a shape.
 	pools  string
 	demand string
@@ -48,6 +50,12 @@ func (c labelCase) snapshot() string {
 	text := fmt.Sprintf(`{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"rayVersion": %q,
 		"enableInTreeAutoscaling": true, "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}},
 		"workerGroupSpecs": [%s]}}, %s`, c.version, strings.Join(groups, ","), c.demand)
+	for i, worker := range c.workers {
+		c.workers[i] = fmt.Sprintf(`{"pod": "w%d", "group": "a", "state": "RUNNING", "available": {}, %s}`, i, worker)
+	}
+	if c.workers != nil {
+		text += `, "nodes": [` + strings.Join(c.workers, ",") + `]`
+	}
 	if nodes != nil {
 		text += `, "kubeNodes": [` + strings.Join(nodes, ",") + `]`
 	}
@@ -97,6 +105,9 @@ func TestGroupsAtZeroArePlannedByWhatTheirPodsWillAnnounce(t *testing.T) {
 		"all nodes have the product":    {labelCase{templates: one, nodes: map[string]string{"n1": h100, "n2": h100, "n3": h100}, demand: wantH100}, 3, 0, ""},
 		"the declared shape has it":     {labelCase{templates: one, shapes: map[string]string{"p": h100}, demand: wantH100}, 3, 0, ""},
 		"two products among the nodes":  {labelCase{templates: one, nodes: map[string]string{"n1": h100, "n2": t4, "n3": h100}, demand: wantH100}, 1, 0, "trying"},
+		"both products will do":         {labelCase{templates: one, nodes: map[string]string{"n1": h100, "n2": t4, "n3": h100}, demand: accelerator("in(H100,T4)")}, 3, 0, ""},
+		"neither is excluded":           {labelCase{templates: one, nodes: map[string]string{"n1": h100, "n2": t4, "n3": h100}, demand: accelerator("!A100")}, 3, 0, ""},
+		"one is excluded":               {labelCase{templates: one, nodes: map[string]string{"n1": h100, "n2": t4, "n3": h100}, demand: accelerator("!T4")}, 1, 0, "trying"},
 		"nothing is known of the nodes": {labelCase{templates: one, demand: wantH100}, 1, 0, "trying"},
 		"the known group comes first": {labelCase{templates: map[string]string{"a": "", "b": onH100}, groups: map[string]string{"b": `, "priority": -5`},
 			demand: wantH100}, 0, 3, ""},
@@ -125,6 +136,15 @@ func TestGroupsAtZeroArePlannedByWhatTheirPodsWillAnnounce(t *testing.T) {
 		"zones that differ":         {labelCase{templates: one, env: fieldRef, nodes: map[string]string{"n1": `"topology.kubernetes.io/zone": "z1"`, "n2": `"topology.kubernetes.io/zone": "z2"`}, demand: zone}, 1, 0, "trying"},
 		"a zone that nothing sets":  {labelCase{templates: one, nodes: map[string]string{"n1": `"topology.kubernetes.io/zone": "z1"`}, demand: zone}, 1, 0, "trying"},
 
+		"a worker shows the market type": {labelCase{templates: one, workers: []string{`"total": {"CPU": 1, "GPU": 1}, "labels": {"ray.io/node-id": "1", "ray.io/market-type": "spot"}`},
+			demand: market}, 3, 0, ""},
+		"workers differ in the zone": {labelCase{templates: one, workers: []string{`"total": {"CPU": 1, "GPU": 1}, "labels": {"ray.io/availability-zone": "z1"}`,
+			`"total": {"CPU": 1, "GPU": 1}, "labels": {"ray.io/availability-zone": "z2"}`}, demand: zone}, 1, 0, "trying"},
+		"a worker shows the domain": {labelCase{templates: one, workers: []string{`"total": {"CPU": 1, "GPU": 1}, "labels": {"ray.io/node-id": "1", "ray.io/gpu-domain": "d1"}`},
+			demand: gangOn("ray.io/gpu-domain", 2)}, 2, 0, ""},
+		"a worker shows the type": {labelCase{templates: one, workers: []string{`"total": {"CPU": 1, "GPU": 1, "accelerator_type:H100": 1}`}, demand: wantH100}, 3, 0, ""},
+		"a worker's own label is of one node": {labelCase{templates: one, workers: []string{`"total": {"CPU": 1, "GPU": 1}, "labels": {"ray.io/node-id": "1"}`},
+			demand: gangOn("ray.io/node-id", 2)}, 0, 0, "capped"},
 		"a domain of the setting": {labelCase{templates: one, nodes: map[string]string{"n1": `"clique": "d1"`, "n2": `"clique": "d1"`}, demand: gangOn("ray.io/gpu-domain", 2),
 			args: []string{"--topology-label", "clique=ray.io/gpu-domain"}}, 2, 0, ""},
 		"a domain of the file": {labelCase{templates: one, nodes: map[string]string{"n1": `"clique": "d1"`, "n2": `"clique": "d1"`},

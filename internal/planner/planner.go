@@ -105,3 +105,6 @@ func Describe(r raydemand.Request) string { return phrase.Describe(r) }
 
 // Span formats a duration in seconds: 98ms, 45s, 2m30s, 3d4h.
 func Span(seconds float64) string { return phrase.Span(seconds) }
+
+// OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
+func OfOneNode(label string) bool { return model.OfOneNode(label) }

@@ -14,6 +14,7 @@ func (in input) announced() []raylabels.Announced {
 		a := raylabels.Announced{
 			Name:    field("name").NonEmpty("a label's key, or accelerator_type: with its colon"),
 			Values:  field("values").texts(),
+			Present: field("present").Flag(),
 			Certain: field("certain").Flag(),
 			Shown:   field("shown").texts(),
 			Why:     field("why").Text(),

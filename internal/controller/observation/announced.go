@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
@@ -36,6 +37,12 @@ func (s Shapes) Announced(group string, all []raylabels.Announced) []raylabels.A
 		return all
 	}
 	all = slices.Clone(all)
+	for _, name := range slices.Sorted(maps.Keys(known.labels)) {
+		if !slices.ContainsFunc(all, func(a raylabels.Announced) bool { return a.Name == name }) &&
+			!planner.OfOneNode(name) {
+			all = append(all, raylabels.Announced{Name: name, Why: "only its workers show it"})
+		}
+	}
 	for i := range all {
 		if value, ok := known.shows(all[i].Name); ok {
 			all[i].Shown = []string{value}

@@ -70,6 +70,7 @@ func Assemble(s SnapshotInput) planner.Snapshot {
 		}
 	}
 	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
+	snapshot.LearnLabels()
 	return snapshotfile.Exportable(snapshot)
 }
 

@@ -59,7 +59,7 @@ func settle(a *raylabels.Announced, living []string) certainty {
 			slices.Contains(a.Shown, value) {
 			return present
 		}
-		a.Certain = false
+		a.Present, a.Certain = false, false
 		a.Why = "its workers differ from what follows from their nodes: " + a.Why
 		a.Values = sorted(slices.DeleteFunc(slices.Concat(a.Values, a.Shown), func(v string) bool { return v == "" }))
 		return open
@@ -143,19 +143,43 @@ func (g *Group) withAnnounced(
 	return resources, labels
 }
 
+// withOpen adds to the labels of a pod that has not joined those that it may have, as unknown.
+func (g *Group) withOpen(labels map[string]string) map[string]string {
+	for i := range g.Open {
+		if _, known := labels[g.Open[i].Name]; known {
+			continue
+		}
+		labels = maps.Clone(labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[g.Open[i].Name] = vector.OpenValue(g.Open[i].Values, g.Open[i].Present)
+	}
+	return labels
+}
+
 // Awaited is a label or resource that a new pod must turn out to have.
 type Awaited struct {
 	*raylabels.Announced
-	// Value is the value, as a selector writes it.
-	Value string
+	// Must is the condition on the value; its key is empty if any value will do.
+	Must raydemand.Constraint
+}
+
+// Met reports whether a value meets the condition; the empty text is a pod without the label.
+func (a Awaited) Met(value string) bool {
+	labels := map[string]string{}
+	if value != "" {
+		labels[a.Must.Key] = value
+	}
+	return raydemand.Selector{a.Must}.Matches(labels)
 }
 
 // String returns what the pod must announce: accelerator_type:H100, or label zone=b.
 func (a Awaited) String() string {
 	if a.Name == raydemand.AcceleratorTypePrefix {
-		return a.Name + a.Value
+		return a.Name + a.Must.Expression()
 	}
-	return "label " + a.Name + "=" + a.Value
+	return "label " + a.Name + "=" + a.Must.Expression()
 }
 
 // Awaits returns what a new pod of the group must turn out to announce to serve an item that it does not serve for
@@ -173,7 +197,7 @@ func (r *Fleet) Awaits(g *Group, it *vector.Item) (all []Awaited, ok bool) {
 		if !typed || a == nil || !a.Allows(value) || t.Amount > raydemand.One {
 			return nil, false
 		}
-		all = append(all, Awaited{a, value})
+		all = append(all, Awaited{a, raydemand.Constraint{Key: a.Name, Op: raydemand.In, Values: []string{value}}})
 	}
 	if it.Rank[g.Shape.Labels] != vector.NoMatch {
 		return all, len(all) > 0
@@ -202,15 +226,21 @@ func (g *Group) OpenLabel(key string) *raylabels.Announced { return g.openName(k
 
 // mayMatch returns the labels that a new pod must turn out to have to match a selector.
 func (g *Group) mayMatch(selector raydemand.Selector) (all []Awaited, possible bool) {
+	labels := g.withOpen(g.Labels)
 	for _, c := range selector {
-		if (raydemand.Selector{c}).Matches(g.Labels) {
-			continue
-		}
-		a := g.openName(c.Key)
-		if a == nil || c.Op != raydemand.In || !slices.ContainsFunc(c.Values, a.Allows) {
+		awaited := Awaited{g.openName(c.Key), c}
+		switch {
+		case vector.FirstMatch([]raydemand.Selector{{c}}, labels) == 0:
+		case awaited.Announced == nil || !awaited.mayBeMet():
 			return nil, false
+		default:
+			all = append(all, awaited)
 		}
-		all = append(all, Awaited{a, c.Expression()})
 	}
 	return all, true
+}
+
+// mayBeMet reports whether one of the possible values meets the condition.
+func (a Awaited) mayBeMet() bool {
+	return a.Must.Op == raydemand.NotIn || slices.ContainsFunc(a.Must.Values, a.Allows)
 }

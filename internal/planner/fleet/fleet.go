@@ -123,7 +123,7 @@ func New(s *model.Snapshot) *Fleet {
 		g.Shape = &vector.Shape{
 			Group:       i,
 			Total:       total,
-			Labels:      r.LabelSet(g.Labels, g.Slice),
+			Labels:      r.LabelSet(g.withOpen(g.Labels), g.Slice),
 			Accelerated: r.Accelerated(total),
 		}
 		if s := g.Slice; s != nil && s.MemoryMiB != nil {
@@ -238,6 +238,7 @@ func (r *Fleet) newNode(n *model.Node, g int) Node {
 			labels = r.Groups[g].Labels
 		}
 		total, labels = r.Groups[g].withAnnounced(total, labels)
+		labels = r.Groups[g].withOpen(labels)
 	}
 	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}
 	made.Free = r.free(n, made.Shape.Total)

@@ -39,7 +39,7 @@ func (r *Fleet) Topology(label string) *Topology { return r.topologies[label] }
 func (r *Fleet) newTopology(label string) *Topology {
 	var values []string
 	for _, labels := range r.Sets {
-		if value, ok := labels[label]; ok {
+		if value, ok := labels[label]; ok && !vector.IsOpen(value) {
 			values = append(values, value)
 		}
 	}
@@ -48,7 +48,7 @@ func (r *Fleet) newTopology(label string) *Topology {
 	made := &Topology{Of: make([]int, len(r.Sets)), Values: len(values)}
 	for set, labels := range r.Sets {
 		made.Of[set] = -1
-		if value, ok := labels[label]; ok {
+		if value, ok := labels[label]; ok && !vector.IsOpen(value) {
 			made.Of[set], _ = slices.BinarySearch(values, value)
 		}
 	}

@@ -33,7 +33,7 @@ func unknownIn(awaited []fleet.Awaited, gang *fleet.Gang) string {
 	parts := make([]string, len(awaited))
 	for i, a := range awaited {
 		parts[i] = fmt.Sprintf("it is unknown whether its pods will have %s: %s", a, a.Why)
-		if a.Value == "" {
+		if a.Must.Key == "" {
 			parts[i] = fmt.Sprintf("it is unknown which value of the gang's topology label %s its pods will have: %s",
 				gang.TopologyLabel, a.Why)
 		}
@@ -86,7 +86,7 @@ func undecidedFix(a fleet.Awaited, gang *fleet.Gang) string {
 		}
 		shown = "its workers have shown " + strings.Join(values, " and ") + "; "
 	}
-	if a.Value == "" {
+	if a.Must.Key == "" {
 		return shown + "Kubernetes chooses where a new pod runs, so pin one group to each value by its nodeSelector"
 	}
 	return shown + "pin the group by its nodeSelector, or set the label in the group's labels"

@@ -54,6 +54,9 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 	reasons := phrase.List(w.Considered(items, given, topology))
 	switch {
 	case !able:
+		if reason, open := w.openReason(items, nil, given); open {
+			return reason
+		}
 		return model.Reason{
 			Code:    model.Capped,
 			Message: "only existing nodes could serve it, and they do not have enough room",

@@ -16,6 +16,7 @@ func (r *reader) announced() raylabels.Announced {
 		"name":    func() { a.Name = r.text("a label's key, or accelerator_type: in quotes") },
 		"values":  texts(&a.Values),
 		"shown":   texts(&a.Shown),
+		"present": func() { a.Present = r.oneOf("present", []string{"yes"}) == "yes" },
 		"certain": func() { a.Certain = r.oneOf("certain", []string{"yes"}) == "yes" },
 		"why":     func() { a.Why = r.text("a reason in quotes") },
 	})
@@ -32,6 +33,7 @@ func announcedText(a *raylabels.Announced) string {
 	}
 	w := words{"name: " + quote(a.Name)}
 	w.when(len(a.Values) > 0, "values: "+list(a.Values))
+	w.when(a.Present, "present: yes")
 	w.when(a.Certain, "certain: yes")
 	w.when(len(a.Shown) > 0, "shown: "+list(a.Shown))
 	w.when(a.Why != "", "why: "+quote(a.Why))

@@ -126,8 +126,8 @@ func (p *Search) mayTry(i int, given []int64, wants []fleet.Awaited, gang *fleet
 // values have shown that the group's pods differ, or that none has the value. One pod does not decide where the other
 // pods of a gang run either, if several values are possible and the gang needs more than one.
 func (p *Search) Undecided(a fleet.Awaited, gang *fleet.Gang, g *fleet.Group) bool {
-	if a.Value != "" {
-		return len(a.Shown) == 0 || slices.Contains(a.Shown, a.Value)
+	if a.Must.Key != "" {
+		return len(a.Shown) == 0 || slices.ContainsFunc(a.Shown, a.Met)
 	}
 	return len(a.Shown) == 0 && (len(a.Values) < 2 || p.onOnePod(gang, g))
 }

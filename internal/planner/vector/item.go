@@ -93,11 +93,14 @@ func withoutZeros(b raydemand.Bundle) raydemand.Bundle {
 	return b
 }
 
+// FirstMatch returns the first selector that labels match for certain, or NoMatch.
 func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
 	if len(selectors) == 0 {
 		return 0
 	}
-	return slices.IndexFunc(selectors, func(s raydemand.Selector) bool { return s.Matches(labels) })
+	return slices.IndexFunc(selectors, func(s raydemand.Selector) bool {
+		return !slices.ContainsFunc(s, func(c raydemand.Constraint) bool { return !matches(c, labels) })
+	})
 }
 
 // Trivial reports whether the item needs nothing that a node would have to be launched for.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -67,7 +68,7 @@ func (l *placeList) gpuType(version string) Announced {
 	slices.Sort(a.Values)
 	a.Values = slices.Compact(a.Values)
 	slices.Sort(products)
-	a.Certain = len(a.Values) == 1
+	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "its pods fit on nodes with " + strings.Join(products, " and ")
 	if !a.Certain && len(products) == 1 {
 		a.Why = products[0] + " has another type before Ray 2.60; set rayVersion"
@@ -89,7 +90,7 @@ func (p *place) gpuTypes(pod *podfit.PodShape, version string) (types []string, 
 	for _, key := range productLabels {
 		products, all := p.values(pod, key)
 		for _, each := range products {
-			own := TypesOf(each, version)
+			own := TypesOf(productBy(key, each), version)
 			if all = all && len(own) > 0; !all {
 				break
 			}
@@ -105,7 +106,16 @@ func (p *place) gpuTypes(pod *podfit.PodShape, version string) (types []string, 
 
 // productLabels name the model of a node's GPUs. A template or a pod may list several values of one.
 var productLabels = []string{nodegpu.LabelProduct, nodegpu.LabelACKName, nodegpu.LabelGKEAccelerator,
-	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name"}
+	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type",
+	"beta.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"}
+
+// productBy returns the product that a label's value stands for: of an instance type, that of its machines.
+func productBy(key, value string) string {
+	if !strings.HasSuffix(key, "/instance-type") && !strings.HasSuffix(key, "/instance-family") {
+		return value
+	}
+	return gpuinfo.ProductOfInstance(value)
+}
 
 // The two patterns by which Ray takes the type from the driver's name of a card
 // (docs/reference/facts.md#accelerator-type): the first one since ray#64428, which 2.60.0 has and 2.52.0 has not.

@@ -23,7 +23,8 @@ type Announced struct {
 	Name string `json:"name"`
 	// Values are the possible values, sorted; empty means any.
 	Values []string `json:"values,omitempty"`
-	// Certain: every new pod has the only one of Values.
+	// Present: every new pod has one of Values. Certain: it is the only one.
+	Present bool `json:"present,omitempty"`
 	Certain bool `json:"certain,omitempty"`
 	// Shown are the values on past workers of the group; the empty text stands for a worker without it.
 	Shown []string `json:"shown,omitempty"`

@@ -59,7 +59,7 @@ func (l *placeList) ownLabel(row OwnLabel, from Source) (Announced, bool) {
 		for i, value := range a.Values {
 			a.Values[i] = marketType(key, value)
 		}
-		a.Certain = false
+		a.Present, a.Certain = false, false
 		a.Why = fmt.Sprintf(
 			"nothing in its template sets %s, but its nodes have %s=%s; set it, or the label %s in the "+
 				"group's labels",

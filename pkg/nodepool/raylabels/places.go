@@ -70,6 +70,9 @@ type keys map[string]bool
 
 func labelsRead(reader nodegpu.Reader, w Worker) keys {
 	read := keys{amdDevice: true}
+	for _, key := range productLabels {
+		read[key] = true
+	}
 	for _, row := range reader.TopologyLabels {
 		read[row.Node] = true
 	}
@@ -216,9 +219,10 @@ func (l *placeList) label(ray, node string) (Announced, bool) {
 	case lacking != "":
 		a.Why = fmt.Sprintf("its pods also fit on nodes without label %s, such as %s", node, lacking)
 	case len(a.Values) > 1:
+		a.Present = true
 		a.Why = fmt.Sprintf("its pods fit on nodes with %s=%s", node, strings.Join(a.Values, " and "))
 	default:
-		a.Certain = true
+		a.Present, a.Certain = true, true
 	}
 	return a, true
 }
@@ -258,7 +262,9 @@ var setByRay = []string{acceleratorLabel, "ray.io/node-id", "ray.io/node-group",
 // for certain.
 func (l *placeList) sameName(key string) (Announced, bool) {
 	a, ok := l.label(key, key)
-	if a.Certain = a.Certain && strings.HasPrefix(key, rayPrefix); !a.Certain && a.Why == "" {
+	ours := strings.HasPrefix(key, rayPrefix)
+	a.Present = a.Present && ours
+	if a.Certain = a.Certain && ours; !a.Certain && a.Why == "" {
 		a.Why = fmt.Sprintf("its nodes have the label, but nothing shows that Ray takes it over; "+
 			"if it does, set --topology-label %s=%s", key, key)
 	}
