@@ -20,8 +20,8 @@ type poolView struct {
 	has map[string]bool
 	// perNode is how many pods the declared shape or the right kind of node holds.
 	perNode int64
-	// oldest is when the first node registered that can never hold the pod.
-	oldest time.Time
+	// oldest is when the first node registered that can never hold the pod, settles when the newest node is complete.
+	oldest, settles time.Time
 }
 
 func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) []podfit.Mismatch {
@@ -37,6 +37,7 @@ func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.M
 		v.best = outlook
 	}
 	v.nodes++
+	v.settles = later(v.settles, place)
 	v.note(place)
 	if v.room.Mixed {
 		unlike := unlike(p, place, v.room.Template)
@@ -64,10 +65,13 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 	say := func(state State) answer { return answer{Verdict: Verdict{State: state}} }
 	full := v.full(p)
 	ifRoom := func(state State) answer {
-		if full {
-			return answer{Verdict: Verdict{State: Limited, Why: v.room.noRoom()}}
+		switch {
+		case !full:
+			return say(state)
+		case v.nodes > 0 && v.best < podfit.Never:
+			return say(Trying) // its nodes are coming up
 		}
-		return say(state)
+		return answer{Verdict: Verdict{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
 	}
 	switch {
 	case v.nodes > 0 && v.best == podfit.HoldsNow:

@@ -67,6 +67,10 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 		"the node is old and still has no device": {nodes: inPool(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Status.Allocatable = metav1.NewTime(time.Now().Add(-time.Hour)), nil
 		}), selector: selects("agentpool", "gpu"), want: pools.Nowhere, why: "no node announces it"},
+		"the only node that the pool may have is coming up": {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }),
+			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Trying, why: "has its most nodes (maxNodes 1)"},
+		"the only node that the pool may have is another": {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)) }),
+			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Limited, why: "has its most nodes (maxNodes 1)"},
 		"the right kind of node is cordoned": {nodes: inPool(func(n *corev1.Node) { n.Status.Allocatable, n.Spec.Unschedulable = amountsOf("8"), true }), want: pools.Fits},
 		"and is of no pool": {nodes: inPool(func(n *corev1.Node) {
 			n.Status.Allocatable, n.Spec.Unschedulable, n.Labels = amountsOf("8"), true, nil
