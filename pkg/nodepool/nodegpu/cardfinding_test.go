@@ -117,7 +117,7 @@ func TestWhatANodeAnnouncesIsComparedWithWhatTheDriverSees(t *testing.T) {
 				"units-differ: node n announces nvidia.com/mig-1g.5gb 7, but the driver reports 0 usable",
 				"units-differ: node n announces nvidia.com/mig-3g.20gb 0, but the driver reports 1 usable"}},
 		"instances that the driver does not tell": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7}, []gpuinfo.Card{wholeCard(0), hidden}, nil},
-		"the single strategy": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/mig.strategy": "single"}), map[string]int64{"nvidia.com/gpu": 3},
+		"the single strategy": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "3"}), map[string]int64{"nvidia.com/gpu": 3},
 			[]gpuinfo.Card{cutCard(0, small), cutCard(1, small)}, []string{"units-differ: node n announces nvidia.com/gpu 3, but the driver reports 2 usable"}},
 		"shares": {with(map[string]string{"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED"}),
 			map[string]int64{"nvidia.com/gpu": 4}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, []string{"units-differ: node n announces nvidia.com/gpu 4, but the driver reports 8 usable"}},

@@ -74,9 +74,13 @@ func (r *reading) readMIGMixed() bool {
 // announced several times, and no label says so.
 func (r *reading) moreInstancesThanCards(announced map[string]int64) bool {
 	instances := map[string]int{}
-	for name, n := range announced {
-		if resource, err := r.names.Resource(name); err == nil {
-			instances[resource.Profile] = int(n)
+	for _, name := range slices.Sorted(maps.Keys(announced)) {
+		resource, err := r.names.Resource(name)
+		if err == nil && r.moreThanLabelled(name, name+".count") {
+			return true
+		}
+		if err == nil {
+			instances[resource.Profile] = int(announced[name])
 		}
 	}
 	cards, source, known := r.cardCount()
@@ -84,11 +88,19 @@ func (r *reading) moreInstancesThanCards(announced map[string]int64) bool {
 	if !known || !r.productKnown || err != nil || int64(needed) <= cards {
 		return false
 	}
-	r.problem(
-		SharingUnlabelled,
-		fmt.Sprintf("MIG instances for at least %d cards are announced on %s: the instances are "+
-			"shared, and no label says how", needed, countedCards(cards, source)),
-	)
+	r.problem(SharingUnlabelled, fmt.Sprintf("MIG instances for at least %d cards are announced on %s: the instances "+
+		"are shared, and no label says how", needed, countedCards(cards, source)))
+	return true
+}
+
+// moreThanLabelled reports whether a resource has more units than feature discovery counts instances.
+func (r *reading) moreThanLabelled(name, label string) bool {
+	counted, labelled := r.number(label)
+	if !labelled || counted == 0 || r.devices[name] <= counted {
+		return false
+	}
+	r.problem(SharingUnlabelled, fmt.Sprintf("%s is %d, and %s=%d: the instances are shared, and no label says how", name,
+		r.devices[name], label, counted))
 	return true
 }
 
@@ -222,6 +234,9 @@ func (r *reading) readMIGSingle() bool {
 		return false
 	}
 	r.gpus.Profile = &profile
+	if r.label(LabelProduct) != "" && r.moreThanLabelled(gpuinfo.NvidiaGPU, labelCount) {
+		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+	}
 	if memory, ok := r.gfdMemory(); ok {
 		r.memory(gpuinfo.NvidiaGPU, memory)
 	}

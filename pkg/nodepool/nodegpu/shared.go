@@ -12,7 +12,9 @@ import (
 func (r *reading) readSharing() bool {
 	replicas, counted := r.number(labelReplicas)
 	strategy := r.label(labelSharing)
-	if replicas <= 1 && strategy != "mps" && strategy != "time-slicing" {
+	product := r.label(LabelProduct)
+	instances := strings.Contains(product, "-MIG-") && strings.HasSuffix(product, "-SHARED") // MPS does not share them
+	if replicas <= 1 && strategy != "mps" && strategy != "time-slicing" && !instances {
 		return false
 	}
 	if counted && replicas > 1 {

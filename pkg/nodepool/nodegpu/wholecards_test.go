@@ -68,6 +68,10 @@ func TestCardsAreWholeOnlyWhereTheNodeProvesIt(t *testing.T) {
 		{"none beside instances", quantities("nvidia.com/gpu", 0, "nvidia.com/mig-1g.5gb", 28), "", "mig hardware ? null"},
 		{"more instances than the cards can have", quantities("nvidia.com/mig-1g.5gb", 28), "n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.count=1", "unknown unknown 1 null sharing-unlabelled"},
 
+		{"more instances than feature discovery counts", quantities("nvidia.com/mig-1g.5gb", 28), "n/mig-1g.5gb.count=7", "unknown unknown ? null sharing-unlabelled"},
+		{"more units than instances of the single strategy", quantities("nvidia.com/gpu", 28), "n/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb n/gpu.count=7 n/gpu.memory=4864 n/mig.strategy=single", "unknown unknown ? null sharing-unlabelled"},
+		{"shares of instances without their number", quantities("nvidia.com/gpu", 28), "n/gpu.product=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED n/gpu.count=7 n/mig.strategy=single", "time-sliced none ? null"},
+
 		{"old feature discovery, single strategy", quantities("nvidia.com/gpu", 7), "n/gpu.product=A100-PCIE-40GB-MIG-1g.5gb n/gpu.count=7 n/mig.strategy=single", "mig hardware 1 null"},
 		{"and two cards", quantities("nvidia.com/gpu", 14), "n/gpu.product=A100-PCIE-40GB-MIG-1g.5gb n/gpu.count=14 n/mig.strategy=single", "mig hardware 2 null"},
 		{"and the machine's", quantities("nvidia.com/gpu", 14), "n/gpu.product=A100-PCIE-40GB-MIG-1g.5gb n/gpu.count=14 n/mig.strategy=single node.kubernetes.io/instance-type=p4d.24xlarge", "mig hardware 8 null"},
