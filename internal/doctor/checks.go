@@ -45,8 +45,8 @@ var containerChecks = []Check{
 		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other " +
 			"instance is paid for and idle"},
 	{"resource-misplaced", raydemand.Error, groups(resourceMisplaced),
-		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what it " +
-			"requests"},
+		"Kubernetes has no such field: the API server drops it, or refuses the object, and the pods do not get what " +
+			"it requests"},
 	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
 		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
 			"paid for and idle"},

@@ -41,7 +41,8 @@ func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporte
 		}
 		found := occurrence{object: g.Of, path: limit.Path(), seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)}
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
-			found.fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt((units.Value()+cards-1)/cards*cards, 10)))
+			multiple := (units.Value() + cards - 1) / cards * cards
+			found.fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt(multiple, 10)))
 		} else if memory := g.RayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
 			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
 			found.fix = fix.Patch(g.Of, fix.Remove(label)).Hint("or remove the cores")

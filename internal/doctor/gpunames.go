@@ -165,8 +165,9 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
 	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
 	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
-		found.severity, found.why = raydemand.Error, "it is a label that describes the GPUs of a node, and no resource: no "+
-			"node announces it, so the pods stay pending"
+		found.severity = raydemand.Error
+		found.why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the pods " +
+			"stay pending"
 		found.fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have nodes
-// elsewhere, and taints of nodes with devices are there to keep it on those.
+// tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
+// nodes elsewhere, and taints of nodes with devices are there to keep it on those.
 func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
 	blocking := x.BlockingTaints(g)
 	if len(blocking.Taints) == 0 || !g.RequestsDevices() {

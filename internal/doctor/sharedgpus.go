@@ -44,7 +44,7 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report report
 		found := ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
 		found.more = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
 		if short.Cards > 1 {
-			found.more = fmt.Sprintf("the pod takes %d of each of %d cards, and %s", short.Each, short.Cards, found.more)
+			found.more = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.more
 		}
 		report(found)
 	}

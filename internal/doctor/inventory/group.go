@@ -89,8 +89,8 @@ func (g Group) HasResource(name string) bool {
 	return slices.ContainsFunc(g.Keys("resources"), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
-// DeclaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It returns
-// false if there is none, or if it is not a whole number.
+// DeclaredGPUs returns the number of GPUs that the group's field resources, or else rayStartParams, declares. It
+// returns false if there is none, or if it is not a whole number.
 func (g Group) DeclaredGPUs() (n int64, at fieldpath.Path, ok bool) {
 	declared := g.Pods.GPUs.Declared
 	if declared == nil || *declared%raydemand.One != 0 {

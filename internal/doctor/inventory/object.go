@@ -38,8 +38,8 @@ type NodeViews struct {
 // Kinds are the kinds of objects that checks examine.
 func Kinds() []string {
 	return []string{
-		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
-		"ResourceClaim", "ResourceClaimTemplate", "NodePool",
+		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler",
+		"ScaledObject", "ResourceClaim", "ResourceClaimTemplate", "NodePool",
 	}
 }
 
