@@ -166,8 +166,8 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
 	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
 		found.severity = raydemand.Error
-		found.why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the pods " +
-			"stay pending"
+		found.why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
+			"pods stay pending"
 		found.fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)
