@@ -106,10 +106,6 @@ func (p *Search) Wants(i int, it *vector.Item, gang *fleet.Gang) []fleet.Awaited
 // help, and the workers so far have not shown that another value is to be expected.
 func (p *Search) mayTry(i int, given []int64, wants []fleet.Awaited, gang *fleet.Gang) bool {
 	g := &p.Groups[i]
-	l := p.Placer.Open(nil, given)
-	if min(l.Room[i], l.Spare) < g.Hosts || g.Hosts > p.MostInFlight(g) {
-		return false
-	}
 	var coming int64
 	for k := range p.Groups {
 		coming += p.Groups[k].Pending() + given[k]
@@ -118,8 +114,12 @@ func (p *Search) mayTry(i int, given []int64, wants []fleet.Awaited, gang *fleet
 		return false
 	}
 	idle := func(n fleet.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }
-	return !slices.ContainsFunc(p.Nodes, idle) &&
-		!slices.ContainsFunc(wants, func(a fleet.Awaited) bool { return !p.Undecided(a, gang, g) })
+	if slices.ContainsFunc(p.Nodes, idle) ||
+		slices.ContainsFunc(wants, func(a fleet.Awaited) bool { return !p.Undecided(a, gang, g) }) {
+		return false
+	}
+	l := p.Placer.Open(nil, given)
+	return min(l.Room[i], l.Spare) >= g.Hosts && g.Hosts <= p.MostInFlight(g)
 }
 
 // Undecided reports whether one more pod can show something new about an announcement. Workers that announced other
