@@ -25,7 +25,13 @@ func (r *reading) unregisteredCards() []Card {
 	ids := recordedCards(r.node.Pods, annotations)
 	devices := make([]hamiDevice, count)
 	for i := range devices {
-		devices[i] = hamiDevice{Index: i, Count: r.gpus.Units[names[0]] / count, Memory: memory, Cores: 100, Health: true}
+		devices[i] = hamiDevice{
+			Index:  i,
+			Count:  r.gpus.Units[names[0]] / count,
+			Memory: memory,
+			Cores:  100,
+			Health: true,
+		}
 		if i < len(ids) {
 			devices[i].UUID = ids[i]
 		}
