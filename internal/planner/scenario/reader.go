@@ -204,7 +204,7 @@ func (r *reader) attributes(read map[string]func()) {
 		case f == nil:
 			r.fail("%q: want %s", name, list(sortedKeys(read)))
 			return
-		case seen[name] && name != "pool" && name != "activity":
+		case seen[name] && name != "pool" && name != "activity" && name != "announces":
 			r.fail("%s is there twice: want it once", name)
 			return
 		}
