@@ -67,7 +67,10 @@ func (r run) alike(other run) bool {
 
 // compare orders cards by what is left of them, the fullest first.
 func (r run) compare(other run) int {
-	return cmp.Or(cmp.Compare(r.left(), other.left()), cmp.Compare(r.memory, other.memory),
+	if c := cmp.Compare(r.left(), other.left()); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(r.memory, other.memory),
 		cmp.Compare(r.cores, other.cores), cmp.Compare(r.slots, other.slots), cmp.Compare(r.total, other.total))
 }
 
