@@ -176,3 +176,20 @@ func TestPodsOfOthersLowerWhatGroupsLaunchTogether(t *testing.T) {
 		})
 	}
 }
+
+// TestAGroupOnANamedNodeHasNoMorePodsThanTheNodeHolds has pools that may grow without a known bound. No new node has
+// the name that the group selects.
+func TestAGroupOnANamedNodeHasNoMorePodsThanTheNodeHolds(t *testing.T) {
+	ack := jointNode("a", "aliyun.accelerator/nvidia_count=2 aliyun.accelerator/nvidia_mem=15109MiB ack.node.gpu.schedule=cgpu",
+		"aliyun.com/gpu-mem=30 aliyun.com/gpu-count=2")
+	for selector, want := range map[string]int{
+		`"nodeSelector": {"kubernetes.io/hostname": "a"},`: 2,
+		`"nodeName": "a",`: 2,
+		`"nodeSelector": {"kubernetes.azure.com/agentpool": "p"},`: 20,
+	} {
+		groups := []jointGroup{{name: "g", limits: "aliyun.com/gpu-mem=8", spec: selector}}
+		if got := jointPlanOf(t, jointSnapshot(groups, ack, "")).Launch["g"]; got != want {
+			t.Errorf("with %s %d pods are launched, want %d", selector, got, want)
+		}
+	}
+}

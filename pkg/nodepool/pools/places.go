@@ -242,8 +242,9 @@ func (t *stocktaking) addNew(room *Room, keys []string) {
 	var alike, anySize []int
 	for i := range t.kinds {
 		count := &pool.counts[i]
+		_, named := t.kinds[i].Shape.Hostnames()
 		switch _, could := count.of(room, t.kinds[i].Shape); {
-		case !could:
+		case !could, named: // no new node has the name of one that is there
 		case count.perNode > 0 && !room.Mixed:
 			alike = append(alike, i)
 		default:

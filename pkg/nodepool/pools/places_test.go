@@ -79,7 +79,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"a node that is selected", []podfit.PodShape{asks("nvidia.com/gpu", 1), onHost}, []podfit.Node{gpu("n1"), gpu("n2")}, nil,
-			[]pools.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
+			[]pools.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"a cordoned node shows what a new one is", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", isCordoned)}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
 		{"a node that comes up has what its type has", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
