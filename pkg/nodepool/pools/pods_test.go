@@ -43,6 +43,17 @@ func roomText(list []pools.Pods) string {
 	return strings.Join(lines, "; ")
 }
 
+func TestNobodyAddsNodesWithoutAPoolIfAllPoolsAreDeclared(t *testing.T) {
+	shape := asks("nvidia.com/gpu", 1)
+	nodes := []podfit.Node{inPool("", node("n", announces("nvidia.com/gpu", 4)))}
+	for complete, want := range map[bool]string{false: " 4/4 +? +?", true: " 4/4 +0 +0"} {
+		rooms := pools.Rooms(nodes, pools.Config{Complete: complete}, nil)
+		if got := roomText(pools.PodsOf(&shape, rooms, nodes)); got != want {
+			t.Errorf("complete %t: %q, want %q", complete, got, want)
+		}
+	}
+}
+
 func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 	gpu := func(pool string, change ...func(*podfit.Node)) podfit.Node {
 		return inPool(pool, node("n", append([]func(*podfit.Node){announces("nvidia.com/gpu", 4)}, change...)...))

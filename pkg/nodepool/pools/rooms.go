@@ -41,6 +41,11 @@ func Rooms(nodes []podfit.Node, config Config, ceilings []Ceiling) []Room {
 			room.bound(ceiling)
 		}
 	}
+	if room := rooms[""]; room != nil && config.Complete {
+		// All pools are declared, so nobody adds nodes that are in no pool.
+		nodes := room.Nodes
+		room.MaxNodes = &nodes
+	}
 	list := make([]Room, 0, len(rooms))
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		list = append(list, *rooms[name].finished())
