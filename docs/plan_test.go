@@ -67,7 +67,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
 		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[raylabels.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
-		"Places": keysOf(reflect.TypeFor[binpack.Place]()),
+		"Places": keysOf(reflect.TypeFor[binpack.Place]()), "Promises": keysOf(reflect.TypeFor[planner.Promise]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")
 	got, heading := map[string]map[string]string{}, ""

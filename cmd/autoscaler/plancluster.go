@@ -253,9 +253,12 @@ func (p places) addPlaces(cluster *nodepool.Cluster) {
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		kinds[i] = stock.KindOf(g.Name, &g.Pod)
-		g.Kind = &kinds[i].Pod
 	}
-	cluster.Places = stock.Places(kinds, nil)
+	free, pods := stock.Places(kinds, nil)
+	for i := range cluster.Groups {
+		cluster.Groups[i].Kind = &pods[i]
+	}
+	cluster.Places = free
 }
 
 // numGPUs adds what a RayCluster's groups declare, derive and report to the rows of a plan.

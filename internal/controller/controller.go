@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/promise"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -28,6 +29,7 @@ type Controller struct {
 	config Config
 
 	readings readSlots
+	promises promise.Registry
 
 	mu      sync.Mutex // guards records, and moving of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
@@ -73,6 +75,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	r.remember(&v, c.config)
+	v.Cluster.Promise(c.promises.Before(key, v.Cluster.Head.Priority, v.Now))
 	intent, err := r.decide(ctx, v, c.config)
 	if err != nil {
 		return 0 // the process ends
@@ -160,6 +163,7 @@ func (c *Controller) all() []*record {
 // forget drops a cluster that is gone, and its connection. Forgotten is not called for one that never had a decision.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.gcs.Close()
+	c.promises.Forget(key)
 	c.mu.Lock()
 	delete(c.records, key)
 	c.mu.Unlock()

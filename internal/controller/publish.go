@@ -40,6 +40,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
 	}
 	r.decision.Store(d)
+	c.promises.Publish(d)
 	if c.config.Published != nil {
 		c.config.Published(d)
 	}

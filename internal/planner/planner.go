@@ -23,6 +23,7 @@ type (
 	Node      = model.Node
 	NodeState = model.NodeState
 	Policy    = model.Policy
+	Promise   = model.Promise
 )
 
 // States of a node in a snapshot.
@@ -63,9 +64,10 @@ const (
 	Closed      = model.Closed
 	CoolingDown = model.CoolingDown
 
-	CodeLaunch      = model.CodeLaunch
-	CodeClosed      = model.CodeClosed
-	CodeCoolingDown = model.CodeCoolingDown
+	CodeLaunch       = model.CodeLaunch
+	CodeClosed       = model.CodeClosed
+	CodePoolPromised = model.CodePoolPromised
+	CodeCoolingDown  = model.CodeCoolingDown
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes

@@ -118,6 +118,7 @@ func (in input) document() Document {
 		KeptResources:             field("keptResources").requests(),
 		OwnedRequests:             field("ownedRequests").ownedRequests(),
 		Places:                    field("places").places(),
+		Promised:                  field("promised").promises(),
 		Policy:                    field("policy").policy(),
 		Isolation:                 field("isolation").isolation(),
 	}

@@ -44,6 +44,34 @@ func (in input) placeCards() []binpack.Card {
 	return cards
 }
 
+// promises reads what other RayClusters have on their way.
+func (in input) promises() []model.Promise {
+	var promises []model.Promise
+	for _, each := range in.objects() {
+		field, done := each.fields()
+		pod := field("pod")
+		promises = append(promises, model.Promise{
+			RayCluster: field("rayCluster").NonEmpty("the namespace and name of a RayCluster"),
+			Pods:       field("pods").Count(0, model.MaxCount, 0),
+			Pod:        pod.promisedPod(),
+		})
+		done()
+	}
+	return promises
+}
+
+// promisedPod reads what one such pod takes of places, and its name in them.
+func (in input) promisedPod() binpack.Pod {
+	if !in.IsObject() {
+		in.Fail(`an object such as {"name": "ns/cluster/group", "requests": {"nvidia.com/gpu": 1}}`)
+		return binpack.Pod{}
+	}
+	field, done := in.fields()
+	name := field("name").NonEmpty("the name by which places accept it")
+	done("requests", "cards", "apart", "together", "spread")
+	return *in.placedPod(name)
+}
+
 // placedPod reads what one pod of a group takes of places; nil if it is absent.
 func (in input) placedPod(group string) *binpack.Pod {
 	if in.Absent() {
@@ -67,6 +95,7 @@ func (in input) cardRequest() *binpack.CardRequest {
 		Cards: field("cards").Count(0, model.MaxCount, 0), Memory: field("memory").Count(0, model.MaxCount, 0),
 		MemoryPercent: field("memoryPercent").Count(0, 100, 0), Cores: field("cores").Count(0, model.MaxCount, 0),
 		Whole: field("whole").Flag(),
+		Order: field("order").oneOf(binpack.FullestCard, binpack.EmptiestCard),
 	}
 }
 

@@ -65,6 +65,8 @@ type Head struct {
 	Sidecar Autoscaler
 	// ServiceFQDN is the head service's name, which is the TLS server name.
 	ServiceFQDN string
+	// Priority is the value of the pod's PriorityClass, which stands for the whole RayCluster; 0 without one.
+	Priority int32
 }
 
 // Auth says how a client authenticates with the GCS.
@@ -146,8 +148,15 @@ type Cluster struct {
 	// Pools are the node pools of the whole Kubernetes cluster, by name; nil while nodes are unknown. It is shared and
 	// must not be changed.
 	Pools []pools.Room
-	// Places are where pods of the groups may run; nil while nodes are unknown. They are shared and must not be changed.
+	// Places are where pods of the groups may run; nil while nodes are unknown. They are shared and must not be
+	// changed.
 	Places []binpack.Place
+	// Stock is what Places was made of, and OnNodes the RayCluster's own pods that are on nodes; nil while nodes are
+	// unknown.
+	Stock   *pools.Stock
+	OnNodes pools.OnNodes
+	// Promised are the pods of other RayClusters that come before its own on the same nodes.
+	Promised []Promise
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until the spec is corrected, no
 	// write to any group has an effect. A finding says why.
 	Refused bool

@@ -24,12 +24,20 @@ type Ceilings struct {
 	order []int
 	// present is how many pods of each group have no place among those that are counted: all but the bound ones.
 	present []int64
-	// start has the present pods on it.
-	start *binpack.State
 	// last remembers the last placing.
 	last *chain
+	// promised are pods of other RayClusters, which come first.
+	promised []promised
+	// start has the promised pods and the present ones on it, unpromised the present ones alone.
+	start, unpromised *binpack.State
 	// Most is how many pods of each group can exist if no other pods come.
 	Most []int64
+}
+
+// promised is a promise and the number of its pods in the packer.
+type promised struct {
+	model.Promise
+	kind int
 }
 
 // unlimited is the kind of groups that nothing limits.
@@ -56,6 +64,10 @@ func newCeilings(s *model.Snapshot, groups []Group) *Ceilings {
 	if len(all.pods) == 0 {
 		return nil
 	}
+	for _, p := range s.Promised {
+		all.promised = append(all.promised, promised{p, len(all.pods)})
+		all.pods = append(all.pods, p.Pod)
+	}
 	all.places = append(slices.Clip(all.places), byPool.places()...)
 	return all.limited().of(groups)
 }
@@ -71,9 +83,12 @@ func (c *Ceilings) limited() *Ceilings {
 	empty := binpack.New(c.pods, c.places).Empty()
 	few := &Ceilings{kinds: make([]int, len(c.kinds)), last: &chain{}}
 	named := map[string]bool{}
+	limited := func(kind int) bool {
+		return kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < podfit.Unbounded
+	}
 	for i, kind := range c.kinds {
 		few.kinds[i] = unlimited
-		if kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < podfit.Unbounded {
+		if limited(kind) {
 			few.kinds[i] = len(few.pods)
 			few.pods = append(few.pods, c.pods[kind])
 			named[c.pods[kind].Name] = true
@@ -82,8 +97,15 @@ func (c *Ceilings) limited() *Ceilings {
 	if len(few.pods) == 0 {
 		return nil
 	}
+	for _, p := range c.promised {
+		if limited(p.kind) {
+			few.promised = append(few.promised, promised{p.Promise, len(few.pods)})
+			few.pods = append(few.pods, p.Pod)
+		}
+	}
 	for i := range c.places {
-		if slices.ContainsFunc(c.places[i].Accepts, func(name string) bool { return named[name] }) {
+		counts := len(c.places[i].Counted)+len(c.places[i].Holds) > 0
+		if counts || slices.ContainsFunc(c.places[i].Accepts, func(name string) bool { return named[name] }) {
 			few.places = append(few.places, c.places[i])
 		}
 	}
@@ -109,9 +131,14 @@ func (c *Ceilings) of(groups []Group) *Ceilings {
 		c.Most[i] = min(alone[i], vector.MaxCount) + bound
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
-	c.start = empty
+	c.start, c.unpromised = &binpack.State{}, empty
+	c.start.CopyFrom(empty)
+	for _, p := range c.promised {
+		c.start.Add(p.kind, p.Pods)
+	}
 	for _, i := range c.order {
 		c.start.Add(c.kinds[i], c.present[i])
+		c.unpromised.Add(c.kinds[i], c.present[i])
 	}
 	return c
 }
@@ -183,6 +210,35 @@ func (r *Fleet) PoolRoom(i int, given []int64) int64 {
 		return vector.MaxCount
 	}
 	return r.Ceilings.Room(r.Ceilings.Occupied(given), i)
+}
+
+// PoolRoomUnpromised returns how many more pods of a group the nodes could hold if no other RayCluster had pods on its
+// way to them.
+func (r *Fleet) PoolRoomUnpromised(i int, given []int64) int64 {
+	if !r.Ceilings.Limits(i) || len(r.Ceilings.promised) == 0 {
+		return r.PoolRoom(i, given)
+	}
+	c := *r.Ceilings
+	c.start, c.last = c.unpromised, &chain{}
+	return c.Room(c.Occupied(given), i)
+}
+
+// PromisedBeside returns the promises to pods of other RayClusters that can use nodes of a group.
+func (r *Fleet) PromisedBeside(i int) []model.Promise {
+	c := r.Ceilings
+	if !c.Limits(i) {
+		return nil
+	}
+	name := c.pods[c.kinds[i]].Name
+	var list []model.Promise
+	for _, p := range c.promised {
+		if p.Pods > 0 && slices.ContainsFunc(c.places, func(place binpack.Place) bool {
+			return slices.Contains(place.Accepts, name) && slices.Contains(place.Accepts, p.Pod.Name)
+		}) {
+			list = append(list, p.Promise)
+		}
+	}
+	return list
 }
 
 // RoomBesideCards returns how many more pods of a group fit on its k-th pool by everything but devices: CPU, memory,

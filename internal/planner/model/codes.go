@@ -51,6 +51,10 @@ const (
 // their maximum size.
 const CodePoolCeiling = "pool_ceiling"
 
+// CodePoolPromised reports that demand is waiting, and the room that is left on the group's node pools is promised to
+// pods of other RayClusters, which come first.
+const CodePoolPromised = "pool_promised"
+
 // Codes of the findings in a plan.
 const (
 	// FindingOverstated: a node reports more available than total.

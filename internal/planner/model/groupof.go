@@ -27,6 +27,9 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Isolation:                 cluster.Isolation,
 		Places:                    cluster.Places,
 	}
+	for _, p := range cluster.Promised {
+		s.Promised = append(s.Promised, Promise{p.RayCluster.String(), p.Pods, p.Pod})
+	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
 		if named[g.Name] {

@@ -40,9 +40,20 @@ type Snapshot struct {
 	// Places are where pods of the groups may run: what is free on existing nodes, and what pools may still add. Groups
 	// with a Pod are limited by them.
 	Places []binpack.Place `json:"places,omitempty"`
+	// Promised are pods that other RayClusters have on their way to the same places and that come before the groups'
+	// pods.
+	Promised []Promise `json:"promised,omitempty"`
 	// Policy is the policy of the original plan, for programs that plan the snapshot again. Compute uses its argument
 	// instead.
 	Policy Policy `json:"policy,omitzero"`
+}
+
+// Promise is pods of another RayCluster that are on their way and on no node yet. Places accept them by the name of
+// Pod.
+type Promise struct {
+	RayCluster string      `json:"rayCluster"`
+	Pods       int64       `json:"pods"`
+	Pod        binpack.Pod `json:"pod"`
 }
 
 // Group is a worker group. Min and Max count replicas of NumOfHosts pods each.

@@ -231,6 +231,7 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 	for _, v := range append(could, cannot...) {
 		text := v.Message
 		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling &&
+			v.Code != model.CodePoolPromised &&
 			v.Code != model.CodeConservative &&
 			v.Code != model.CodeInFlight {
 			text = "group " + w.Groups[v.group].Name + ": " + text

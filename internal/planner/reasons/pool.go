@@ -27,11 +27,33 @@ func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if len(names) == 0 {
 		where = "the nodes"
 	}
+	if w.PoolRoomUnpromised(i, given) >= g.Hosts {
+		return model.Reason{
+			Code: model.CodePoolPromised,
+			Message: fmt.Sprintf("%s: the room for more pods of group %s is promised to %s, which come first",
+				where, g.Name, w.promised(i)),
+		}, true
+	}
 	return model.Reason{
 		Code: model.CodePoolCeiling,
 		Message: fmt.Sprintf("%s cannot hold more pods of group %s: at most %d %s (%s)%s",
 			where, g.Name, w.Ceilings.Most[i], w.beside(i), w.having(i, given[i]), w.rivals(i, given)),
 	}, true
+}
+
+// promised names the pods of other RayClusters that are on their way to nodes of a group.
+func (w *Writer) promised(i int) string {
+	pods, names := map[string]int64{}, []string{}
+	for _, p := range w.PromisedBeside(i) {
+		if pods[p.RayCluster] == 0 {
+			names = append(names, p.RayCluster)
+		}
+		pods[p.RayCluster] += p.Pods
+	}
+	for k, name := range names {
+		names[k] = fmt.Sprintf("%s of RayCluster %s", phrase.Pods(pods[name]), name)
+	}
+	return phrase.List(names)
 }
 
 // beside says which other pods the most pods of a group does not count.

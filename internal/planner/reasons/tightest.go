@@ -27,20 +27,29 @@ func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 		}
 	}
 	if n := w.PoolRoom(i, given); n < room {
-		room, reason = n, model.Reason{
-			Code: model.CodePoolCeiling,
-			Message: fmt.Sprintf(
-				"its node pools hold at most %d of its pods %s (%s)%s",
-				w.Ceilings.Most[i],
-				strings.Replace(w.beside(i), "use it", "use them", 1),
-				w.having(i, given[i]),
-				w.rivals(i, given),
-			),
-		}
+		room, reason = n, w.poolReason(i, given, n)
 	}
 	room -= room % g.Hosts
 	reason.Message = fmt.Sprintf("group %s can add only %s: %s", g.Name, phrase.Pods(room), reason.Message)
 	return reason, room
+}
+
+// poolReason describes why the nodes have room for only so many more pods.
+func (w *Writer) poolReason(i int, given []int64, room int64) model.Reason {
+	if w.PoolRoomUnpromised(i, given) > room {
+		return model.Reason{Code: model.CodePoolPromised,
+			Message: "more room on its nodes is promised to " + w.promised(i)}
+	}
+	return model.Reason{
+		Code: model.CodePoolCeiling,
+		Message: fmt.Sprintf(
+			"its node pools hold at most %d of its pods %s (%s)%s",
+			w.Ceilings.Most[i],
+			strings.Replace(w.beside(i), "use it", "use them", 1),
+			w.having(i, given[i]),
+			w.rivals(i, given),
+		),
+	}
 }
 
 // roomFor describes what a group below all of its limits can do for bundles that are not served together.

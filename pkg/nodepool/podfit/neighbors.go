@@ -1,6 +1,9 @@
 package podfit
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Neighbors is what decides beside which pods a pod may run: its own namespace and labels, by which other pods select
 // it, and what it requires of others. Terms that only prefer are left out, as the scheduler's filters leave them out.
@@ -64,7 +67,13 @@ func (n *Neighbors) Attracts(term PodTerm, other *Neighbors) bool {
 
 // Counts reports whether a topology spread constraint counts the other pod.
 func (n *Neighbors) Counts(term SpreadTerm, other *Neighbors) bool {
-	return n.Namespace == other.Namespace && term.Selector.Matches(other.Labels)
+	return n.beside(other) && term.Selector.Matches(other.Labels)
+}
+
+// beside reports whether both are in one namespace. Without one, a manifest means "default", as kubectl does.
+func (n *Neighbors) beside(other *Neighbors) bool {
+	const unnamed = "default"
+	return cmp.Or(n.Namespace, unnamed) == cmp.Or(other.Namespace, unnamed)
 }
 
 // namespaceName is the label with its name that Kubernetes sets on each namespace. The others are unknown here.
@@ -79,7 +88,7 @@ func (n *Neighbors) selects(term PodTerm, other *Neighbors) (selects, sure bool)
 	case slices.Contains(term.Namespaces, other.Namespace):
 		return true, true
 	case len(term.Namespaces) == 0 && term.NamespaceSelector == nil:
-		return n.Namespace == other.Namespace, true
+		return n.beside(other), true
 	case term.NamespaceSelector == nil || term.NamespaceSelector.Nothing:
 		return false, true
 	}

@@ -143,7 +143,7 @@ func newCards(node *podfit.Node) ([]binpack.Card, string) {
 	return []binpack.Card{card}, layout.order
 }
 
-// KindOf returns the pods of a shape: what one takes of nodes and cards. Constraints between pods are not part of it.
+// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods.
 func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 	kind := Kind{Pod: binpack.Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {

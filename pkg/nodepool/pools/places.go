@@ -25,6 +25,8 @@ type stocktaking struct {
 	places  []binpack.Place
 	// constrained: a constraint between pods counts nodes on which nothing is free.
 	constrained bool
+	// keys are the labels of topology domains that count.
+	keys []string
 }
 
 // poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
@@ -34,6 +36,8 @@ type poolStock struct {
 	// cards.
 	fresh      podfit.Quantities
 	freshCards *podfit.Node
+	// domains are the topology domains of a new node, as far as all known nodes of the pool share them.
+	domains map[string]string
 }
 
 // stockEntry is nodes that are the same for all kinds. accepts are the kinds of pods that may be scheduled there,
@@ -41,12 +45,15 @@ type poolStock struct {
 type stockEntry struct {
 	podfit.Kind
 	accepts, coming []int
+	// counted are the kinds for whose spread the nodes are domains although they do not accept them.
+	counted []int
 }
 
 // Places returns where pods of these kinds may run: existing nodes with what is free on them, then what each pool may
 // still add. A kind that no place accepts fits no known node and no pool. own are pods of these kinds that are on nodes
-// already.
-func (s *Stock) Places(kinds []Kind, own OnNodes) []binpack.Place {
+// already. The pods of the kinds are returned with the constraints between them and pods on nodes.
+func (s *Stock) Places(kinds []Kind, own OnNodes) ([]binpack.Place, []binpack.Pod) {
+	pods, own := s.constrain(kinds, own)
 	t := &stocktaking{stock: s, kinds: kinds, own: own, pools: make(map[string]*poolStock, len(s.rooms))}
 	for i := range s.rooms {
 		pool := &poolStock{counts: make([]poolCount, len(kinds))}
@@ -59,34 +66,17 @@ func (s *Stock) Places(kinds []Kind, own OnNodes) []binpack.Place {
 	for i := range kinds {
 		shapes[i] = kinds[i].Shape
 	}
-	keys := topologyKeys(kinds)
-	t.constrained = len(keys) > 0
-	for _, kind := range s.nodes.Kinds(shapes, keys) {
+	t.keys, t.constrained = topologyKeys(pods)
+	for _, kind := range s.nodes.Kinds(shapes, t.keys) {
 		t.look(kind)
 	}
 	for i := range t.entries {
-		t.addExisting(&t.entries[i], keys)
+		t.addExisting(&t.entries[i])
 	}
 	for i := range s.rooms {
-		t.addNew(&s.rooms[i], keys)
+		t.addNew(&s.rooms[i])
 	}
-	return t.places
-}
-
-// topologyKeys returns the labels that constraints between pods name.
-func topologyKeys(kinds []Kind) []string {
-	named := map[string]bool{}
-	for i := range kinds {
-		for _, terms := range [][]binpack.Affinity{kinds[i].Apart, kinds[i].Together} {
-			for _, term := range terms {
-				named[term.TopologyKey] = true
-			}
-		}
-		for _, spread := range kinds[i].Spread {
-			named[spread.TopologyKey] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(named))
+	return t.places, pods
 }
 
 // look compares nodes with each kind of pods.
@@ -107,12 +97,17 @@ func (t *stocktaking) look(nodes podfit.Kind) {
 			entry.accepts = append(entry.accepts, i)
 		case holdsPodsSoon:
 			entry.coming = append(entry.coming, i)
+		default:
+			if t.constrained && t.kinds[i].Shape.IsDomain(nodes.Node) {
+				entry.counted = append(entry.counted, i)
+			}
 		}
 	}
 	if fits {
+		pool.agree(nodes.Node, t.keys)
 		pool.show(nodes.Node)
 	}
-	if len(nodes.Members) > 0 && len(entry.accepts)+len(entry.coming) > 0 {
+	if len(nodes.Members) > 0 && (t.constrained || len(entry.accepts)+len(entry.coming) > 0) {
 		t.entries = append(t.entries, entry)
 	}
 }
@@ -141,24 +136,23 @@ func cardsOf(node *podfit.Node) int64 {
 }
 
 // addExisting adds the nodes of an entry, those with equally much free as one place.
-func (t *stocktaking) addExisting(entry *stockEntry, keys []string) {
+func (t *stocktaking) addExisting(entry *stockEntry) {
 	accepts, like := t.soon(entry)
-	if len(accepts) == 0 {
-		return
-	}
 	names := t.names(accepts)
 	for _, l := range t.stock.lotsOf(entry.Kind) {
 		if like != nil {
 			l = l.as(like)
 		}
 		for _, part := range t.apart(l) {
-			if !t.constrained && !t.anyFits(accepts, part.free) {
+			counts := t.constrained && len(accepts)+len(entry.counted)+len(part.holds) > 0
+			if !counts && !t.anyFits(accepts, part.free) {
 				continue
 			}
 			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
 			t.places = append(t.places, binpack.Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
-				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Domains: domains(first.Labels, keys), Holds: part.holds,
+				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
+				Domains: domains(first.Labels, t.keys), Holds: part.holds,
 			})
 		}
 	}
@@ -215,6 +209,9 @@ func (t *stocktaking) anyFits(kinds []int, free podfit.Quantities) bool {
 }
 
 func (t *stocktaking) names(kinds []int) []string {
+	if len(kinds) == 0 {
+		return nil
+	}
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
 		names[i] = t.kinds[kind].Name
@@ -237,7 +234,7 @@ func domains(labels map[string]string, keys []string) map[string]string {
 
 // addNew adds the nodes that a pool may still add: of its largest known node or declared shape or, if nodes may be of
 // any size, whatever its limits allow.
-func (t *stocktaking) addNew(room *Room, keys []string) {
+func (t *stocktaking) addNew(room *Room) {
 	pool := t.pools[room.Pool]
 	var alike, anySize []int
 	for i := range t.kinds {
@@ -253,11 +250,10 @@ func (t *stocktaking) addNew(room *Room, keys []string) {
 	}
 	if len(alike) > 0 {
 		place := binpack.Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes, Free: pool.fresh,
-			Accepts: t.names(alike)}
+			Accepts: t.names(alike), Domains: pool.domains}
 		if pool.freshCards != nil {
 			place.Cards, place.CardOrder = newCards(pool.freshCards)
 			place.Cards = t.inPercent(place.Cards)
-			place.Domains = domains(pool.freshCards.Labels, keys)
 		}
 		t.places = append(t.places, place)
 	}

@@ -118,7 +118,8 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
 			}
 			var got []string
-			for _, place := range stock.Places(kinds, test.own) {
+			places, _ := stock.Places(kinds, test.own)
+			for _, place := range places {
 				got = append(got, placeText(place))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -20,6 +20,10 @@ type Stock struct {
 	lots map[int][]lot
 	// memories are the resources that count the memory of cards, by their names on the nodes.
 	memories []string
+	// pods are the pods on the nodes as terms of other pods see them, repelling those with anti-affinity of their own.
+	// counted is false while they are unknown.
+	pods, repelling []nodePod
+	counted         bool
 }
 
 // lot is nodes of one class of which pods take equally much.
@@ -35,6 +39,7 @@ type lot struct {
 func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
 	s := &Stock{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
 	all, memories := nodes.Nodes(), map[string]bool{}
+	s.pods, s.repelling, s.counted = podsOn(all)
 	for _, kind := range nodes.Kinds(nil, nil) {
 		if kind.Node.GPUs != nil {
 			for name := range kind.Node.GPUs.UnitsPerCard {

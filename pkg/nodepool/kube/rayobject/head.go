@@ -62,6 +62,9 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Pod, head.PodUID, head.IP = pod.Name, string(pod.UID), pod.Status.PodIP
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+	if pod.Spec.Priority != nil {
+		head.Priority = *pod.Spec.Priority
+	}
 	if ray := rayStatus(pod); ray != nil {
 		head.Restarts = ray.RestartCount
 	}

@@ -146,3 +146,17 @@ func TestTheTokenSecretIsNamedLikeTheOperatorDoes(t *testing.T) {
 		}
 	}
 }
+
+func TestTheHeadsPriorityStandsForItsRayCluster(t *testing.T) {
+	head, value := pod("h", headNode, "headgroup"), int32(1000)
+	head.Spec.Priority = &value
+	stripped, err := StripPod(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*corev1.Pod{head, stripped.(*corev1.Pod)} {
+		if got := Join(Decoded{}, []*corev1.Pod{p}).Head.Priority; got != value {
+			t.Errorf("priority %d, want %d", got, value)
+		}
+	}
+}

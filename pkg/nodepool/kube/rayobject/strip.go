@@ -31,7 +31,9 @@ func StripPod(object any) (any, error) {
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 			Labels: map[string]string{},
 		},
-		Spec: corev1.PodSpec{RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName},
+		Spec: corev1.PodSpec{
+			RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority,
+		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
 		},

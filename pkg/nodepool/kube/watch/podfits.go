@@ -50,9 +50,11 @@ type clusterFits struct {
 	announces [][]raylabels.Announced
 	// verdicts say where a pod of each group can run.
 	verdicts []pools.Verdict
-	// kinds are the groups' pods. places is where they may run, by the stock and the own pods that it was made of.
+	// kinds are the groups' pods. places is where they may run, and pods are the kinds with the constraints between
+	// pods, by the stock and the own pods that they were made of.
 	kinds  []pools.Kind
 	places []binpack.Place
+	pods   []binpack.Pod
 	stock  *pools.Stock
 	own    pools.OnNodes
 	// visible are the nodes on which each group's pods could see GPUs that they did not request.
@@ -108,23 +110,27 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 	delete(l.byKey, key)
 }
 
-// placesOf returns where pods of the cluster's groups may run. Its own workers count where nobody says what pods take of
-// their node.
-func (l *fitCache) placesOf(cluster *nodepool.Cluster, view *nodeView, known clusterFits) []binpack.Place {
+// placesOf returns where pods of the cluster's groups may run. Its own workers count where nobody says what pods take
+// of their node.
+func (l *fitCache) placesOf(
+	cluster *nodepool.Cluster, view *nodeView, known clusterFits,
+) ([]binpack.Place, []binpack.Pod) {
 	own := pools.OnNodes{}
 	for i := range cluster.Workers {
 		if w := &cluster.Workers[i]; w.Node != "" && !w.Failed {
 			own.Add(w.Node, w.Group)
 		}
 	}
+	cluster.Stock, cluster.OnNodes = view.stock, own
 	if known.stock == view.stock && maps.EqualFunc(known.own, own, maps.Equal[map[string]int64, map[string]int64]) {
-		return known.places
+		return known.places, known.pods
 	}
-	known.stock, known.own, known.places = view.stock, own, view.stock.Places(known.kinds, own)
+	known.stock, known.own = view.stock, own
+	known.places, known.pods = view.stock.Places(known.kinds, own)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byKey[cluster.Key] = known
-	return known.places
+	return known.places, known.pods
 }
 
 // addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
@@ -154,7 +160,8 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		)
 	case view.known:
 		known := n.fits.of(cluster, view)
-		cluster.Pools, cluster.Places = view.rooms, n.fits.placesOf(cluster, view, known)
+		places, pods := n.fits.placesOf(cluster, view, known)
+		cluster.Pools, cluster.Places = view.rooms, places
 		for i, fit := range known.list {
 			group := &cluster.Groups[i]
 			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
@@ -164,7 +171,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 				found.Object = report.Object
 				report.All = append(report.All, found)
 			}
-			group.Kind = &known.kinds[i].Pod
+			group.Kind = &pods[i]
 			reportSlices(report, group, known.visible[i])
 		}
 		if view.podsForbidden {

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// stockOfGPUs is one node with so many GPUs, to which nothing can be added.
+func stockOfGPUs(gpus int64) *pools.Stock {
+	nodes := []podfit.Node{{Name: "n1", Pool: "p", Ready: true, Use: &podfit.Use{},
+		Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
+	none := int64(0)
+	rooms := []pools.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
+	return pools.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), rooms)
+}
+
+// another is a decision about another RayCluster that has so many pods on their way.
+func another(name string, pods int, at time.Time, priority int32) *decision.Decision {
+	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: name}, At: at}
+	d.Kube.Head.Priority = priority
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}}
+	for range pods {
+		d.Snapshot.Nodes = append(d.Snapshot.Nodes, planner.Node{Group: "gpu", State: planner.Pending})
+	}
+	return d
+}
+
+func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
+	own := func() *world {
+		group := gpuGroup("gpu", 0, 0, 9)
+		group.Pod.Requests = podfit.Quantities{"nvidia.com/gpu": raydemand.One}
+		w := newWorld(t, Config{}, group)
+		stock := stockOfGPUs(4)
+		w.kube.cluster.Stock = stock
+		places, pods := stock.Places([]pools.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
+		w.kube.cluster.Places, w.kube.cluster.Groups[0].Kind = places, &pods[0]
+		return w
+	}
+	tests := []struct {
+		name  string
+		other func(now time.Time) *decision.Decision
+		want  int
+		code  string
+	}{
+		{"nobody else has pods on their way", func(now time.Time) *decision.Decision { return another("b", 0, now, 0) }, 4, planner.CodeLaunch},
+		{"another one asked first", func(now time.Time) *decision.Decision { return another("b", 3, now.Add(-time.Minute), 0) }, 1, planner.CodeLaunch},
+		{"another one has all of them", func(now time.Time) *decision.Decision { return another("b", 4, now.Add(-time.Minute), 0) }, 0, planner.CodePoolPromised},
+		{"another one has a lower priority", func(now time.Time) *decision.Decision { return another("b", 4, now.Add(-time.Minute), -1) }, 4, planner.CodeLaunch},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := own()
+			w.c.promises.Publish(test.other(w.now))
+			w.want(9, gpu(1))
+			d := w.after(time.Second)
+			if got := d.Plan.Launch["gpu"]; got != test.want {
+				t.Errorf("launches %d, want %d: %+v", got, test.want, d.Plan.Groups)
+			}
+			if !slices.ContainsFunc(d.Plan.Groups[0].Reasons, func(r planner.Reason) bool { return r.Code == test.code }) {
+				t.Errorf("reasons %+v, want %s", d.Plan.Groups[0].Reasons, test.code)
+			}
+			w.operate()
+			w.after(time.Second)
+			var promised int64
+			for _, p := range w.c.promises.Before(nodepool.ClusterKey{Namespace: "ml", Name: "late"}, 0, w.now.Add(time.Hour)) {
+				if p.RayCluster == key {
+					promised += p.Pods
+				}
+			}
+			if promised != int64(test.want) {
+				t.Errorf("%d pods are promised to it, want %d", promised, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package pools
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// nodePod is a pod on a node as terms of other pods see it.
+type nodePod struct {
+	node string
+	*podfit.Neighbors
+}
+
+// podsOn returns the pods on the nodes, and those of them with anti-affinity of their own. counted is false while they
+// are unknown.
+func podsOn(nodes []podfit.Node) (all, repelling []nodePod, counted bool) {
+	for i := range nodes {
+		if nodes[i].Use == nil {
+			continue
+		}
+		counted = true
+		for _, pod := range nodes[i].Use.Pods {
+			on := nodePod{nodes[i].Name, pod}
+			if all = append(all, on); len(pod.Apart) > 0 {
+				repelling = append(repelling, on)
+			}
+		}
+	}
+	return all, repelling, counted
+}
+
+// constrain returns the pods of the kinds with their constraints, and by node the pods that these count: all pods on
+// nodes as far as they are known, otherwise the given ones of these kinds. Only pods with anti-affinity of their own
+// matter to kinds without terms.
+func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]binpack.Pod, OnNodes) {
+	pods, beside := make([]binpack.Pod, len(kinds)), make([]*podfit.Neighbors, len(kinds))
+	candidates := s.repelling
+	for i := range kinds {
+		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
+		if len(beside[i].TopologyKeys()) > 0 {
+			candidates = s.pods
+		}
+	}
+	others := make([]*podfit.Neighbors, len(candidates))
+	for i := range candidates {
+		others[i] = candidates[i].Neighbors
+	}
+	names := binpack.Constrain(pods, beside, others)
+	if !s.counted {
+		return pods, own
+	}
+	on := OnNodes{}
+	for i, name := range names {
+		if name != "" {
+			on.Add(candidates[i].node, name)
+		}
+	}
+	return pods, on
+}
+
+// topologyKeys returns the labels that constraints between pods name, but not the host name, which each node has for
+// itself. constrained is false if there are no constraints at all.
+func topologyKeys(pods []binpack.Pod) (keys []string, constrained bool) {
+	add := func(key string) {
+		constrained = true
+		if key != binpack.Hostname && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for i := range pods {
+		for _, terms := range [][]binpack.Affinity{pods[i].Apart, pods[i].Together} {
+			for _, term := range terms {
+				add(term.TopologyKey)
+			}
+		}
+		for _, spread := range pods[i].Spread {
+			add(spread.TopologyKey)
+		}
+	}
+	slices.Sort(keys)
+	return keys, constrained
+}
+
+// agree keeps of the domains of a new node those that all known nodes of the pool have.
+func (p *poolStock) agree(node *podfit.Node, keys []string) {
+	values := domains(node.Labels, keys)
+	if p.fresh == nil {
+		p.domains = values
+		return
+	}
+	for key, value := range p.domains {
+		if values[key] != value {
+			delete(p.domains, key)
+		}
+	}
+}
