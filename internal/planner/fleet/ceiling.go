@@ -262,9 +262,9 @@ func (c *Ceilings) without(pool *model.GroupPool) *Ceilings {
 	for i := range bare.pods {
 		pod := &bare.pods[i]
 		pod.Cards, pod.Requests = nil, maps.Clone(pod.Requests)
-		for _, name := range []string{pool.Resource, inPool(pool.Name, pool.Resource), inPool(pool.Name, podsOf(pod.Name))} {
-			delete(pod.Requests, name)
-		}
+		delete(pod.Requests, pool.Resource)
+		delete(pod.Requests, inPool(pool.Name, pool.Resource))
+		delete(pod.Requests, inPool(pool.Name, podsOf(pod.Name)))
 	}
 	for i := range c.places {
 		if c.places[i].Pool == pool.Name {

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ type clusterFits struct {
 	places []binpack.Place
 	pods   []binpack.Pod
 	stock  *pools.Stock
-	own    pools.OnNodes
+	own    ownWorkers
 	// visible are the nodes on which each group's pods could see GPUs that they did not request.
 	visible []visibleOn
 }
@@ -115,18 +114,13 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 func (l *fitCache) placesOf(
 	cluster *nodepool.Cluster, view *nodeView, known clusterFits,
 ) ([]binpack.Place, []binpack.Pod) {
-	own := pools.OnNodes{}
-	for i := range cluster.Workers {
-		if w := &cluster.Workers[i]; w.Node != "" && !w.Failed {
-			own.Add(w.Node, w.Group)
-		}
-	}
-	cluster.Stock, cluster.OnNodes = view.stock, own
-	if known.stock == view.stock && maps.EqualFunc(known.own, own, maps.Equal[map[string]int64, map[string]int64]) {
+	own, same := known.own.now(cluster.Workers)
+	cluster.Stock, cluster.OnNodes = view.stock, own.byNode
+	if known.stock == view.stock && same {
 		return known.places, known.pods
 	}
 	known.stock, known.own = view.stock, own
-	known.places, known.pods = view.stock.Places(known.kinds, own)
+	known.places, known.pods = view.stock.Places(known.kinds, own.byNode)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byKey[cluster.Key] = known
