@@ -32,7 +32,9 @@ var ServeGroups = []struct {
 	},
 	{
 		"Nodes and their GPUs",
-		[]string{"pools", "pool-label", "resource", "topology-label", "node-autoscaler", "cluster-autoscaler-namespace"},
+		[]string{
+			"pools", "pool-label", "resource", "topology-label", "node-autoscaler", "cluster-autoscaler-namespace",
+		},
 	},
 	{
 		"Reading Ray",

@@ -99,8 +99,8 @@ func (r *reading) moreThanLabelled(name, label string) bool {
 	if !labelled || counted == 0 || r.devices[name] <= counted {
 		return false
 	}
-	r.problem(SharingUnlabelled, fmt.Sprintf("%s is %d, and %s=%d: the instances are shared, and no label says how", name,
-		r.devices[name], label, counted))
+	r.problem(SharingUnlabelled, fmt.Sprintf("%s is %d, and %s=%d: the instances are shared, and no label says how",
+		name, r.devices[name], label, counted))
 	return true
 }
 
