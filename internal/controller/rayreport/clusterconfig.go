@@ -35,8 +35,8 @@ func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observ
 }
 
 // WithAcceleratorTypes returns the config as Ray's libraries need it: the nodes of a worker group with GPUs may be of
-// any accelerator type, unless their nodes or a worker show it. Types are added only to what is sent: they are many, and
-// two configs compare without them.
+// any accelerator type, unless their nodes or a worker show it. Types are added only to what is sent: they are many,
+// and two configs compare without them.
 func WithAcceleratorTypes(config raydemand.ClusterConfig, head *raydemand.Node) raydemand.ClusterConfig {
 	config.Groups = slices.Clone(config.Groups)
 	workers := config.Groups
