@@ -11,9 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// resourceGPU is Ray's name of GPUs, whole or fractional.
-const resourceGPU = "GPU"
-
 // Metrics returns the measurements of a decision.
 func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
