@@ -94,6 +94,10 @@ func coresGroup(name string, percent int) jointGroup {
 	return jointGroup{name: name, limits: fmt.Sprintf("aliyun.com/gpu-mem=1 aliyun.com/gpu-core.percentage=%d", percent)}
 }
 
+func kaiGroup(name, fraction string) jointGroup {
+	return jointGroup{name: name, limits: "ephemeral-storage=1Gi", metadata: fmt.Sprintf(`"annotations": {"gpu-fraction": %q},`, fraction)}
+}
+
 // TestGroupsTogetherLaunchNoMoreThanTheirNodesHold checks the sum that several groups launch on the same nodes.
 func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 	shared := jointNode("n1", ack, "aliyun.com/gpu-mem=60 aliyun.com/gpu-count=4")
@@ -102,6 +106,7 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 	eight := func(name string, more ...string) string {
 		return jointNode(name, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=8", "nvidia.com/gpu=8", more...)
 	}
+	two := jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=2", "nvidia.com/gpu=2")
 	tests := []struct {
 		name   string
 		groups []jointGroup
@@ -121,6 +126,8 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 		{"60 and 40 percent of eight cards", []jointGroup{{name: "a", limits: "koordinator.sh/gpu-core=60 koordinator.sh/gpu-memory-ratio=60"},
 			{name: "b", limits: "koordinator.sh/gpu-core=40 koordinator.sh/gpu-memory-ratio=40"}},
 			[]string{jointNode("n1", "", "koordinator.sh/gpu-core=800 koordinator.sh/gpu-memory-ratio=800")}, 16},
+		{"half of a card by KAI", []jointGroup{kaiGroup("a", "0.5")}, []string{two}, 4},
+		{"60 and 55 percent of a card by KAI", []jointGroup{kaiGroup("a", "0.6"), kaiGroup("b", "0.55")}, []string{two}, 2},
 		{"MIG instances by their number", []jointGroup{{name: "a", limits: "nvidia.com/mig-1g.5gb=1"}, {name: "b", limits: "nvidia.com/mig-3g.20gb=1"}},
 			[]string{jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/mig.strategy=mixed nvidia.com/gpu.count=2",
 				"nvidia.com/mig-1g.5gb=4 nvidia.com/mig-3g.20gb=2")}, 6},

@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // cardLayout is the cards of nodes of one kind when no pod uses them, as far as parts of them are handed out.
@@ -143,7 +144,8 @@ func newCards(node *podfit.Node) ([]binpack.Card, string) {
 	return []binpack.Card{card}, layout.order
 }
 
-// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods.
+// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A pod
+// that KAI gives a part of a card takes the part that leaves room for as many of its kind as the card holds.
 func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 	kind := Kind{Pod: binpack.Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
@@ -151,9 +153,12 @@ func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 			kind.Requests[resource] = want
 		}
 	}
+	if shape.Share != nil && shape.Share.PerCard > 0 {
+		kind.Requests[gpuinfo.NvidiaGPU] += (raydemand.One / raydemand.Amount(shape.Share.PerCard)).Times(shape.Share.Cards)
+	}
 	if part, parts := shape.CardPart(s.memories); parts {
 		kind.Cards = &binpack.CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
-			Cores: part.Cores}
+			Cores: part.Cores, Order: shape.CardOrder}
 	}
 	return kind
 }

@@ -128,3 +128,23 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		})
 	}
 }
+
+// TestAPodSaysHowHAMiChoosesItsCard places two pods on two cards: on one card, they leave the other one whole.
+func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
+	nodes := []podfit.Node{inPool("a", node("n1"))}
+	stock := pools.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), nil)
+	for order, want := range map[string]int64{"": 0, "spread": 0, "binpack": 1} {
+		small := stock.KindOf("small", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
+		large := stock.KindOf("large", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
+		one, memory := int64(1), int64(16384)
+		state := binpack.New([]binpack.Pod{small.Pod, large.Pod}, []binpack.Place{{Nodes: &one, Accepts: []string{"small", "large"},
+			Free: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: binpack.EmptiestCard,
+			Cards: []binpack.Card{{Count: 2, Total: memory, Memory: &memory}}}}).Empty()
+		if placed := state.Add(0, 2); placed != 2 {
+			t.Fatalf("order %q: %d of 2 pods have a place", order, placed)
+		}
+		if got := state.Room(1); got != want {
+			t.Errorf("order %q leaves room for %d large pods, want %d", order, got, want)
+		}
+	}
+}
