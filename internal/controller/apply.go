@@ -123,6 +123,7 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh 
 		o.intent.launch, o.withheld, o.again = nil, true, true
 		return
 	}
+	fresh.Promise(o.view.Cluster.Promised)
 	o.view.Cluster = fresh
 	o.view.Members = membership.Join(fresh, o.view.State.Nodes)
 	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)

@@ -75,8 +75,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	r.remember(&v, c.config)
-	v.Cluster.Promise(c.promises.Before(key, v.Cluster.Head.Priority, v.Now))
-	intent, err := r.decide(ctx, v, c.config)
+	intent, err := c.decide(ctx, r, &v)
 	if err != nil {
 		return 0 // the process ends
 	}

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // intent is what a cycle is going to do: the plan's launches, less those that may turn out unnecessary, and the
@@ -19,6 +20,23 @@ type intent struct {
 	// launch counts pods per group; held says per group how many pods the in-flight caps hold back.
 	launch, held map[string]int
 	reduction.Set
+}
+
+// decide plans for the view, leaves alone what other RayClusters have on their way, and reserves what it launches.
+// Cycles of RayClusters run side by side: if others have reserved more since the plan began, it plans again.
+func (c *Controller) decide(ctx context.Context, r *record, v *observation.View) (intent, error) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		before := c.promises.Before(v.Cluster.Key, v.Cluster.Head.Priority)
+		v.Cluster.Promise(before)
+		i, err := r.decide(ctx, *v, c.config)
+		switch {
+		case err != nil, v.Mode != nodepool.Managed, len(i.launch) == 0, v.Cluster.Stock == nil:
+			return i, err
+		case c.promises.Reserve(&v.Cluster, i.launch, before), attempt == attempts:
+			return i, nil
+		}
+	}
 }
 
 // decide plans for the view. It fails only when ctx ends before a heavy plan is computed.

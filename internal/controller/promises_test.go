@@ -33,17 +33,30 @@ func another(name string, pods int, at time.Time, priority int32) *decision.Deci
 	return d
 }
 
-func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
-	own := func() *world {
-		group := gpuGroup("gpu", 0, 0, 9)
-		group.Pod.Requests = podfit.Quantities{"nvidia.com/gpu": raydemand.One}
-		w := newWorld(t, Config{}, group)
-		stock := stockOfGPUs(4)
-		w.kube.cluster.Stock = stock
-		places, pods := stock.Places([]pools.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
-		w.kube.cluster.Places, w.kube.cluster.Groups[0].Kind = places, &pods[0]
-		return w
+// besideOthers has a group that can only use the four GPUs of one node.
+func besideOthers(t *testing.T, more ...nodepool.WorkerGroup) *world {
+	t.Helper()
+	group := gpuGroup("gpu", 0, 0, 9)
+	group.Pod.Requests = podfit.Quantities{"nvidia.com/gpu": raydemand.One}
+	w := newWorld(t, Config{}, append([]nodepool.WorkerGroup{group}, more...)...)
+	stock := stockOfGPUs(4)
+	w.kube.cluster.Stock = stock
+	places, pods := stock.Places([]pools.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
+	w.kube.cluster.Places, w.kube.cluster.Groups[0].Kind = places, &pods[0]
+	return w
+}
+
+// promised counts the pods that the RayCluster of this world has on its way before another one.
+func (w *world) promised() (pods int64) {
+	for _, p := range w.c.promises.Before(nodepool.ClusterKey{Namespace: "ml", Name: "late"}, 0) {
+		if p.RayCluster == key {
+			pods += p.Pods
+		}
 	}
+	return pods
+}
+
+func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 	tests := []struct {
 		name  string
 		other func(now time.Time) *decision.Decision
@@ -57,7 +70,7 @@ func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := own()
+			w := besideOthers(t)
 			w.c.promises.Publish(test.other(w.now))
 			w.want(9, gpu(1))
 			d := w.after(time.Second)
@@ -69,15 +82,39 @@ func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 			}
 			w.operate()
 			w.after(time.Second)
-			var promised int64
-			for _, p := range w.c.promises.Before(nodepool.ClusterKey{Namespace: "ml", Name: "late"}, 0, w.now.Add(time.Hour)) {
-				if p.RayCluster == key {
-					promised += p.Pods
-				}
-			}
-			if promised != int64(test.want) {
-				t.Errorf("%d pods are promised to it, want %d", promised, test.want)
+			if got := w.promised(); got != int64(test.want) {
+				t.Errorf("%d pods are promised to it, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsBeingLaunchedIsPromised looks while the patch is written: other RayClusters decide meanwhile.
+func TestWhatIsBeingLaunchedIsPromised(t *testing.T) {
+	w := besideOthers(t)
+	w.want(9, gpu(1))
+	var meanwhile int64
+	w.kube.writing = func() { meanwhile = w.promised() }
+	w.after(time.Second)
+	if meanwhile != 4 {
+		t.Errorf("%d pods are promised while the patch is written, want 4", meanwhile)
+	}
+}
+
+// TestARemovalDoesNotForgetThePromises has an idle worker beside demand that waits for others: before the worker is
+// drained, the RayCluster is read and planned once more.
+func TestARemovalDoesNotForgetThePromises(t *testing.T) {
+	idle := gpuGroup("cpu", 1, 0, 1)
+	idle.Resources = raydemand.Bundle{raydemand.CPU: raydemand.One}
+	w := besideOthers(t, idle)
+	w.c.promises.Publish(another("b", 4, w.now, 0))
+	w.want(9, gpu(1))
+	w.kube.freshReads = 0
+	d := w.after(2 * time.Minute)
+	if w.kube.freshReads == 0 || len(w.ray.drained()) != 1 {
+		t.Fatalf("%d fresh reads, drained %v: nothing was confirmed", w.kube.freshReads, w.ray.drained())
+	}
+	if got := d.Plan.Launch["gpu"]; got != 0 || w.group("gpu").Replicas != 0 {
+		t.Errorf("launches %d, %d replicas, although all GPUs are promised to another", got, w.group("gpu").Replicas)
 	}
 }

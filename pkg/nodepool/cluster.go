@@ -285,6 +285,8 @@ type Worker struct {
 	IP      string
 	// Node is the name of the pod's node; empty until the pod is scheduled.
 	Node string
+	// Counted says that what pods take of the pod's node includes the pod. That may be later than Node is known.
+	Counted bool
 	// NodeGone says that the pod's Node object no longer exists, so its machine is dead.
 	NodeGone bool
 	// Terminating: the pod has a deletionTimestamp. Failed: its phase is Failed or Succeeded, and the operator will

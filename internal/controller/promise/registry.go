@@ -5,9 +5,9 @@ package promise
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
@@ -17,8 +17,9 @@ import (
 // Registry is the promises of all RayClusters of a process, by their latest decisions. Its zero value is empty and
 // ready for use, also by several goroutines.
 type Registry struct {
-	mu      sync.Mutex // guards entries
+	mu      sync.Mutex // guards all below
 	entries map[nodepool.ClusterKey]entry
+	turns   int64 // how many have been given
 }
 
 // entry is what one RayCluster has on its way.
@@ -30,15 +31,13 @@ type entry struct {
 // rank orders RayClusters: by the priority of their pods, then by who asked first.
 type rank struct {
 	priority int32
-	// since is since when the RayCluster has had pods on their way, or has waited for room, without a break.
-	since time.Time
-	key   nodepool.ClusterKey
+	// turn is the order in which RayClusters asked. One keeps its turn while it has pods on their way, or waits for room.
+	turn int64
 }
 
 // compare returns a negative number if r comes before other.
 func (r rank) compare(other rank) int {
-	return cmp.Or(cmp.Compare(other.priority, r.priority), r.since.Compare(other.since),
-		cmp.Compare(r.key.Namespace, other.key.Namespace), cmp.Compare(r.key.Name, other.key.Name))
+	return cmp.Or(cmp.Compare(other.priority, r.priority), cmp.Compare(r.turn, other.turn))
 }
 
 // Publish replaces what a RayCluster has on its way by what its latest decision says. The decision must not be one that
@@ -51,14 +50,63 @@ func (r *Registry) Publish(d *decision.Decision) {
 		delete(r.entries, d.Cluster)
 		return
 	}
-	since := d.At
-	if known, asked := r.entries[d.Cluster]; asked {
-		since = known.since
+	r.enter(d.Cluster, d.Kube.Head.Priority, promises)
+}
+
+// enter replaces what a RayCluster has on its way. The caller holds mu.
+func (r *Registry) enter(key nodepool.ClusterKey, priority int32, promises []nodepool.Promise) {
+	known, asked := r.entries[key]
+	if !asked {
+		r.turns++
+		known.turn = r.turns
 	}
 	if r.entries == nil {
 		r.entries = map[nodepool.ClusterKey]entry{}
 	}
-	r.entries[d.Cluster] = entry{rank{d.Kube.Head.Priority, since, d.Cluster}, promises}
+	r.entries[key] = entry{rank{priority, known.turn}, promises}
+}
+
+// Reserve adds pods that a RayCluster is about to launch, by group, to what it has on its way, until its decision is
+// published. It does nothing and reports false if more comes before them by now than the plan that launches them knew.
+func (r *Registry) Reserve(cluster *nodepool.Cluster, launch map[string]int, before []nodepool.Promise) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if grown(before, r.before(cluster.Key, cluster.Head.Priority)) {
+		return false
+	}
+	promises := slices.Clone(r.entries[cluster.Key].promises)
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		if n := int64(launch[g.Name]); n > 0 {
+			promises = add(promises, nodepool.Promise{RayCluster: cluster.Key, Group: g.Name, Pods: n, Shape: &g.Pod})
+		}
+	}
+	r.enter(cluster.Key, cluster.Head.Priority, promises)
+	return true
+}
+
+// add adds pods of a group.
+func add(promises []nodepool.Promise, more nodepool.Promise) []nodepool.Promise {
+	for i := range promises {
+		if promises[i].Group == more.Group {
+			promises[i].Pods += more.Pods
+			return promises
+		}
+	}
+	return append(promises, more)
+}
+
+// grown reports whether some group has more pods on their way now.
+func grown(before, now []nodepool.Promise) bool {
+	type group struct {
+		key  nodepool.ClusterKey
+		name string
+	}
+	pods := make(map[group]int64, len(before))
+	for i := range before {
+		pods[group{before[i].RayCluster, before[i].Group}] = before[i].Pods
+	}
+	return slices.ContainsFunc(now, func(p nodepool.Promise) bool { return p.Pods > pods[group{p.RayCluster, p.Group}] })
 }
 
 // Forget drops a RayCluster that is gone.
@@ -69,13 +117,18 @@ func (r *Registry) Forget(key nodepool.ClusterKey) {
 }
 
 // Before returns the promises that come before a RayCluster with this priority, in their order. One that has not asked
-// yet asks now.
-func (r *Registry) Before(key nodepool.ClusterKey, priority int32, now time.Time) []nodepool.Promise {
+// yet comes after all others of its priority.
+func (r *Registry) Before(key nodepool.ClusterKey, priority int32) []nodepool.Promise {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := rank{priority, now, key}
+	return r.before(key, priority)
+}
+
+// before does the same. The caller holds mu.
+func (r *Registry) before(key nodepool.ClusterKey, priority int32) []nodepool.Promise {
+	own := rank{priority, math.MaxInt64}
 	if known, asked := r.entries[key]; asked {
-		own.since = known.since
+		own.turn = known.turn
 	}
 	var before []entry
 	for other, e := range r.entries {
@@ -91,14 +144,14 @@ func (r *Registry) Before(key nodepool.ClusterKey, priority int32, now time.Time
 	return promises
 }
 
-// promisesOf counts the pods on their way by group: those that exist and are on no node, those that the RayCluster asks
-// for and that do not exist yet, and those that the decision has launched. Pods that a scheduling gate holds back need
-// no node yet.
+// promisesOf counts the pods on their way by group: those that exist and are not part of what pods take of the nodes,
+// those that the RayCluster asks for and that do not exist yet, and those that the decision has launched. Pods that a
+// scheduling gate holds back need no node yet.
 func promisesOf(d *decision.Decision) []nodepool.Promise {
 	settled := map[string]bool{}
 	for i := range d.Kube.Workers {
 		w := &d.Kube.Workers[i]
-		settled[w.Pod] = w.Node != "" || w.Gated
+		settled[w.Pod] = w.Counted || w.Gated
 	}
 	counts := launched(d)
 	for i := range d.Snapshot.Nodes {

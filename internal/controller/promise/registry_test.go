@@ -67,7 +67,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 			for _, d := range test.decisions {
 				registry.Publish(d)
 			}
-			if got := text(registry.Before(key("own"), test.priority, start.Add(time.Minute))); got != test.want {
+			if got := text(registry.Before(key("own"), test.priority)); got != test.want {
 				t.Errorf("promises %q, want %q", got, test.want)
 			}
 		})
@@ -76,7 +76,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 
 func TestPodsOnTheirWayAreThoseWithoutANode(t *testing.T) {
 	d := asks("b", 0, 6, func(d *decision.Decision) {
-		d.Kube.Workers = []nodepool.Worker{{Pod: "b0", Node: "n1"}, {Pod: "b1", Gated: true}, {Pod: "b2"}}
+		d.Kube.Workers = []nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}}
 		d.Snapshot.Nodes[3].State = planner.Running
 		d.Actions = []decision.Action{
 			{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 3},
@@ -86,12 +86,40 @@ func TestPodsOnTheirWayAreThoseWithoutANode(t *testing.T) {
 	})
 	var registry Registry
 	registry.Publish(d)
-	promises := registry.Before(key("own"), 0, start.Add(time.Minute))
+	promises := registry.Before(key("own"), 0)
 	if got := text(promises); got != "b/gpu 7" || promises[0].Shape != &d.Kube.Groups[1].Pod {
-		t.Errorf("promises %q: want three without a node, and two replicas of two pods", got)
+		t.Errorf("promises %q: want three that no node counts, and two replicas of two pods", got)
 	}
 	registry.Forget(key("b"))
-	if got := text(registry.Before(key("own"), 0, start)); got != "" {
+	if got := text(registry.Before(key("own"), 0)); got != "" {
 		t.Errorf("a RayCluster that is gone still promises %q", got)
+	}
+}
+
+func TestWhatTwoReserveAtTheSameTimeIsNotTheSame(t *testing.T) {
+	cluster := func(name string) *nodepool.Cluster {
+		return &nodepool.Cluster{Key: key(name), Groups: []nodepool.WorkerGroup{{Name: "cpu"}, {Name: "gpu"}}}
+	}
+	var registry Registry
+	first, second := registry.Before(key("a"), 0), registry.Before(key("own"), 0)
+	if !registry.Reserve(cluster("a"), map[string]int{"gpu": 3}, first) {
+		t.Fatal("the first does not get what nobody else has asked for")
+	}
+	if registry.Reserve(cluster("own"), map[string]int{"gpu": 3}, second) {
+		t.Error("the second reserves although more comes before it than it knew")
+	}
+	again := registry.Before(key("own"), 0)
+	if got := text(again); got != "a/gpu 3" {
+		t.Errorf("promises %q before the second, want what the first reserved", got)
+	}
+	if !registry.Reserve(cluster("own"), map[string]int{"gpu": 1}, again) {
+		t.Error("the second may not reserve although it knows what comes before it")
+	}
+	registry.Publish(asks("a", 1, 2))
+	if !registry.Reserve(cluster("own"), map[string]int{"cpu": 1, "gpu": 1}, again) {
+		t.Error("the second may not reserve although less comes before it than it knew")
+	}
+	if got := text(registry.Before(key("late"), 0)); got != "a/gpu 2, own/gpu 2, own/cpu 1" {
+		t.Errorf("promises %q, want what was reserved, and of the first what it published", got)
 	}
 }

@@ -206,7 +206,8 @@ func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 		if !there || !node.Ready {
 			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
-		if group := groups[w.Group]; there && group != nil && !w.Terminating && view.counts(cluster.Key.Namespace, w) {
+		w.Counted = there && view.counts(cluster.Key.Namespace, w)
+		if group := groups[w.Group]; w.Counted && group != nil && !w.Terminating {
 			group.CountBound(node)
 		}
 	}

@@ -238,6 +238,11 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}},
 			Workers: []nodepool.Worker{{Pod: "w-1", Group: "gpu", Node: "a"}, {Pod: "w-2", Group: "gpu", Node: "a"}, {Pod: "w-3", Group: "gpu"}}}
 		n.addTo(&cluster)
+		for i := range cluster.Workers {
+			if counted := int64(i) < cluster.Groups[0].Bound; cluster.Workers[i].Counted != counted {
+				t.Errorf("counted %v of %d bound: %+v", !counted, cluster.Groups[0].Bound, cluster.Workers[i])
+			}
+		}
 		return cluster.Groups[0].Bound
 	}
 	besidePods(t, pods, func(t *testing.T, n *nodes, _ *atomic.Int32) {
