@@ -58,8 +58,8 @@ func largeFleet() (*nodes, nodepool.Cluster) {
 	return n, cluster
 }
 
-// BenchmarkAddNodes is what nodes cost: in a cycle in which none has changed, in one after a node has changed, and the
-// making of the view itself, once for all RayClusters.
+// BenchmarkAddNodes is what nodes cost: in a cycle in which none has changed, in one after a node or what pods take
+// of nodes has changed, with the making of its stock, and the making of the view itself, once for all RayClusters.
 func BenchmarkAddNodes(b *testing.B) {
 	n, cluster := largeFleet()
 	read := func() {
@@ -80,6 +80,19 @@ func BenchmarkAddNodes(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			again := *view
+			again.facts, again.stock = n.views.Add(1), pools.StockOf(view.places, view.rooms)
+			n.view.Store(&again)
+			read()
+		}
+	})
+	b.Run("a pod changed", func(b *testing.B) {
+		view := n.viewNow()
+		n.view.Store(view)
+		read()
+		b.ReportAllocs()
+		for b.Loop() {
+			again := *view
+			again.stock = pools.StockOf(view.places, view.rooms)
 			n.view.Store(&again)
 			read()
 		}

@@ -1,0 +1,40 @@
+package nodepool_test
+
+import (
+	"fmt"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// BenchmarkPromises is what a cycle takes to find where the pods of a RayCluster and of so many others that come first
+// may run: 1,000 nodes of eight GPUs, of which no two have equally much free.
+func BenchmarkPromises(b *testing.B) {
+	shape := podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(4), "nvidia.com/gpu": raydemand.One}}
+	nodes := make([]podfit.Node, 1000)
+	for i := range nodes {
+		nodes[i] = podfit.Node{Name: fmt.Sprintf("n%04d", i), Pool: "p", Ready: true,
+			Allocatable: podfit.Quantities{"cpu": raydemand.Whole(96), "nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
+			Use:         &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
+	}
+	none := int64(0)
+	stock := pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+		[]pools.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}})
+	for _, others := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
+			var promises []nodepool.Promise
+			for i := range others {
+				key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}
+				promises = append(promises, nodepool.Promise{RayCluster: key, Group: "gpu", Pods: 3, Shape: &shape})
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				cluster := nodepool.Cluster{Stock: stock, Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: shape}}}
+				cluster.Promise(promises)
+			}
+		})
+	}
+}
