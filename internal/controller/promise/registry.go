@@ -31,7 +31,8 @@ type entry struct {
 // rank orders RayClusters: by the priority of their pods, then by who asked first.
 type rank struct {
 	priority int32
-	// turn is the order in which RayClusters asked. One keeps its turn while it has pods on their way, or waits for room.
+	// turn is the order in which RayClusters asked. One keeps its turn while it has pods on their way, or waits for
+	// room.
 	turn int64
 }
 
@@ -106,7 +107,10 @@ func grown(before, now []nodepool.Promise) bool {
 	for i := range before {
 		pods[group{before[i].RayCluster, before[i].Group}] = before[i].Pods
 	}
-	return slices.ContainsFunc(now, func(p nodepool.Promise) bool { return p.Pods > pods[group{p.RayCluster, p.Group}] })
+	return slices.ContainsFunc(
+		now,
+		func(p nodepool.Promise) bool { return p.Pods > pods[group{p.RayCluster, p.Group}] },
+	)
 }
 
 // Forget drops a RayCluster that is gone.

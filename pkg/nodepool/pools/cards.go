@@ -144,8 +144,8 @@ func newCards(node *podfit.Node) ([]binpack.Card, string) {
 	return []binpack.Card{card}, layout.order
 }
 
-// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A pod
-// that KAI gives a part of a card takes the part that leaves room for as many of its kind as the card holds.
+// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
+// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the card holds.
 func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 	kind := Kind{Pod: binpack.Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
@@ -153,8 +153,9 @@ func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 			kind.Requests[resource] = want
 		}
 	}
-	if shape.Share != nil && shape.Share.PerCard > 0 {
-		kind.Requests[gpuinfo.NvidiaGPU] += (raydemand.One / raydemand.Amount(shape.Share.PerCard)).Times(shape.Share.Cards)
+	if share := shape.Share; share != nil && share.PerCard > 0 {
+		ofCard := raydemand.One / raydemand.Amount(share.PerCard)
+		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(share.Cards)
 	}
 	if part, parts := shape.CardPart(s.memories); parts {
 		kind.Cards = &binpack.CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
