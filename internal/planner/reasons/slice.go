@@ -125,8 +125,8 @@ func (w *Writer) SliceFindings() []raydemand.Finding {
 			Seen:     fmt.Sprintf("%d with GPUs", groups),
 			Why: "nothing proves what the GPUs of any group are, so demand with requirements for GPU memory, compute " +
 				"or isolation is not served; other demand is planned by the resources that groups declare",
-			Fix: "let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group); " +
-				"if it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler " +
+			Fix: "let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group)" +
+				"; if it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler " +
 				"nodepools` shows what the nodes prove",
 		},
 	}
