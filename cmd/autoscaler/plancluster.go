@@ -106,6 +106,7 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 		}
 		p.nodes = append(p.nodes, node)
 	}
+	p.unreadable = append(p.unreadable, p.repeatedNodes()...)
 	config, err := poolsIn(doc)
 	if err != nil {
 		return p, err
@@ -138,6 +139,21 @@ func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
 	return list
 }
 
+// repeatedNodes reports nodes of one name, each of which counts.
+func (p places) repeatedNodes() (list []raydemand.Finding) {
+	seen := map[string]int{}
+	for i := range p.nodes {
+		name := p.nodes[i].Name
+		if seen[name]++; name != "" && seen[name] == 2 {
+			list = append(list, raydemand.Finding{Code: planner.FindingNodeRepeated, Severity: raydemand.Warning,
+				Object: "Node " + name, Field: "metadata.name", Seen: name,
+				Why: "kubeNodes has several nodes of this name, and the plan counts each as a node of its own",
+				Fix: "list each node once"})
+		}
+	}
+	return list
+}
+
 // itemsOf returns the objects of one kind under a key of the file: an array, an object with items as kubectl prints it,
 // or one object.
 func itemsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
@@ -145,33 +161,29 @@ func itemsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
 		return nil, nil
 	}
 	want := "want " + kind + " objects as the API prints them: a list, or an object with items"
-	var items []map[string]any
-	decode := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
-	if err := decode(&items); err != nil {
-		list := struct {
-			Kind  string          `json:"kind"`
-			Items json.RawMessage `json:"items"`
-		}{}
-		if err := decode(&list); err != nil {
+	list := struct {
+		Kind  string           `json:"kind"`
+		Items []map[string]any `json:"items"`
+	}{}
+	decoder := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
+	if err := decoder(&list.Items); err != nil {
+		if err := decoder(&list); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", key, err, want)
 		}
 		if list.Kind == kind {
 			one := map[string]any{}
-			return []map[string]any{one}, decode(&one)
+			return []map[string]any{one}, decoder(&one)
 		}
 		if list.Items == nil {
 			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
 		}
-		if err := json.Unmarshal(list.Items, &items); err != nil {
-			return nil, fmt.Errorf("%s.items: %w: %s", key, err, want)
-		}
 	}
-	for i, item := range items {
+	for i, item := range list.Items {
 		if is := item["kind"]; item == nil || is != nil && is != kind {
 			return nil, fmt.Errorf("%s[%d]: kind is %v: %s", key, i, is, want)
 		}
 	}
-	return items, nil
+	return list.Items, nil
 }
 
 // poolsIn reads the description of pools, in the format of the file of --pools: the whole file, or its list of pools

@@ -16,9 +16,8 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
 		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`: `standard input: kubeNodes[0]: reading node: `,
 		cluster + `, "kubePods": "none"`:                                           `standard input: kubePods: `,
-		cluster + `, "kubePods": {"pods": []}`:                                     `standard input: kubePods: an object without items: want Pod objects`,
-		cluster + `, "kubeNodes": {"items": 5}`:                                    `standard input: kubeNodes.items: `,
 		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
+		cluster + `, "kubeNodes": {"item": []}`:                                    `standard input: kubeNodes: an object without items: want Node objects`,
 		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is a number: want a text: want a Pod as the API prints it`,
 		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity`,
 		`"groups": [], "kubePods": []`:                                                                `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
@@ -55,6 +54,16 @@ func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) 
 	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-")
 	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity`; code != cli.ExitOK || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
+	}
+}
+
+func TestANodeThatIsListedTwiceIsFound(t *testing.T) {
+	for nodes, want := range map[string]bool{`{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}`: true, `{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}`: false, `{}, {}`: false} {
+		code, out, errOut := command(t, `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c"}, "spec": {"workerGroupSpecs": []}}, "kubeNodes": [`+nodes+`]}`,
+			"autoscaler", "plan", "--snapshot", "-")
+		if found := strings.Contains(out, `"node-repeated"`); code != cli.ExitOK || found != want {
+			t.Errorf("[%s]: exit %d, found %t, want %t\n%s%s", nodes, code, found, want, out, errOut)
+		}
 	}
 }
 

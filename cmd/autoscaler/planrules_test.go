@@ -29,6 +29,10 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 	node := func(name, zone string, gpus int, more ...string) string {
 		return jointNode(name, "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB topology.kubernetes.io/zone="+zone, fmt.Sprintf("nvidia.com/gpu=%d", gpus), more...)
 	}
+	const hostNetwork = `"hostNetwork": true,` // with the port 8080 that the operator adds
+	port := func(number int) string {
+		return fmt.Sprintf(`"initContainers": [{"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": %d, "hostPort": %[1]d, "protocol": "TCP"}]}],`, number)
+	}
 	const own = `"ray.io/cluster": "c", "ray.io/group": "a", "ray.io/node-type": "worker"`
 	two := []string{node("n1", "x", 4), node("n2", "y", 4)}
 	tests := []struct {
@@ -56,6 +60,9 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 			[]string{node("n1", "x", 8), node("n2", "y", 8, `"taints": [{"key": "mine", "effect": "NoSchedule"}]`)}, nil, 8},
 		{"too few zones", []jointGroup{group("a", spread(zone, 1, `, "minDomains": 3`))}, two, nil, 2},
 		{"spread over nodes", []jointGroup{group("a", spread(host, 2, ""))}, []string{node("n1", "x", 8), node("n2", "x", 1)}, nil, 4},
+		{"a port of the node", []jointGroup{group("a", hostNetwork), group("b", hostNetwork)}, two, nil, 2},
+		{"a port that a pod on the node takes", []jointGroup{group("a", hostNetwork)}, two, []string{onNode("exporter", "n1", "", port(8080))}, 1},
+		{"another port", []jointGroup{group("a", hostNetwork)}, two, []string{onNode("exporter", "n1", "", port(9100))}, 2},
 		{"preferences do not count", []jointGroup{group("a", strings.Replace(spread(zone, 1, ""), "DoNotSchedule", "ScheduleAnyway", 1))},
 			[]string{node("n1", "x", 8), node("n2", "y", 2)}, nil, 10},
 	}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"strconv"
+	"strings"
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
@@ -30,10 +31,10 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report repor
 // spread over cards.
 func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporter) {
 	shape := &g.Workers.Pod
-	if shape.CardsAsked <= 1 {
-		return
-	}
 	for _, f := range podfit.CheckGPUs(x.Input.Reader, shape) {
+		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
+			continue // checks of their own report these
+		}
 		limit := g.RayContainer().Get("resources", "limits", f.Field)
 		units, whole := inventory.Quantity(limit)
 		if f.Code != podfit.GPURequestInvalid || !whole {

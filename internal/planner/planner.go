@@ -71,6 +71,7 @@ const (
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
+	FindingNodeRepeated     = model.FindingNodeRepeated
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )
 

@@ -3,6 +3,9 @@ package model
 // FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
+// FindingNodeRepeated reports that a snapshot has several nodes of one name.
+const FindingNodeRepeated = "node-repeated"
+
 // Reasons of a Termination.
 const (
 	StopIdle       = "idle"

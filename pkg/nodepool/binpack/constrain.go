@@ -10,7 +10,8 @@ import (
 // Constrain fills in the constraints of pods from what their templates say about pods beside them: every term names the
 // kinds of pods that it selects. beside has the entry of each kind, in the same order. others are pods on nodes that
 // are of none of these kinds. The result has for each of them the name of its kind, for Place.Holds: empty if no term
-// selects it and it keeps none of the kinds away. These names have a slash, which names of worker groups cannot have.
+// selects it and it keeps none of the kinds away, by a term or by a port of the node. These names have a slash, which
+// names of worker groups cannot have.
 func Constrain(pods []Pod, beside, others []*podfit.Neighbors) (names []string) {
 	kinds := make([]named, len(pods), len(pods)+1)
 	for i := range pods {
@@ -60,6 +61,9 @@ func constrain(pod *Pod, own *podfit.Neighbors, kinds []named) {
 		pod.Apart = append(pod.Apart, Affinity{t.TopologyKey,
 			selected(func(other *podfit.Neighbors) bool { return own.MayRepel(t, other) })})
 	}
+	if takers := selected(own.SharesPort); len(takers) > 0 {
+		pod.Apart = append(pod.Apart, Affinity{Hostname, takers})
+	}
 	for _, t := range own.Together {
 		pod.Together = append(pod.Together, Affinity{t.TopologyKey,
 			selected(func(other *podfit.Neighbors) bool { return own.Attracts(t, other) })})
@@ -81,8 +85,8 @@ func repelledBy(own *podfit.Neighbors, other named) (terms []Affinity) {
 	return terms
 }
 
-// relation returns which terms of the kinds select a pod, and which of them its own anti-affinity keeps away; false if
-// there are none.
+// relation returns which terms of the kinds select a pod, which of them its own anti-affinity keeps away, and which
+// take a port of the node that it takes; false if there are none.
 func relation(own []*podfit.Neighbors, other *podfit.Neighbors) (string, bool) {
 	var text strings.Builder
 	matters := false
@@ -91,6 +95,7 @@ func relation(own []*podfit.Neighbors, other *podfit.Neighbors) (string, bool) {
 		text.WriteString(strconv.FormatBool(holds))
 	}
 	for _, n := range own {
+		add(n.SharesPort(other))
 		for _, t := range n.Apart {
 			add(n.MayRepel(t, other))
 		}

@@ -36,7 +36,7 @@ func (p *PodShape) cardRequest() (cardRequest, bool) {
 			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
 	case asked(gpuinfo.HAMiMemory) > 0 || asked(gpuinfo.HAMiCores) > 0:
 		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1),
-			asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)}, true
+			asked(gpuinfo.HAMiMemory), min(asked(gpuinfo.HAMiCores), 100)}, true // HAMi takes more than 100 for 100
 	}
 	return cardRequest{}, false
 }
@@ -94,7 +94,7 @@ func (p *PodShape) CardPart(memories []string) (CardPart, bool) {
 // percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
 // cards (Koordinator documentation, GPU share).
 func (p *PodShape) percentOfCards() (CardPart, bool) {
-	both := WholeUnits(p.Requests["koordinator.sh/gpu"])
+	both := WholeUnits(p.Requests[koordinatorBoth])
 	memory := max(WholeUnits(p.Requests[gpuinfo.KoordinatorMemoryRatio]), both)
 	cores := max(WholeUnits(p.Requests[gpuinfo.KoordinatorCores]), both)
 	if memory <= 0 && cores <= 0 {

@@ -43,7 +43,7 @@ func CheckGPUs(g nodegpu.Reader, shape *PodShape) []raydemand.Finding {
 			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
 				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
 	}
-	return append(list, checkACK(shape)...)
+	return slices.Concat(list, checkACK(shape), checkKoordinator(shape))
 }
 
 func checkName(g nodegpu.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {

@@ -14,6 +14,8 @@ type Neighbors struct {
 	Apart, Together []PodTerm
 	// Spread are the topology spread constraints with whenUnsatisfiable: DoNotSchedule.
 	Spread []SpreadTerm
+	// HostPorts are the ports of the node that the pod takes.
+	HostPorts []HostPort
 }
 
 // PodTerm selects pods, and the label whose value makes nodes one domain.

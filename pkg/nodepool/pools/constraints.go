@@ -39,7 +39,7 @@ func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]binpack.Pod, OnNodes) {
 	candidates := s.repelling
 	for i := range kinds {
 		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
-		if len(beside[i].TopologyKeys()) > 0 {
+		if len(beside[i].TopologyKeys()) > 0 || len(beside[i].HostPorts) > 0 {
 			candidates = s.pods
 		}
 	}

@@ -29,7 +29,27 @@ func neighborsOf(pod *corev1.Pod) *podfit.Neighbors {
 		}
 		n.Apart = append(n.Apart, t)
 	}
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for _, port := range hostPortsOnly(containers[i].Ports) {
+				n.HostPorts = append(n.HostPorts, podfit.HostPort{
+					IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(port.HostPort)})
+			}
+		}
+	}
 	return n
+}
+
+// hostPortsOnly keeps the ports of the node. For a pod on the node's network, the API server lists all its ports as
+// such.
+func hostPortsOnly(ports []corev1.ContainerPort) (kept []corev1.ContainerPort) {
+	for _, port := range ports {
+		if port.HostPort > 0 {
+			kept = append(kept, corev1.ContainerPort{
+				HostIP: port.HostIP, Protocol: port.Protocol, HostPort: port.HostPort})
+		}
+	}
+	return kept
 }
 
 // antiAffinity returns the terms of a pod's required anti-affinity.

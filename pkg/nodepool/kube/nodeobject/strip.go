@@ -81,12 +81,13 @@ func StripPod(object any) (any, error) {
 	return stripped, nil
 }
 
-// resourcesOnly keeps what containers request.
+// resourcesOnly keeps what containers request, with the ports of the node.
 func resourcesOnly(containers []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+			Ports: hostPortsOnly(c.Ports)}
 	}
 	return kept
 }

@@ -36,6 +36,7 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 			IgnoresAffinity: term.Text("nodeAffinityPolicy") == "Ignore",
 		})
 	}
+	n.HostPorts = hostPorts(spec)
 	return n
 }
 

@@ -1,0 +1,30 @@
+package podfit_test
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+func TestPodsThatTakeOnePortShareNoNode(t *testing.T) {
+	taking := func(ports ...podfit.HostPort) *podfit.Neighbors { return &podfit.Neighbors{HostPorts: ports} }
+	one := taking(podfit.HostPort{Port: 80})
+	for _, test := range []struct {
+		name  string
+		other *podfit.Neighbors
+		want  bool
+	}{
+		{"no port", taking(), false},
+		{"another port", taking(podfit.HostPort{Port: 81}), false},
+		{"the same one among others", taking(podfit.HostPort{Port: 81}, podfit.HostPort{Port: 80, Protocol: "TCP", IP: "0.0.0.0"}), true},
+		{"of another protocol", taking(podfit.HostPort{Port: 80, Protocol: "UDP"}), false},
+		{"on one address", taking(podfit.HostPort{Port: 80, IP: "10.0.0.1"}), true},
+	} {
+		if got := one.SharesPort(test.other); got != test.want || test.other.SharesPort(one) != test.want {
+			t.Errorf("%s: shares a port: %t, want %t in both directions", test.name, got, test.want)
+		}
+	}
+	if taking(podfit.HostPort{Port: 80, IP: "10.0.0.1"}).SharesPort(taking(podfit.HostPort{Port: 80, IP: "10.0.0.2"})) {
+		t.Error("ports on two addresses are not the same")
+	}
+}
