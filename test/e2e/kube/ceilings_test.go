@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -18,17 +19,22 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// apart is a taint that keeps the pods of all other tests off a node. The node has no kubelet, so the pods would never
-// terminate.
-var apart = corev1.Taint{Key: "heliostat.dev/apart", Effect: corev1.TaintEffectNoSchedule}
+// admitted is the label of the pods that may run on the nodes of addNode.
+const admitted = "heliostat.dev/admitted"
 
-// addNode registers a node of an AKS pool as a kubelet would.
+// addNode registers a node of an AKS pool as a kubelet would. A pod on it keeps away the pods of all other tests, which
+// tolerate every taint: on a node without a kubelet they would never end, and they would take its room.
 func (s *scene) addNode(name, pool string) {
 	s.Helper()
+	s.podOn(name, s.namespace, "guard-of-"+name, corev1.ResourceList{}, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: admitted, Operator: metav1.LabelSelectorOpDoesNotExist}}},
+		}},
+	}})
 	nodes := lab.Client().CoreV1().Nodes()
 	node, err := nodes.Create(s.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.azure.com/agentpool": pool}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{apart}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.azure.com/agentpool": pool, corev1.LabelHostname: name}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)
@@ -43,6 +49,16 @@ func (s *scene) addNode(name, pool string) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if _, err := nodes.UpdateStatus(s.Context(), node, metav1.UpdateOptions{}); err != nil {
 		s.Fatal(err)
+	}
+}
+
+// admit labels the worker pods of a RayCluster, so that they may run on the nodes of addNode.
+func admit(manifest *unstructured.Unstructured) {
+	for _, group := range manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any) {
+		template := group.(map[string]any)["template"].(map[string]any)
+		if err := unstructured.SetNestedField(template, "true", "metadata", "labels", admitted); err != nil {
+			panic(err)
+		}
 	}
 }
 
@@ -87,10 +103,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 		}
 	})
 	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Max: 9}}}.Manifest()
-	for _, group := range manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any) {
-		pod := group.(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		pod["tolerations"] = []any{map[string]any{"key": apart.Key, "operator": "Exists"}}
-	}
+	admit(manifest)
 	s.createAs(manifest)
 
 	pool := func(cluster nodepool.Cluster) string {

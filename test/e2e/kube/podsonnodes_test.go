@@ -46,11 +46,17 @@ func (s *scene) cards(name, gpus string) {
 // foreignPod runs a pod of another team on a node. The node has no kubelet, so the test ends it.
 func (s *scene) foreignPod(namespace, name, node, gpus string) {
 	s.Helper()
+	s.podOn(node, namespace, name, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}, nil)
+}
+
+// podOn creates a pod that is bound to a node without the scheduler.
+func (s *scene) podOn(node, namespace, name string, limits corev1.ResourceList, affinity *corev1.Affinity) {
+	s.Helper()
 	pods := lab.Client().CoreV1().Pods(namespace)
 	automount := false
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		NodeName: node, AutomountServiceAccountToken: &automount, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		Containers: []corev1.Container{{Name: "a", Image: rig.Image, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}}}},
+		NodeName: node, Affinity: affinity, AutomountServiceAccountToken: &automount, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers: []corev1.Container{{Name: "a", Image: rig.Image, Resources: corev1.ResourceRequirements{Limits: limits}}},
 	}}
 	var err error
 	s.until("the pod "+name, func() bool { // its ServiceAccount comes after the namespace
@@ -124,9 +130,9 @@ func TestAPodOfAnotherTeamLowersWhatIsLaunched(t *testing.T) {
 	s.addNode("shared-0", "shared")
 	s.cards("shared-0", "8")
 	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Max: 9, CPU: "100m", Devices: map[string]int64{"nvidia.com/gpu": 1}}}}.Manifest()
+	admit(manifest)
 	for _, group := range manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any) {
 		pod := group.(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-		pod["tolerations"] = []any{map[string]any{"key": apart.Key, "operator": "Exists"}}
 		pod["nodeSelector"] = map[string]any{"kubernetes.azure.com/agentpool": s.namespace}
 	}
 	s.createAs(manifest)
