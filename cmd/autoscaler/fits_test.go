@@ -168,6 +168,19 @@ func shapeOf(maxNodes string) string {
 	return `{"name": "gpu"` + maxNodes + `, "shape": {"allocatable": {` + eightCores + `, "nvidia.com/gpu": 4}}}`
 }
 
+// TestACompleteListOfPoolsNamesThePoolWithoutAShape checks that a group that is tried although all pools are declared
+// says which of them may hold its pods.
+func TestACompleteListOfPoolsNamesThePoolWithoutAShape(t *testing.T) {
+	plan := planOf(t, `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
+		"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}}, "workerGroupSpecs": [{"groupName": "g", "replicas": 0, "minReplicas": 0, "maxReplicas": 50,
+		"rayStartParams": {"num-cpus": "1"}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {`+anyPod+`, "nvidia.com/gpu": "8"}}}]}}}]}},
+		"complete": true, "pools": [`+shapeOf("")+`, {"name": "unknown", "maxNodes": 2}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}]}`)
+	got := fmt.Sprint(plan.Groups[0].Reasons)
+	if !strings.Contains(got, "what new nodes of pool unknown have is not known") || strings.Contains(got, "nobody declared") {
+		t.Error(got)
+	}
+}
+
 // TestProofComesFromPools plans a group of one kind of pods with pools without nodes.
 func TestProofComesFromPools(t *testing.T) {
 	const cpuNodes = `"kubeNodes": [{"metadata": {"name": "n1", "labels": {"agentpool": "cpu"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {` + eightCores + `}}}], `

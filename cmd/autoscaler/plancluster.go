@@ -161,29 +161,36 @@ func itemsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
 		return nil, nil
 	}
 	want := "want " + kind + " objects as the API prints them: a list, or an object with items"
-	list := struct {
-		Kind  string           `json:"kind"`
-		Items []map[string]any `json:"items"`
-	}{}
-	decoder := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
-	if err := decoder(&list.Items); err != nil {
-		if err := decoder(&list); err != nil {
+	var items []map[string]any
+	decode := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
+	if err := decode(&items); err != nil {
+		list := struct {
+			Kind  string          `json:"kind"`
+			Items json.RawMessage `json:"items"`
+		}{}
+		if err := decode(&list); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", key, err, want)
 		}
 		if list.Kind == kind {
 			one := map[string]any{}
-			return []map[string]any{one}, decoder(&one)
+			return []map[string]any{one}, decode(&one)
+		}
+		if list.Items == nil {
+			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
+		}
+		if err := json.Unmarshal(list.Items, &items); err != nil {
+			return nil, fmt.Errorf("%s.items: %w: %s", key, err, want)
 		}
 		if list.Items == nil {
 			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
 		}
 	}
-	for i, item := range list.Items {
+	for i, item := range items {
 		if is := item["kind"]; item == nil || is != nil && is != kind {
 			return nil, fmt.Errorf("%s[%d]: kind is %v: %s", key, i, is, want)
 		}
 	}
-	return list.Items, nil
+	return items, nil
 }
 
 // poolsIn reads the description of pools, in the format of the file of --pools: the whole file, or its list of pools

@@ -16,6 +16,8 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubeNodes": [null]`:                                          `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
 		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`: `standard input: kubeNodes[0]: reading node: `,
 		cluster + `, "kubePods": "none"`:                                           `standard input: kubePods: `,
+		cluster + `, "kubePods": {"pods": []}`:                                     `standard input: kubePods: an object without items: want Pod objects`,
+		cluster + `, "kubeNodes": {"items": 5}`:                                    `standard input: kubeNodes.items: `,
 		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
 		cluster + `, "kubeNodes": {"item": []}`:                                    `standard input: kubeNodes: an object without items: want Node objects`,
 		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is a number: want a text: want a Pod as the API prints it`,

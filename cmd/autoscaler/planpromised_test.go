@@ -19,7 +19,7 @@ func TestWhatIsPromisedToOthersIsLeftToThem(t *testing.T) {
 	promise := func(cluster string, pods, gpus int) string {
 		return fmt.Sprintf(`{"rayCluster": %q, "pods": %d, "pod": {"name": "%s/gpu", "requests": {"nvidia.com/gpu": %d}}}`, cluster, pods, cluster, gpus)
 	}
-	const theirs = "the nodes: the room for more pods of group a is promised to 3 pods of RayCluster ml/b, which come first"
+	const theirs = "the nodes: the room for more pods of group a is promised to RayClusters that come first: 3 pods of RayCluster ml/b"
 	tests := []struct {
 		name, promised string
 		gpus, want     int

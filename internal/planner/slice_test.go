@@ -52,6 +52,10 @@ func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
 	if len(findings) != 1 || findings[0].Code != model.FindingSlicesUnknown {
 		t.Errorf("findings: %+v", findings)
 	}
+	s.Groups[1].Slice = &Slice{Kind: gpuinfo.WholeUnproven, Isolation: gpuinfo.UnknownIsolation}
+	if findings := Compute(s, Policy{}).Findings; len(findings) != 1 || !strings.Contains(findings[0].Fix, "--resource") {
+		t.Errorf("findings about cards without proof: %+v", findings)
+	}
 	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}}
 	if plan := Compute(s, Policy{}); len(plan.Findings) != 0 || plan.Launch["a"] != 1 {
 		t.Errorf("plain demand: %+v", plan)

@@ -59,6 +59,9 @@ func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
 		if len(all) != 1 || all[0].Code != want.code {
 			t.Fatalf("%q: findings %+v, want one of %s", mode, all, want.code)
 		}
+		if mode == MIGOne && !strings.HasSuffix(all[0].Why, "the plan uses 1, as the annotation says") {
+			t.Errorf("the finding says of the plan: %s", all[0].Why)
+		}
 		if mode == MIGOne && (!strings.Contains(all[0].Fix, `"num-gpus": "1"`) || !strings.Contains(n.Sources.Reported, "7 instances count as 1 GPU")) {
 			t.Errorf("fix %s; source %s", all[0].Fix, n.Sources.Reported)
 		}

@@ -39,9 +39,9 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 	case pools.Trying:
 		f.Severity = raydemand.Warning
 		f.Why = "no known node, even if it were empty, could hold a pod of group " + g.Name +
-			", so only one replica at a time is launched, in case a node autoscaler knows another pool"
-		f.Fix = "declare the shape of the pool with --pools, add such a node, or correct requests, nodeSelector, " +
-			"affinity or tolerations"
+			", so only one replica at a time is launched, in case a node autoscaler can add one that holds it"
+		f.Fix = "declare the shape of the pool in the file of --pools, or in pools of a snapshot, add such a node, " +
+			"or correct requests, nodeSelector, affinity or tolerations"
 	default:
 		f.Why = "it is proven that no node can hold a pod of group " + g.Name + ", so it takes no launches"
 	}

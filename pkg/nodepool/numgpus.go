@@ -119,8 +119,8 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 			Field: field + g.GPUs.Field,
 			Seen:  fmt.Sprintf("declares %s, the device plugin gives %s", seen, n.Reported),
 			Why: fmt.Sprintf("a new worker of group %s has %s (%s) but reports another number to Ray, so Ray places "+
-				"tasks with num_gpus by a wrong number; the plan uses the number that the group declares",
-				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
+				"tasks with num_gpus by a wrong number; the plan uses %s",
+				g.Name, gpusInWords(*n.Reported), n.Sources.Reported, g.plannedNumber()),
 			Fix: g.mismatchFix(*n.Reported)})
 	}
 	if n.Ray != nil && !n.Mismatch && n.Reported != nil && *n.Ray != *n.Reported {
@@ -143,6 +143,14 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 		all = append(all, f)
 	}
 	return all
+}
+
+// plannedNumber says by which number of GPUs a group whose numbers differ is planned.
+func (g *WorkerGroup) plannedNumber() string {
+	if g.oneOfInstances() {
+		return "1, as the annotation says"
+	}
+	return "the number that the group declares"
 }
 
 // mismatchFix returns the fix of a mismatch.

@@ -88,7 +88,7 @@ func (g *Group) TryingReason() model.Reason {
 		Code: model.CodeTrying,
 		Message: fmt.Sprintf(
 			"no known node can hold a pod of group %s (%s); Heliostat tries %s at a time, in case a node autoscaler "+
-				"knows a pool that nobody declared",
+				"can add one that holds it",
 			g.Name,
 			g.NodeFit.Why,
 			phrase.Pods(g.Hosts),

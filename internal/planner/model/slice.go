@@ -38,15 +38,17 @@ func (s *Slice) Name() string {
 	case s.Kind == gpuinfo.Whole:
 		return "whole card"
 	case s.Kind == gpuinfo.WholeUnproven:
-		return "unproven whole card"
+		return "whole card (unproven)"
 	case s.Kind == gpuinfo.MIG:
 		return "MIG slice"
 	case s.Kind == gpuinfo.MIGUnproven:
-		return "unproven MIG slice"
+		return "MIG slice (unproven)"
 	case s.Kind == "" || s.Kind == gpuinfo.UnknownKind:
 		return "GPU of unknown kind"
 	case s.Kind == gpuinfo.TimeSliced:
 		return "time-sliced GPU"
+	case s.Kind == gpuinfo.MPS:
+		return "GPU shared by MPS"
 	}
 	return string(s.Kind) + " share"
 }

@@ -30,8 +30,12 @@ func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if w.PoolRoomUnpromised(i, given) >= g.Hosts {
 		return model.Reason{
 			Code: model.CodePoolPromised,
-			Message: fmt.Sprintf("%s: the room for more pods of group %s is promised to %s, which come first",
-				where, g.Name, w.promised(i)),
+			Message: fmt.Sprintf(
+				"%s: the room for more pods of group %s is promised to RayClusters that come first: %s",
+				where,
+				g.Name,
+				w.promised(i),
+			),
 		}, true
 	}
 	return model.Reason{

@@ -98,14 +98,15 @@ func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// SliceFindings reports, once, that slice requirements cannot be evaluated.
+// SliceFindings reports, once, that slice requirements cannot be evaluated, because the GPUs of no group are known, or
+// nothing proves what they are.
 func (w *Writer) SliceFindings() []raydemand.Finding {
 	if !w.Sliced {
 		return nil
 	}
 	groups := 0
 	for i := range w.Groups {
-		if w.Groups[i].Slice != nil {
+		if s := w.Groups[i].Slice; s != nil && s.Kind != gpuinfo.WholeUnproven && s.Kind != gpuinfo.MIGUnproven {
 			return nil
 		}
 		if w.Groups[i].Resources.Has(raydemand.GPU) > 0 {
@@ -122,10 +123,11 @@ func (w *Writer) SliceFindings() []raydemand.Finding {
 			Object:   "snapshot",
 			Field:    "groups",
 			Seen:     fmt.Sprintf("%d with GPUs", groups),
-			Why: "the GPUs of no group are known, so demand with requirements for GPU memory, compute or isolation " +
-				"is not served; other demand is planned by the resources that groups declare",
-			Fix: "allow the controller to read nodes; " +
-				"in a snapshot file, add kubeNodes beside rayCluster, or slice to each group",
+			Why: "nothing proves what the GPUs of any group are, so demand with requirements for GPU memory, compute " +
+				"or isolation is not served; other demand is planned by the resources that groups declare",
+			Fix: "let Heliostat read nodes (in a snapshot file: kubeNodes beside rayCluster, or slice in each group)" +
+				"; if it reads them, run GPU feature discovery there, or set --resource NAME=KIND: `autoscaler " +
+				"nodepools` shows what the nodes prove",
 		},
 	}
 }

@@ -34,7 +34,8 @@ func (w *Writer) topologyReason(
 	}
 	switch {
 	case len(all) == 0:
-		return because(model.Impossible, "no node and no group has the gang's topology label %s", label)
+		return because(model.Impossible, "no node and no group has the gang's topology label %s; set it in "+
+			"the labels of a group, or take it from a label of its Kubernetes nodes with --topology-label", label)
 	case !w.possibleWithin(o, all):
 		return because(model.Impossible,
 			"no value of label %s has nodes or groups for every bundle: %s", label, reasons)

@@ -65,6 +65,9 @@ func (t *stocktaking) take(p *part) {
 	}
 	for i := range t.kinds {
 		n := p.holds[t.kinds[i].Name]
+		if n == 0 {
+			continue
+		}
 		takeOf(p.free, &t.kinds[i].Pod, n)
 		for range min(n, maxTaken) {
 			takeCards(p.cards, t.kinds[i].Cards)

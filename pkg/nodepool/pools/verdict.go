@@ -76,8 +76,11 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 	}
 	if j.Complete {
 		v := summary(rooms)
-		if v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State == Nowhere {
+		switch v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State {
+		case Nowhere:
 			v.Why = "all pools are declared: " + v.Why
+		case Trying:
+			v.Why += j.withoutShape(rooms)
 		}
 		return v
 	}
@@ -116,6 +119,21 @@ func (j *Judge) answers(p *podfit.PodShape) (list []answer, best State) {
 		list = append(list, a)
 	}
 	return list, best
+}
+
+// withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
+// list of pools from being a proof.
+func (j *Judge) withoutShape(rooms []answer) string {
+	var names []string
+	for i, a := range rooms {
+		if a.unknown && a.State == Trying {
+			names = append(names, j.Rooms[i].Pool)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; what new nodes of pool " + strings.Join(names, ", ") + " have is not known, and no shape says it"
 }
 
 // summary joins the answers of all pools that could get a pod.
