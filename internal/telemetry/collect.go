@@ -85,9 +85,7 @@ func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
 	readState, gcsErrors, idleHours := known.state, known.gcsErrors, known.idle.copied()
 	known.mu.Unlock()
-	if gcsErrors > 0 {
-		s.set(m.gcsErrors, gcsErrors)
-	}
+	s.set(m.gcsErrors, gcsErrors) // From 0, because a rate does not count what a new series begins with.
 	for _, cause := range sorted(idleHours) {
 		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
 	}

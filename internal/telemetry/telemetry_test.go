@@ -291,8 +291,8 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// The series are: managed, age, one for each resource, seven for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(2+names+1+7*names)-limit); got != want {
+	// The series are: errors of the GCS, managed, age, one for each resource, seven for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}
 	for _, series := range []string{
