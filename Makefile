@@ -46,6 +46,10 @@ help: ## list the targets
 demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 	@$(call run,demo)
 
+.PHONY: demo-karpenter
+demo-karpenter: ## the real Karpenter beside it: machines come, go and are reclaimed under real Ray work
+	@$(call run,demo/karpenter)
+
 # Tests with a dev cluster wait most of the time, so several run side by side. Beside them, the compiler and the linters
 # run at a lower priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores.
 # Each dev cluster takes up to 3 GiB, so LANES is 1 if little memory is free.
@@ -146,12 +150,13 @@ e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole
 	$(MAKE) lanes
 
 # Each serve that these start may take as much memory as the chart lets it.
-loop outages churn bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
+loop outages beside churn churn-karpenter chaos chaos-round bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 
-.PHONY: lanes heads cluster loop outages
+.PHONY: lanes heads cluster loop outages beside
 lanes:
 	@mkdir -p "$(BIN)"
 	$(MAKE) -j $(LANES) loop outages
+	$(MAKE) beside
 
 heads:
 	@$(call conform,2.60.0)
@@ -161,7 +166,7 @@ cluster: heads
 	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
 
 # The tests of outages kill or stop what a dev cluster shares, so they have one for themselves. They run beside other
-# tests of test/e2e, after those of the dev cluster. Two dev clusters at once keep two cores busy: test/neighbours, which mostly waits, follows the outages.
+# tests of test/e2e, after those of the dev cluster. Two dev clusters at once keep two cores busy.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
 loop:
@@ -174,6 +179,11 @@ outages: cluster
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
+
+# The tests beside Karpenter and Kueue assert in how many seconds both act together, so no other dev cluster runs then.
+beside:
+	@cd test
+	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	go test -vet=off -count=1 -timeout 30m ./neighbours $(times)
 
 .PHONY: lint lint-root
@@ -234,6 +244,10 @@ bench-rest: ## the REST API under 200 requests a second, and 10,000 requests of 
 bench-memory: ## the memory of serve under 2,000 ResourceRequests of 123 KB
 	@$(call run,bench/memory)
 
+.PHONY: bench-fleet
+bench-fleet: ## 1,000 RayClusters with 50 workers each, 5 % busy: age of data, demand to patch, cost; FLEET=5000
+	@$(call run,bench/fleet)
+
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
 define planners
 	.ci/preflight go python
@@ -254,6 +268,25 @@ diff-ray: ## compare plans with Ray's on 2,000 random snapshots; fails if a diff
 churn: ## five minutes of random work; fails if work is lost or a worker is superfluous
 	@$(call run,churn)
 
+.PHONY: churn-karpenter
+churn-karpenter: export KARPENTER := 1
+churn-karpenter: export DURATION ?= 15m
+churn-karpenter: ## the same for 15 minutes while the real Karpenter consolidates and expires the machines; PROTECT=off, DRAIN=off
+	@$(call run,churn)
+
+.PHONY: chaos
+chaos: export DURATION ?= 2h
+chaos: export REAL ?= 2
+chaos: ## a fleet under faults of everything around Heliostat, for DURATION=2h; fails if a rule of safety is broken
+	@$(call run,chaos)
+
+.PHONY: chaos-round
+chaos-round: ## one round of it with one fault of each kind, about 80 s; SEED moves the faults
+	@.ci/preflight go python
+	$(call kit)
+	cd test
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" CHAOS_ROUND=1 go test -vet=off -count=1 -timeout 10m -run ARoundOfChaos ./chaos
+
 .PHONY: kueue
 kueue: ## five minutes of demand in RayClusters that the real Kueue queues; in make test, 30 seconds
 	@.ci/preflight go python
@@ -273,6 +306,18 @@ endef
 conformance: ## the same assertions against the simulated Ray head and real heads of three versions
 	@.ci/preflight go python
 	$(call conform,2.40.0 2.52.0 2.60.0)
+
+.PHONY: matrix
+matrix: ## the loop on releases of Ray, KubeRay and Kubernetes, for docs/versions.md; ONLY="2.60.0 1.5.1" limits it
+	@$(call run,matrix)
+
+.PHONY: pubsub
+pubsub: ## what the pub/sub of Ray's GCS says and loses, on real heads; ONLY="2.60.0" PARTS="what starts" limit it
+	@.ci/preflight go python
+	mkdir -p "$(BIN)"
+	cd test
+	go build -o "$(BIN)/pubsub" ./pubsub
+	exec "$(BIN)/pubsub"
 
 # Several may run; each has a name.
 DEVCLUSTER ?= default

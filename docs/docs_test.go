@@ -103,8 +103,8 @@ func unusedCodes(t *testing.T) []string {
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
-	"internal/controller/observation",
+	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/namespaces", "pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
+	"internal/controller/observation", "internal/controller/reverts",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that
@@ -182,7 +182,7 @@ func TestReasonsListsAllCodes(t *testing.T) {
 		"Why a pod was removed":           codes(t, "internal/controller/reduction/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
-		"Events on the RayCluster":        codes(t, "internal/controller/events.go", "^Event"),
+		"Events on the RayCluster":        codes(t, "internal/controller/event/reason.go", ""),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
 		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
 		"Findings":                        findingCodes(t),
@@ -252,8 +252,8 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch"} {
+	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
+		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

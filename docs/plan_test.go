@@ -24,6 +24,8 @@ func written(of reflect.Type) string {
 		return "time"
 	case reflect.TypeFor[raydemand.Bundle]():
 		return "amounts"
+	case reflect.TypeFor[raydemand.Amount]():
+		return "number"
 	}
 	switch of.Kind() {
 	case reflect.Pointer:
@@ -61,13 +63,14 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot := keysOf(reflect.TypeFor[planner.Snapshot]())
 	snapshot["rayCluster"] = "object" // in the place of groups
 	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
+	snapshot["kubeResourceSlices"], snapshot["kubeResourceClaims"] = "list", "list"
 	snapshot["topologyLabels"] = "labels"
 	snapshot["complete"] = "yes or no"
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
 		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[raylabels.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
-		"Places": keysOf(reflect.TypeFor[binpack.Place]()), "Promises": keysOf(reflect.TypeFor[planner.Promise]()),
+		"Places": keysOf(reflect.TypeFor[binpack.Place]()), "Promises": keysOf(reflect.TypeFor[planner.Promise]()), "Quotas": keysOf(reflect.TypeFor[planner.Quota]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")
 	got, heading := map[string]map[string]string{}, ""

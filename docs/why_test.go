@@ -32,11 +32,11 @@ func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 }
 
 // ordinary are the Events of normal operation, and those of num-gpus, whose codes have a page of their own.
-var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "WorkersReplaced"}
+var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "Trying", "WorkerGoing", "WorkersReplaced"}
 
 func TestWhyNotScalingNamesEventsOfProblems(t *testing.T) {
 	page := read(t, why)
-	for _, event := range codes(t, "internal/controller/events.go", "^Event") {
+	for _, event := range codes(t, "internal/controller/event/reason.go", "") {
 		if named := strings.Contains(page, "`"+event+"`"); named == slices.Contains(ordinary, event) {
 			t.Errorf("Event %s: named %t", event, named)
 		}

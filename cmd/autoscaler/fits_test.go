@@ -110,7 +110,7 @@ func TestAGroupWhosePodsFitNowhere(t *testing.T) {
 		} {
 			t.Run(name+"/"+proof.name, func(t *testing.T) {
 				plan := planOf(t, c.snapshot(proof.selector, proof.more))
-				want, code, unmet, severity := 1, "trying", planner.Capped, raydemand.Warning
+				want, code, unmet, severity := 1, "trying", planner.Trying, raydemand.Warning
 				if proof.proven {
 					want, code, unmet, severity = 0, "closed", planner.Impossible, raydemand.Error
 				}
@@ -200,19 +200,19 @@ func TestProofComesFromPools(t *testing.T) {
 		"and nothing else is known":                             {4, "", cpuNodes, `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
 		"of any node either":                                    {4, "", "", `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
 		"without any node":                                      {4, `"agentpool": "gpu"`, "", `"pools": [{"name": "gpu", "maxNodes": 0}]`, 0, planner.Capped},
-		"the shape is too small":                                {8, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Capped},
+		"the shape is too small":                                {8, "", cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Trying},
 		"and is selected, so it is proven":                      {8, `"agentpool": "gpu"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
 		"and all pools are declared, so it is proven":           {8, "", cpuNodes, `"complete": true, "pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
 		"the same in the form of the file":                      {8, "", cpuNodes, `"pools": {"complete": true, "pools": [` + shapeOf("") + `]}`, 0, planner.Impossible},
-		"without the proof in the form of the file":             {8, "", cpuNodes, `"pools": {"pools": [` + shapeOf("") + `]}`, 1, planner.Capped},
-		"a pool of unknown shape may fit":                       {8, "", cpuNodes, `"complete": true, "pools": [{"name": "gpu"}]`, 1, planner.Capped},
-		"a pool that is not known is selected":                  {4, `"agentpool": "other"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Capped},
+		"without the proof in the form of the file":             {8, "", cpuNodes, `"pools": {"pools": [` + shapeOf("") + `]}`, 1, planner.Trying},
+		"a pool of unknown shape may fit":                       {8, "", cpuNodes, `"complete": true, "pools": [{"name": "gpu"}]`, 1, planner.Trying},
+		"a pool that is not known is selected":                  {4, `"agentpool": "other"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 1, planner.Trying},
 		"and all pools are declared, so there is none":          {4, `"agentpool": "other"`, cpuNodes, `"complete": true, "pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
 		"a host that is not there":                              {4, `"kubernetes.io/hostname": "n9"`, cpuNodes, `"pools": [` + shapeOf("") + `]`, 0, planner.Impossible},
 		"nothing is known of the nodes, so it is planned as is": {8, "", "", `"pools": [{"name": "gpu", "maxNodes": 5}]`, 9, ""},
-		"a zone without a node yet is no proof":                 {0, `"agentpool": "cpu", "topology.kubernetes.io/zone": "b"`, strings.Replace(cpuNodes, `"agentpool": "cpu"`, `"agentpool": "cpu", "topology.kubernetes.io/zone": "a"`, 1), `"pools": []`, 1, planner.Capped},
+		"a zone without a node yet is no proof":                 {0, `"agentpool": "cpu", "topology.kubernetes.io/zone": "b"`, strings.Replace(cpuNodes, `"agentpool": "cpu"`, `"agentpool": "cpu", "topology.kubernetes.io/zone": "a"`, 1), `"pools": []`, 1, planner.Trying},
 		"a cordoned node shows what its pool could add":         {0, `"agentpool": "cpu"`, strings.Replace(cpuNodes, `"status"`, `"spec": {"unschedulable": true}, "status"`, 1), `"pools": []`, 9, ""},
-		"a node that is going shows it too":                     {0, `"agentpool": "cpu"`, strings.Replace(cpuNodes, `"status"`, `"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}, "status"`, 1), `"pools": []`, 1, planner.Capped},
+		"a node that is going shows it too":                     {0, `"agentpool": "cpu"`, strings.Replace(cpuNodes, `"status"`, `"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}, "status"`, 1), `"pools": []`, 1, planner.Trying},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := anyPod

@@ -14,6 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -21,8 +22,7 @@ import (
 
 // gpuDriver is all that the commands need from an open driver.
 type gpuDriver interface {
-	Inventory() (gpuinfo.Inventory, error)
-	xidSource
+	gpuagent.Driver
 	Close() error
 }
 

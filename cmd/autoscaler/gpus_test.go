@@ -19,29 +19,19 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// fakeDriver returns a fixed inventory and some XIDs, or an error.
+// fakeDriver returns a fixed inventory, or an error.
 type fakeDriver struct {
 	inventory gpuinfo.Inventory
 	err       error
 	closed    int
-	// xids are the events to return, one at a time. The driver calls silence after the last one. deaf is the error of a
-	// driver that does not support XID events.
-	xids      []gpuinfo.XIDEvent
-	silence   func() error
-	unwatched []int
-	deaf      error
 }
 
 func (f *fakeDriver) Inventory() (gpuinfo.Inventory, error) { return f.inventory, f.err }
 func (f *fakeDriver) Close() error                          { f.closed++; return nil }
-func (f *fakeDriver) WatchXIDs() ([]int, error)             { return f.unwatched, f.deaf }
+func (f *fakeDriver) WatchXIDs() ([]int, error)             { return nil, nil }
 
 func (f *fakeDriver) NextXID(time.Duration) (event gpuinfo.XIDEvent, happened bool, err error) {
-	if len(f.xids) == 0 {
-		return event, false, f.silence()
-	}
-	event, f.xids = f.xids[0], f.xids[1:]
-	return event, true, nil
+	return event, false, nil
 }
 
 func (f *fakeDriver) open() (gpuDriver, error) { return f, nil }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -17,11 +18,12 @@ import (
 
 var updateHowto = flag.Bool("update-howto", false, "write what the commands of docs/howto print into the pages")
 
-// A page's ```yaml or ```json block whose first line is "# NAME" is the file NAME. The test runs the lines "$
+// A page's ```yaml block whose first line is "# NAME" is the file NAME, and so is a ```json block right after "`NAME`:",
+// because JSON has no comments. The test runs the lines "$
 // autoscaler …" of a ```console block in a directory with these files. The following lines are the expected output,
 // with "exit N" at the end if N is not 0.
 var (
-	howtoBlock = regexp.MustCompile("(?ms)^```(yaml|json|console)\n(.*?)^```$")
+	howtoBlock = regexp.MustCompile("(?ms)(?:`([^`\\s]+)`:\n\n)?^```(yaml|json|console)\n(.*?)^```$")
 	howtoFile  = regexp.MustCompile(`^# (\S+)\n`)
 )
 
@@ -50,15 +52,19 @@ func runHowto(t *testing.T, path string) {
 	commands := 0
 	got := howtoBlock.ReplaceAllStringFunc(string(text), func(block string) string {
 		parts := howtoBlock.FindStringSubmatch(block)
-		if parts[1] != "console" {
-			if name := howtoFile.FindStringSubmatch(parts[2]); name != nil {
-				writeHowtoFile(t, name[1], parts[1], parts[2])
+		named, kind, body := parts[1], parts[2], parts[3]
+		if kind != "console" {
+			if name := howtoFile.FindStringSubmatch(body); name != nil {
+				named = name[1]
+			}
+			if named != "" {
+				writeHowtoFile(t, named, kind, body)
 			}
 			return block
 		}
 		var b strings.Builder
 		b.WriteString("```console\n")
-		for line := range strings.Lines(parts[2]) {
+		for line := range strings.Lines(body) {
 			if asked, ok := strings.CutPrefix(line, "$ "); ok {
 				commands++
 				b.WriteString(line + runHowtoLine(t, strings.TrimSpace(asked)))
@@ -80,10 +86,9 @@ func runHowto(t *testing.T, path string) {
 	}
 }
 
-// writeHowtoFile writes a file. It omits the first line of JSON, which has no comments.
 func writeHowtoFile(t *testing.T, name, kind, text string) {
-	if kind == "json" {
-		_, text, _ = strings.Cut(text, "\n")
+	if kind == "json" && !json.Valid([]byte(text)) {
+		t.Errorf("the block of %s is not JSON", name)
 	}
 	if err := os.WriteFile(filepath.Base(name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -42,7 +43,7 @@ func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T)
 			if err != nil {
 				t.Fatal(err)
 			}
-			snapshot := withCluster(planner.Snapshot{Nodes: []planner.Node{}}, cluster)
+			snapshot := manifests.Fill(planner.Snapshot{Nodes: []planner.Node{}}, cluster)
 			snapshot.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 3}}
 			exported, err := json.Marshal(snapshot)
 			if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -119,7 +119,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	p := printer.Planned{Snapshot: snapshot, Policy: policy, Plan: planner.Compute(snapshot, policy)}
 	p.Plan.Findings = append(findings, p.Plan.Findings...)
 	if cluster != nil {
-		numGPUs(&p.Plan, cluster)
+		manifests.AddNumGPUs(&p.Plan, cluster)
 	}
 	if err := p.Write(cmd.OutOrStdout(), f.Output); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
@@ -155,11 +155,11 @@ func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (pla
 	if doc.RayCluster == nil {
 		return doc.Snapshot, nil, doc.Findings, nil
 	}
-	cluster, err := clusterOf(reader, doc)
+	cluster, err := manifests.Cluster(reader, doc)
 	if err != nil {
 		return planner.Snapshot{}, nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return withCluster(doc.Snapshot, cluster), &cluster, append(doc.Findings, cluster.Findings...), nil
+	return manifests.Fill(doc.Snapshot, cluster), &cluster, append(doc.Findings, cluster.Findings...), nil
 }
 
 // warn writes the findings about unknown keys, which do not stop the plan, to standard error.
@@ -170,21 +170,4 @@ func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 				table.Printable(printer.DescribeFinding(f)))
 		}
 	}
-}
-
-// withCluster fills in from the RayCluster what the file itself does not set.
-func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
-	own := planner.SnapshotOf(cluster)
-	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
-	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
-	s.Places = own.Places
-	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
-	if s.IdleTimeoutSeconds == nil {
-		s.IdleTimeoutSeconds = own.IdleTimeoutSeconds
-	}
-	if s.KeptResources == nil {
-		s.KeptResources = own.KeptResources
-	}
-	s.LearnLabels()
-	return snapshotfile.Exportable(s)
 }

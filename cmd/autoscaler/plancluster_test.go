@@ -21,13 +21,18 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubePods": [{"kind": "Node"}]`:                               `standard input: kubePods[0]: kind is Node: want Pod objects`,
 		cluster + `, "kubeNodes": {"item": []}`:                                    `standard input: kubeNodes: an object without items: want Node objects`,
 		cluster + `, "kubePods": [{}, {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": 5}}]`:                                                 `standard input: kubePods[1]: reading pod n/p: spec.nodeName is a number: want a text: want a Pod as the API prints it`,
-		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity`,
-		`"groups": [], "kubePods": []`:                                                                `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
-		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                        `standard input: pools[0] "a": maxNodes -1: want 0 or more`,
-		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:          `standard input: pools[0] "a": shape: allocatable: `,
-		cluster + `, "pools": 7`:                                                                      `standard input: pools: 7: want a list`,
-		`"groups": [], "kubeNodes": []`:                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
-		`"groups": [], "pools": [{"name": "a"}]`:                                                      `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		cluster + `, "kubePods": {"items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "two"}}}]}}]}`: `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "two": want a Kubernetes quantity of 0 or more`,
+		cluster + `, "kubePods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "-64"}}}]}}]`:            `standard input: kubePods[0]: pod /p: spec.containers[0].resources.requests[cpu] is "-64": want a Kubernetes quantity of 0 or more`,
+		cluster + `, "kubeResourceSlices": [{"kind": "ResourceClaim"}]`:                                                                                        `standard input: kubeResourceSlices[0]: kind is ResourceClaim: want ResourceSlice objects`,
+		cluster + `, "kubeResourceClaims": [{"apiVersion": "resource.k8s.io/v1beta1"}]`:                                                                        `standard input: kubeResourceClaims[0]: apiVersion is resource.k8s.io/v1beta1: want resource.k8s.io/v1`,
+		cluster + `, "kubeResourceClaims": [{"metadata": {"name": "c"}, "status": 5}]`:                                                                         `standard input: kubeResourceClaims[0]: reading ResourceClaim c: `,
+		`"groups": [], "kubeResourceClaims": []`:                                                                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims`,
+		`"groups": [], "kubePods": []`:                                                                                                                         `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                                                                                 `standard input: pools[0] "a": maxNodes -1: want 0 or more`,
+		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:                                                                   `standard input: pools[0] "a": shape: allocatable: `,
+		cluster + `, "pools": 7`:                 `standard input: pools: 7: want a list`,
+		`"groups": [], "kubeNodes": []`:          `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		`"groups": [], "pools": [{"name": "a"}]`: `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
 		cluster + `, "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`: `standard input: pendingRequests[0].slice.memory: "10GB": want a Kubernetes quantity`,
 	} {
 		var out, errOut bytes.Buffer
@@ -38,23 +43,13 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 	}
 }
 
-func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
-	const node = `{"kind": "Node", "metadata": {"name": "n"}}`
-	for _, text := range []string{`[` + node + `]`, `{"kind": "List", "items": [` + node + `]}`, `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}`, node} {
-		items, err := itemsOf([]byte(text), "kubeNodes", "Node")
-		if err != nil || len(items) != 1 {
-			t.Errorf("%s: %v, %v", text, items, err)
-		}
-	}
-}
-
 // TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned checks that plan reports the field and the value of an
 // invalid amount, and plans everything else.
 func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) {
 	const text = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"workerGroupSpecs": []}},
 		"kubeNodes": [{"metadata": {"name": "bad"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}]}`
 	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-")
-	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity`; code != cli.ExitOK || !strings.Contains(out, want) {
+	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity of 0 or more`; code != cli.ExitOK || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
 	}
 }
@@ -65,6 +60,23 @@ func TestANodeThatIsListedTwiceIsFound(t *testing.T) {
 			"autoscaler", "plan", "--snapshot", "-")
 		if found := strings.Contains(out, `"node-repeated"`); code != cli.ExitOK || found != want {
 			t.Errorf("[%s]: exit %d, found %t, want %t\n%s%s", nodes, code, found, want, out, errOut)
+		}
+	}
+}
+
+// Two Nodes of one name are one machine: its two GPUs count once.
+func TestANodeThatIsListedTwiceCountsOnce(t *testing.T) {
+	const node = `{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "2", "cpu": "8", "memory": "64Gi", "pods": "PODS"}}}`
+	file := `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c"}, "spec": {"workerGroupSpecs": [{"groupName": "g", "maxReplicas": 9,
+		"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}}]}}}]}},
+		"kubeNodes": [` + node + `, ` + node + `], "kubePods": [], "complete": true, "pools": [], "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}]}`
+	for pods, want := range map[string]int{"110": 2, "1": 1, "0": 0} {
+		plan := planOf(t, strings.ReplaceAll(file, "PODS", pods))
+		if plan.Launch["g"] != want {
+			t.Errorf("allocatable pods %s: launches %v, want %d", pods, plan.Launch, want)
+		}
+		if why := plan.InfeasibleRequests[0].Reason.Message; want == 0 && !strings.Contains(why, "node a takes no pods (allocatable pods 0)") {
+			t.Errorf("not served because of %q", why)
 		}
 	}
 }

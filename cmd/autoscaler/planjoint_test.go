@@ -154,6 +154,59 @@ func TestGroupsTogetherLaunchNoMoreThanTheirNodesHold(t *testing.T) {
 	}
 }
 
+// TestANewNodeCountsAsTheSmallestThatFits has a pool with nodes of 4 and 8 GPUs, to which one more may be added.
+func TestANewNodeCountsAsTheSmallestThatFits(t *testing.T) {
+	nodes := jointNode("n1", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4") + ", " + jointNode("n2", "nvidia.com/gpu.count=8", "nvidia.com/gpu=8")
+	const declared = `{"name": "p", "maxNodes": 3, "shape": {"allocatable": {"cpu": 96, "memory": "900Gi", "ephemeral-storage": "100Gi", "nvidia.com/gpu": 6}}}`
+	for _, test := range []struct {
+		name, pool string
+		groups     []jointGroup
+		want       int
+		like       string
+	}{
+		{"one GPU per pod", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 1)}, 4 + 8 + 4,
+			"nodes of pool p differ, so a new one counts as the smallest that fits, n1"},
+		{"eight per pod", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 8)}, 1 + 1, ""},
+		{"both, and one new node", `{"name": "p", "maxNodes": 3}`, []jointGroup{gpuGroup("a", 8), gpuGroup("b", 2)}, 2 + 2, "smallest that fits, n1"},
+		{"a declared shape", declared, []jointGroup{gpuGroup("a", 1)}, 4 + 8 + 6, ""},
+		{"a declared shape without room", declared, []jointGroup{gpuGroup("a", 8)}, 1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan := jointPlanOf(t, jointSnapshot(test.groups, nodes, test.pool))
+			if got := plan.Launch["a"] + plan.Launch["b"]; got != test.want {
+				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.Groups)
+			}
+			if reasons := fmt.Sprint(plan.Groups[0].Reasons, plan.InfeasibleRequests); test.like != "" && !strings.Contains(reasons, test.like) ||
+				test.like == "" && strings.Contains(reasons, "differ") {
+				t.Errorf("reasons %s, want %q", reasons, test.like)
+			}
+		})
+	}
+}
+
+// TestPodsWaitForNoMoreThanWhatMayBecomeReady has a node of 4 GPUs that is not ready, in a pool that may add no other.
+func TestPodsWaitForNoMoreThanWhatMayBecomeReady(t *testing.T) {
+	down := strings.Replace(jointNode("n1", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4"), `"status": "True"`, `"status": "False"`, 1)
+	file := jointSnapshot([]jointGroup{gpuGroup("a", 1)}, down, `{"name": "p", "maxNodes": 1}`)
+	if plan := jointPlanOf(t, file); plan.Launch["a"] != 4 {
+		t.Errorf("launches %v, want the 4 pods that the node holds\n%+v", plan.Launch, plan.Groups)
+	}
+	code, out, _ := command(t, file, "autoscaler", "plan", "--snapshot", "-")
+	if code != cli.ExitOK || !strings.Contains(out, "node n1 is NotReady, and pool p may add no other") {
+		t.Errorf("the plan does not name the node:\n%s", out)
+	}
+	onHost := func(name, host string) jointGroup {
+		return jointGroup{name: name, limits: "nvidia.com/gpu=1", spec: fmt.Sprintf(`"nodeSelector": {"kubernetes.io/hostname": %q},`, host)}
+	}
+	ready := jointNode("n2", "nvidia.com/gpu.count=4", "nvidia.com/gpu=4")
+	both := jointSnapshot([]jointGroup{onHost("a", "n1"), onHost("b", "n2")}, down+", "+ready, onlyP)
+	both, _, _ = strings.Cut(both, `"pendingRequests": [`)
+	both += `"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`
+	if plan := jointPlanOf(t, both); plan.Launch["b"] != 3 || plan.Launch["a"] != 0 {
+		t.Errorf("launches %v, want 3 pods of b, whose node is ready\n%+v", plan.Launch, plan.Groups)
+	}
+}
+
 // TestPodsOfOthersLowerWhatGroupsLaunchTogether checks that pods on the nodes take their part, and those of the groups
 // count once.
 func TestPodsOfOthersLowerWhatGroupsLaunchTogether(t *testing.T) {

@@ -7,63 +7,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // podOn returns a pod that requests GPUs of a node, with more metadata.
 func podOn(node, metadata, gpus string) string {
 	return `{"metadata": {"name": "p"` + metadata + `}, "spec": {"nodeName": "` + node + `", "containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "` + gpus + `"}}}]}}`
-}
-
-func TestPodsOfASnapshotTakeTheirPartOfItsNodes(t *testing.T) {
-	const labels = `, "namespace": "NS", "labels": {"ray.io/cluster": "CLUSTER", "ray.io/group": "g", "ray.io/node-type": "worker"}`
-	worker := func(namespace, cluster, more string) string {
-		return podOn("n1", strings.NewReplacer("NS", namespace, "CLUSTER", cluster).Replace(labels)+more, "2")
-	}
-	for name, test := range map[string]struct {
-		pods, used string
-		bound      int64
-	}{
-		"no key":                                 {"", "unknown", 0},
-		"no pods":                                {`[]`, "0", 0},
-		"a pod of something else":                {`[` + podOn("n1", "", "3") + `]`, "3", 0},
-		"one on a node that is not in the file":  {`[` + podOn("n2", "", "3") + `]`, "0", 0},
-		"one that has ended":                     {`[` + strings.Replace(podOn("n1", "", "3"), `{"metadata"`, `{"status": {"phase": "Succeeded"}, "metadata"`, 1) + `]`, "0", 0},
-		"one that waits for a node":              {`[` + podOn("", "", "3") + `]`, "0", 0},
-		"a worker of the group, and as kubectl":  {`{"kind": "List", "items": [` + worker("n", "c", "") + `]}`, "2", 1},
-		"one of a RayCluster of the same name":   {`[` + worker("other", "c", "") + `]`, "2", 0},
-		"one of another RayCluster":              {`[` + worker("n", "other", "") + `, ` + worker("n", "c", "") + `]`, "4", 1},
-		"a worker that is being deleted is used": {`[` + worker("n", "c", `, "deletionTimestamp": "2026-01-01T00:00:00Z"`) + `]`, "2", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			more := ""
-			if test.pods != "" {
-				more = `, "kubePods": ` + test.pods
-			}
-			file := oneGroup(`{"nvidia.com/gpu": "2"}`, `{}`, `{"nvidia.com/gpu": "8", "pods": "110"}`, more)
-			doc, err := snapshotfile.ReadDocument(strings.NewReader(file), "file")
-			if err != nil {
-				t.Fatal(err)
-			}
-			placed, err := placesOf(nodegpu.Reader{}, doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			used := "unknown"
-			if use := placed.nodes[0].Use; use != nil {
-				used = fmt.Sprint(use.Requests["nvidia.com/gpu"])
-			}
-			cluster, err := clusterOf(nodegpu.Reader{}, doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bound := cluster.Groups[0].Bound; used != test.used || bound != test.bound {
-				t.Errorf("used %s, bound %d; want %s, %d", used, bound, test.used, test.bound)
-			}
-		})
-	}
 }
 
 // TestAPlanSaysOnceThatItCountsNodesAsEmpty checks the finding: only for nodes without pods on which a group fits.
@@ -161,5 +111,55 @@ func TestPodsOnNodesLowerWhatIsLaunched(t *testing.T) {
 				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.InfeasibleRequests)
 			}
 		})
+	}
+}
+
+// TestAPlanSaysWhatItAssumesOfObjectsThatAnAPIServerNeverHas checks nodes without pods in allocatable and pods that are
+// listed twice.
+func TestAPlanSaysWhatItAssumesOfObjectsThatAnAPIServerNeverHas(t *testing.T) {
+	small, pod := `{"cpu": "10m", "memory": "1Mi"}`, podOn("n1", `, "namespace": "x"`, "1")
+	file := func(allocatable, pods string) string {
+		text := oneGroup(small, `{}`, allocatable, `, "kubePods": [`+pods+`], "complete": true,
+			"pendingRequests": [{"resources": {"CPU": 1}, "count": 300}]`)
+		return strings.Replace(text, `"maxReplicas": 9`, `"maxReplicas": 900`, 1)
+	}
+	for name, test := range map[string]struct {
+		file, code, object string
+		launch             int
+	}{
+		"as the kubelet reports it":   {file(`{"cpu": "64", "memory": "64Gi", "pods": "200"}`, ""), "", "", 200},
+		"without pods":                {file(`{"cpu": "64", "memory": "64Gi"}`, ""), planner.FindingNodePodsUnknown, "Node n1", 110},
+		"without pods, and one there": {file(`{"cpu": "64", "memory": "64Gi", "nvidia.com/gpu": "2"}`, pod), planner.FindingNodePodsUnknown, "Node n1", 109},
+		"a pod that is listed twice":  {file(`{"cpu": "64", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"}`, pod+", "+pod), planner.FindingPodRepeated, "Pod x/p", 109},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, test.file)
+			launch, found := 0, []string{}
+			for _, n := range plan.Launch {
+				launch += n
+			}
+			for _, f := range plan.Findings {
+				if f.Code == planner.FindingNodePodsUnknown || f.Code == planner.FindingPodRepeated {
+					found = append(found, f.Code+" "+f.Object)
+				}
+			}
+			if launch != test.launch || strings.Join(found, ", ") != strings.TrimSpace(test.code+" "+test.object) {
+				t.Errorf("launches %d with %q, want %d with %s %s; %+v", launch, found, test.launch, test.code, test.object, plan.InfeasibleRequests)
+			}
+		})
+	}
+}
+
+func TestKeysOfTopologyLabelsAreNamesOfLabels(t *testing.T) {
+	for labels, want := range map[string]string{
+		`{"nvidia.com/gpu.clique": "ray.io/gpu-domain"}`: "",
+		`{"a b": "ray.io/gpu-domain"}`:                   `"a b" is not a label's name`,
+		`{"nvidia.com/gpu.clique": "a/b/c"}`:             `"a/b/c" is not a label's name`,
+	} {
+		file := oneGroup(`{"cpu": "1"}`, `{}`, `{"cpu": "4", "pods": "110"}`, `, "kubePods": [], "topologyLabels": `+labels)
+		code, out, errOut := command(t, file, "autoscaler", "plan", "--snapshot", "-")
+		if (code == cli.ExitOK) != (want == "") || want != "" && !strings.Contains(errOut, "topologyLabels: "+want) {
+			t.Errorf("%s: exit %d, %s%s", labels, code, errOut, out)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatIsPromisedToOthersIsLeftToThem(t *testing.T) {
 	promise := func(cluster string, pods, gpus int) string {
 		return fmt.Sprintf(`{"rayCluster": %q, "pods": %d, "pod": {"name": "%s/gpu", "requests": {"nvidia.com/gpu": %d}}}`, cluster, pods, cluster, gpus)
 	}
-	const theirs = "the nodes: the room for more pods of group a is promised to RayClusters that come first: 3 pods of RayCluster ml/b"
+	const theirs = "group a can have no more pods: what is free on the nodes is promised to 3 pods of RayCluster ml/b, which come first"
 	tests := []struct {
 		name, promised string
 		gpus, want     int
@@ -41,6 +41,16 @@ func TestWhatIsPromisedToOthersIsLeftToThem(t *testing.T) {
 			why := plan.InfeasibleRequests[0].Reason.Message
 			if !strings.Contains(why, test.message) || strings.Contains(why, "promised") != (test.message != "") {
 				t.Errorf("the rest is not served because of %q, want %q", why, test.message)
+			}
+			wantCode := "capped"
+			if test.message != "" {
+				wantCode = "pool_promised"
+			}
+			if reason := plan.InfeasibleRequests[0].Reason; reason.Code != wantCode {
+				t.Errorf("the rest has the code %q, want %q", reason.Code, wantCode)
+			}
+			if s := plan.Summary[0]; (s.PoolPromised > 0) != (test.message != "") || s.PoolPromised+s.Capped != int64(20-test.want) {
+				t.Errorf("summary %+v", s)
 			}
 			if last := plan.Groups[0].Reasons[0]; test.want == 0 && last.Code != "pool_promised" {
 				t.Errorf("reasons %+v, want pool_promised", plan.Groups[0].Reasons)

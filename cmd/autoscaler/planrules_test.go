@@ -52,7 +52,7 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 		{"beside a pod that is nowhere", []jointGroup{group("a", rule("podAffinity", host, `{"matchLabels": {"app": "cache"}}`))}, two, []string{}, 0},
 		{"a pod of another owner keeps them away", []jointGroup{group("a", ""), group("b", "")}, two,
 			[]string{onNode("guard", "n1", `"app": "x"`, rule("podAntiAffinity", host, `{"matchLabels": {"ray.io/group": "a"}}`)),
-				onNode("guard", "n2", `"app": "x"`, rule("podAntiAffinity", host, cluster))}, 4},
+				onNode("guard-2", "n2", `"app": "x"`, rule("podAntiAffinity", host, cluster))}, 4},
 		{"spread over zones", []jointGroup{group("a", spread(zone, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 2)}, nil, 5},
 		{"spread counts the workers that are there", []jointGroup{group("a", spread(zone, 1, ""))}, two, []string{onNode("w1", "n1", own, ""), onNode("w2", "n1", own, "")}, 7},
 		{"a zone of tainted nodes", []jointGroup{group("a", spread(zone, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 8, `"taints": [{"key": "mine", "effect": "NoSchedule"}]`)}, nil, 1},
@@ -78,6 +78,56 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 			}
 			if sum != test.want {
 				t.Errorf("launches %v, %d together; want %d\n%+v", plan.Launch, sum, test.want, plan.InfeasibleRequests)
+			}
+		})
+	}
+}
+
+// TestARuleThatNoNodeMeetsIsTheReason checks that the rule that keeps a group's pods off all nodes is named, and that
+// the group is closed if no other node can come.
+func TestARuleThatNoNodeMeetsIsTheReason(t *testing.T) {
+	const spread = `"topologySpreadConstraints": [{"topologyKey": "example.com/rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
+		"labelSelector": {"matchLabels": {"ray.io/cluster": "c"}}}],`
+	group := jointGroup{name: "a", limits: "nvidia.com/gpu=1", spec: spread}
+	snapshot := jointSnapshot([]jointGroup{group}, jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu=4"), onlyP)
+	const why = "node n1 lacks label example.com/rack, the topologyKey of topologySpreadConstraints"
+	for more, want := range map[string]struct {
+		launch int
+		code   string
+	}{"": {1, "trying"}, `"complete": true, `: {0, "impossible"}} {
+		plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, more+`"kubePods": [], "kubeNodes":`, 1))
+		reason := plan.InfeasibleRequests[0].Reason
+		if plan.Launch["a"] != want.launch || reason.Code != want.code || !strings.Contains(reason.Message, why) {
+			t.Errorf("%q: launches %v, %+v; want %+v because %s", more, plan.Launch, reason, want, why)
+		}
+	}
+}
+
+// TestAFullPoolSaysWhatItLacks checks that demand beyond a pool names the resource, the rule or the node.
+func TestAFullPoolSaysWhatItLacks(t *testing.T) {
+	const gpus, label = "nvidia.com/gpu=4", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB"
+	const together = `"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
+		"labelSelector": {"matchLabels": {"app": "nobody"}}}]}},`
+	for name, test := range map[string]struct {
+		spec, node, want string
+		hosts            int
+	}{
+		"a resource": {"", jointNode("n1", label, gpus), "(has 0, launching 4); 4 of 4 nvidia.com/gpu are taken", 1},
+		"a rule":     {together, jointNode("n1", label, gpus), "podAffinity with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1},
+		"a cordon":   {"", jointNode("n1", label, gpus, `"unschedulable": true`), "node n1 is cordoned, and its pools may add no node", 1},
+		"one host":   {"", jointNode("n1", label, gpus), "(has 0, launching 3); what is left has room for fewer than the 3 hosts of a replica", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot := jointSnapshot([]jointGroup{{name: "a", limits: "nvidia.com/gpu=1", spec: test.spec}}, test.node, onlyP)
+			snapshot = strings.Replace(snapshot, `"groupName"`, fmt.Sprintf(`"numOfHosts": %d, "groupName"`, test.hosts), 1)
+			plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, `"kubePods": [], "kubeNodes":`, 1))
+			if got := plan.InfeasibleRequests[0].Reason; !strings.HasPrefix(got.Message, "pool p cannot hold more pods of group a: ") || !strings.HasSuffix(got.Message, test.want) {
+				t.Errorf("%+v, want at its end: %s", got, test.want)
+			}
+			for _, r := range plan.Groups[0].Reasons {
+				if r.Code == "trying" {
+					t.Errorf("nothing is tried, got %+v", r)
+				}
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +47,8 @@ type engineOptions struct {
 	rest                listenOptions
 	logFormat, logLevel string
 	gpuForCPU           bool
+	drainDeparting      bool
+	waitingCost         float64
 	kube                kube.Options
 	gcsAddress          string
 	nodes               cli.NodeReaderFlags
@@ -63,7 +65,7 @@ type engineOptions struct {
 
 func newServeCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: mode.Fleet}}
-	mode, pools, requestMemory := string(nodepool.Shadow), "", "64Mi"
+	mode, pools, requestMemory, shards := string(nodepool.Shadow), "", "64Mi", ""
 	c := &cobra.Command{
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
@@ -83,6 +85,10 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return cli.BadInput(err)
 			}
+			if shards != "" {
+				o.kube.Sharded = true
+				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
+			}
 			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
 			return o.run(c)
 		},
@@ -92,6 +98,9 @@ func newServeCommand() *cobra.Command {
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
+	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
+		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
+		"provisioningrequests, podtemplates and pods")
 	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
 		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
 		"Heliostat knows)")
@@ -110,12 +119,21 @@ func newServeCommand() *cobra.Command {
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
+	f.StringVar(
+		&shards,
+		"shards",
+		"",
+		"auto or a number: run several replicas that divide the RayClusters among them, "+
+			"all of them or at most that many; excludes --leader-elect",
+	)
+	c.MarkFlagsMutuallyExclusive("shards", "leader-elect")
+	cli.ValidateString(f, "shards", &shards, "auto, or a whole number from 1 to 1000", isShards)
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
-		"namespace of the leader lease")
-	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
+		"namespace of the leader lease, and of the leases of shards")
+	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease; those of shards begin with it")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
-			"leader; empty for none")
+			"leader or a shard; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200,
 		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
@@ -141,14 +159,16 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	telemetry.AdoptGRPC(local)
 	telemetry.AdoptLibraries(local)
 	cli.LogUnknownVariables(cli.Variables(c.Flags()), os.Environ(), local)
-	o.kube.Logger, o.loop.Policy.GPUForCPU = local, o.gpuForCPU
+	o.kube.Logger = local
+	o.loop.Policy.GPUForCPU, o.loop.Policy.WaitingCost = o.gpuForCPU, o.waitingCost
+	o.loop.KeepDeparting = !o.drainDeparting
 	if err := o.loop.Validate(); err != nil {
 		return cli.BadInput(err)
 	}
 	if err := o.rest.validate(); err != nil {
 		return cli.BadInput(err)
 	}
-	if o.kube.LeaderElection {
+	if o.kube.LeaderElection || o.kube.Sharded {
 		o.kube.Address = o.rest.address()
 	}
 	if o.kube.GPUs, err = o.nodes.Reader(); err != nil {
@@ -172,6 +192,8 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		Log:           local,
 		Leads:         o.ready.leads,
 		RequestMemory: o.ready.requestMemory,
+		Bounds:        o.ready.bounds,
+		Division:      o.ready.division,
 	})
 	if err != nil {
 		return cli.BadInput(err)
@@ -217,14 +239,11 @@ func (o *engineOptions) work(
 	if err := o.rest.listenSeparately(listening, metricsOf(registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
-	if err := kube.Await(ctx, config, log); err != nil {
-		if ctx.Err() != nil {
-			return nil // serve returns the cause
-		}
-		return err
-	}
 	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.ScaleUpAnnotation}
-	manager, err := kube.NewManager(config, o.kube)
+	manager, err := kube.Connect(ctx, config, o.kube, log)
+	if err != nil && ctx.Err() != nil {
+		return nil // serve returns the cause
+	}
 	if err != nil {
 		return err
 	}
@@ -234,6 +253,7 @@ func (o *engineOptions) work(
 		return cli.BadInput(err)
 	}
 	defer loop.Close()
+	manager.WatchOthers(loop.Watch)
 	if err := o.listen(ctx, listening, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
 	}
@@ -248,6 +268,7 @@ func (o *engineOptions) newLoop(
 	tel *telemetry.Telemetry,
 ) (*controller.Controller, error) {
 	o.recorder = publish.NewRecorder(log)
+	o.ready.recorder.Store(o.recorder)
 	o.loop.Published = func(d *decision.Decision) {
 		tel.Observe(publish.Metrics(d))
 		o.recorder.Publish(d)
@@ -261,6 +282,11 @@ func (o *engineOptions) newLoop(
 		tel.Gone(key.Namespace, key.Name, time.Now())
 		o.charts.Forget(key)
 		o.recorder.Forget(key)
+	}
+	o.loop.Released = func(key nodepool.ClusterKey) {
+		tel.Forget(key.Namespace, key.Name)
+		o.charts.Forget(key)
+		o.recorder.Release(key)
 	}
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
@@ -302,6 +328,10 @@ func (o *engineOptions) listen(
 		Leadership: publish.NewLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
+	if member := manager.Shards(); member != nil {
+		api.Division = publish.Division{Shards: member}
+		api.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}
+	}
 	if o.kube.Single == nil {
 		api.Nodepools = publish.NewNodepools(config, o.kube)
 	}
@@ -319,41 +349,6 @@ func (o *engineOptions) listen(
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return nil
-}
-
-// readiness is not ready until every RayCluster and pod has been seen once. A replica that waits for the lease is
-// ready: it can take over.
-type readiness struct{ manager atomic.Pointer[kube.Manager] } // nil until the API server has answered
-
-func (r *readiness) check() error {
-	manager := r.manager.Load()
-	if manager == nil {
-		return errors.New("the API server has not answered yet")
-	}
-	if manager.Ready() {
-		return nil
-	}
-	if err := manager.WatchError(); err != nil {
-		return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)
-	}
-	return errors.New("the caches of RayClusters and pods are not filled yet")
-}
-
-// leads reports whether this process is the leader.
-func (r *readiness) leads() bool {
-	manager := r.manager.Load()
-	return manager != nil && manager.Leading()
-}
-
-// requestMemory returns the memory that the requests of owners take; zero before the API server has answered, and in a
-// sidecar.
-func (r *readiness) requestMemory() telemetry.RequestMemory {
-	manager := r.manager.Load()
-	if manager == nil {
-		return telemetry.RequestMemory{}
-	}
-	memory := manager.RequestMemory()
-	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
 }
 
 // restConfig finds the API server as kubectl does. A sidecar has the environment of the user's Ray, which may name

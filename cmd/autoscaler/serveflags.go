@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
@@ -32,12 +34,22 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "allow CPU-only work to launch GPU groups even if a CPU group "+
 		"could serve it")
+	f.Float64Var(&o.waitingCost, "waiting-cost", 0, "what it costs to wait one hour for one pod, in the currency of "+
+		"the prices of groups (0: the price decides, and of equal groups the one that is ready sooner)")
+	cli.Validate(f, "waiting-cost", "a number from 0 to 1000000000", cli.Within(&o.waitingCost, 0, 1e9))
 	o.nodes.AddTo(f)
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
 		"anything changes")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
 		"with a jitter of 20 %")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
+	f.DurationVar(
+		&l.PlanBudget,
+		"plan-budget",
+		2*time.Second,
+		"about how long the plans of one cycle may take; demand "+
+			"with more different requests is planned more roughly, and then in parts, one after the other",
+	)
 	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, "+
 		"so that one call of a driver cannot fill the API server")
 	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0,
@@ -50,6 +62,13 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 		"first; doubles up to an hour")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+
 		"a lowered maximum")
+	f.BoolVar(&o.drainDeparting, "drain-departing", true, "drain workers whose machine is about to go, so that Ray "+
+		"places nothing there any more; replacements are launched in any case")
+	f.StringVar((*string)(&l.Surge), "surge", string(nodepool.SurgeNone), "none or one: keep one replica of the "+
+		"maximum of each group free until the machine of one of its workers goes; the annotation "+
+		nodepool.SurgeAnnotation+" overrides it")
+	f.BoolVar(&l.ProtectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters so that "+
+		"Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
 	o.check(f)
 }
 
@@ -61,9 +80,12 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 	cli.ValidateDuration(f, "poll-fast", &l.FastPoll, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "gcs-timeout", &l.GCSTimeout, 10*time.Millisecond, 5*time.Minute)
+	cli.ValidateDuration(f, "plan-budget", &l.PlanBudget, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
 	cli.ValidateDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
 	cli.ValidateDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
+	cli.ValidateString(f, "surge", (*string)(&l.Surge), "none or one",
+		func(word string) bool { return nodepool.Surge(word).Valid() })
 	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
 	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32),
 		cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
@@ -89,6 +111,12 @@ func isLogFormat(word string) bool {
 func isLogLevel(word string) bool {
 	_, err := telemetry.NewLogger(io.Discard, "json", word)
 	return err == nil
+}
+
+// isShards reports whether a text is a value of --shards.
+func isShards(text string) bool {
+	n, err := strconv.Atoi(text)
+	return text == "" || text == "auto" || err == nil && n >= 1 && n <= 1000
 }
 
 // checkFleet validates the values of the flags that only `serve` has.

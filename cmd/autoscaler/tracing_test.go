@@ -88,9 +88,14 @@ func (k *stillKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluste
 	return k.cluster, k.err
 }
 func (k *stillKube) NamespaceMode(string) (nodepool.Mode, string)          { return "", "" }
-func (k *stillKube) Leading() bool                                         { return true }
+func (k *stillKube) MayWrite(nodepool.ClusterKey) bool                     { return true }
 func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
 func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}
+func (k *stillKube) Guard(context.Context, nodepool.GuardChange) error     { return nil }
+func (k *stillKube) Provision(context.Context, nodepool.ProvisioningChange) error {
+	return nil
+}
+
 func (k *stillKube) SyncNumGPUs(context.Context, nodepool.NumGPUsChange) (int64, error) {
 	return 1, nil
 }

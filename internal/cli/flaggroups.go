@@ -23,11 +23,23 @@ var ServeGroups = []struct {
 }{
 	{
 		"What it scales",
-		[]string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"},
+		[]string{
+			"mode",
+			"read-only",
+			"protect-busy",
+			"provisioning-requests",
+			"drain-departing",
+			"surge",
+			"namespaces",
+			"cluster-name",
+			"cluster-namespace",
+			"gpu-for-cpu",
+			"waiting-cost",
+		},
 	},
 	{
 		"Limits and timeouts",
-		[]string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
+		[]string{"plan-budget", "max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
 			"breaker-cooldown", "drain-deadline"},
 	},
 	{
@@ -42,7 +54,7 @@ var ServeGroups = []struct {
 			"reads-per-second"},
 	},
 	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
-	{"Several replicas", []string{"leader-elect", "lease-name", "lease-namespace", "advertise-address"}},
+	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address"}},
 	{
 		"The REST API and the page",
 		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -77,13 +78,12 @@ func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 func topologyLabels(pairs []string) (labels []nodegpu.TopologyLabel, err error) {
 	for _, pair := range pairs {
 		node, ray, _ := strings.Cut(pair, "=")
-		for _, name := range []string{node, ray} {
-			if problems := validation.IsQualifiedName(name); len(problems) > 0 {
-				return nil, fmt.Errorf("--topology-label %q: %q is not a label's name (%s): want NODE=RAY such as "+
-					"nvidia.com/gpu.clique=ray.io/gpu-domain", pair, name, problems[0])
-			}
+		label := nodegpu.TopologyLabel{Node: node, Ray: ray}
+		if err := nodeobject.CheckTopologyLabel(label); err != nil {
+			return nil, fmt.Errorf("--topology-label %q: %w: want NODE=RAY such as "+
+				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair, err)
 		}
-		labels = append(labels, nodegpu.TopologyLabel{Node: node, Ray: ray})
+		labels = append(labels, label)
 	}
 	return labels, nil
 }

@@ -99,5 +99,5 @@ func LogUnknownVariables(known, environ []string, log *slog.Logger) {
 // ServerVariable is the environment variable of --server.
 const ServerVariable = "HELIOSTAT_SERVER"
 
-// cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README tells you to export.
+// cacheVariable is the cache folder of the Makefile and of the dev cluster, which the README asks you to export.
 const cacheVariable = EnvPrefix + "CACHE"

@@ -160,6 +160,7 @@ func (s *skewed) State(ctx context.Context) (raydemand.State, error) {
 		return state, err
 	}
 	now := s.churn.clock.Now()
+	state.Nodes = slices.Clone(state.Nodes)
 	s.past = append(s.past, reported{now, state})
 	if len(s.past) > 12 {
 		s.past = s.past[1:]

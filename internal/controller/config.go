@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 
 // breakers returns the settings of the breakers.
@@ -52,6 +53,9 @@ type Config struct {
 	// GCSBackoff is the longest pause between two calls to a head that does not answer. 10 s.
 	GCSBackoff time.Duration
 
+	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
+	// planBudget. 2 s.
+	PlanBudget time.Duration
 	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are requested and have
 	// not joined Ray, because one call of a driver can ask for any number. 1000, and no bound for a group.
 	MaxInFlight, MaxInFlightPerGroup int
@@ -72,6 +76,14 @@ type Config struct {
 	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
 	// KubeRay itself replaces containers that end. 30 s.
 	DeadGrace time.Duration
+	// KeepDeparting lets Ray place work on workers whose machine is about to go: nothing is drained for a machine.
+	KeepDeparting bool
+	// Surge is that of groups without the annotation heliostat.dev/surge. None.
+	Surge nodepool.Surge
+	// ProtectBusy guards the head and busy workers against node autoscalers, see protect. GuardsPerSecond bounds the
+	// guards written to all RayClusters together, and how many are written at once. 50.
+	ProtectBusy     bool
+	GuardsPerSecond float64
 	// MaxDataAge is the oldest reading that a reduction may use. 10 s.
 	MaxDataAge time.Duration
 	// ReportEvery is the interval of equal reports to the GCS. 5 s.
@@ -85,11 +97,14 @@ type Config struct {
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
-	// Neither may block. Both may be nil.
+	// Released is called when another process decides about one from now on. None may block. All may be nil.
 	Published func(*decision.Decision)
 	Forgotten func(nodepool.ClusterKey)
-	// heavy computes the plans that take much memory, one at a time.
-	heavy *heavyPlans
+	Released  func(nodepool.ClusterKey)
+	// plans computes plans within PlanBudget.
+	plans *planBudget
+	// nodeTimes is how long nodes of each pool take, for all RayClusters.
+	nodeTimes *arrival.Pools
 }
 
 // withDefaults fills in zero fields.
@@ -103,6 +118,7 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.RestPoll, 200*time.Millisecond)
 	orDuration(&c.GCSTimeout, 3*time.Second)
 	orDuration(&c.GCSBackoff, 10*time.Second)
+	orDuration(&c.PlanBudget, 2*time.Second)
 	orDuration(&c.AllocationTimeout, 5*time.Minute)
 	orDuration(&c.UnschedulableGrace, time.Minute)
 	orDuration(&c.BreakerCooldown, 5*time.Minute)
@@ -122,7 +138,10 @@ func (c Config) withDefaults() Config {
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}
-	c.heavy = newHeavyPlans()
+	if c.GuardsPerSecond == 0 {
+		c.GuardsPerSecond = 50
+	}
+	c.plans, c.nodeTimes = newPlanBudget(c.PlanBudget), &arrival.Pools{}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -144,12 +163,15 @@ func (c Config) Validate() error {
 	if c.DefaultMode != "" && !c.DefaultMode.Valid() {
 		errs = append(errs, fmt.Errorf("mode is %q, want managed, shadow or off", c.DefaultMode))
 	}
+	if c.Surge != "" && !c.Surge.Valid() {
+		errs = append(errs, fmt.Errorf("surge is %q, want none or one", c.Surge))
+	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{
 		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout},
-		{"GCS back-off", c.GCSBackoff},
+		{"GCS back-off", c.GCSBackoff}, {"plan budget", c.PlanBudget},
 		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace},
 		{"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
@@ -165,6 +187,12 @@ func (c Config) Validate() error {
 	}
 	if c.ReadsPerSecond != 0 && !(c.ReadsPerSecond >= 0.001 && c.ReadsPerSecond <= 1e6) {
 		errs = append(errs, fmt.Errorf("reads per second is %v, want a number from 0.001 to 1000000", c.ReadsPerSecond))
+	}
+	if c.GuardsPerSecond < 0 {
+		errs = append(errs, fmt.Errorf("guards per second is %v, want a positive number", c.GuardsPerSecond))
+	}
+	if cost := c.Policy.WaitingCost; !(cost >= 0 && cost <= 1e9) {
+		errs = append(errs, fmt.Errorf("waiting cost is %v, want a number from 0 to 1000000000", cost))
 	}
 	return errors.Join(errs...)
 }

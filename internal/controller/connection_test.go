@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -66,7 +67,7 @@ func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
 			w.now = w.now.Add(time.Second)
 			w.c.Cycle(ctx, key)
 			d, _ := w.c.Decision(key)
-			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(EventPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
+			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.emitted(event.PatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
 				t.Errorf("ended: %v; reported %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
 			}
 		})

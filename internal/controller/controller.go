@@ -10,16 +10,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
+	"golang.org/x/time/rate"
+
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/promise"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
@@ -28,8 +31,10 @@ type Controller struct {
 	dial   head.Dialer
 	config Config
 
-	readings readSlots
+	readings pace.Slots
 	promises promise.Registry
+	// guardWrites bounds the guards written to all RayClusters together.
+	guardWrites *rate.Limiter
 
 	mu      sync.Mutex // guards records, and moving of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
@@ -40,9 +45,11 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the controller's configuration: %w", err)
 	}
+	config = config.withDefaults()
 	return &Controller{
-		kube: kube, dial: dial, config: config.withDefaults(),
-		records: map[nodepool.ClusterKey]*record{},
+		kube: kube, dial: dial, config: config,
+		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
+		records:     map[nodepool.ClusterKey]*record{},
 	}, nil
 }
 
@@ -74,6 +81,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
+	v.Reverted = r.reverts.Observe(v.Now, &v.Cluster)
 	r.remember(&v, c.config)
 	intent, err := c.decide(ctx, r, &v)
 	if err != nil {
@@ -81,6 +89,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	v.PlanTook = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, intent)
+	r.turn = outcome.intent.nextTurn()
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)
@@ -124,23 +133,6 @@ func (c *Controller) observe(
 // errOff means that Ray is not read because the mode is off.
 var errOff = errors.New("mode is off")
 
-// observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
-func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
-	const pause = time.Second
-	d := decision.Decision{Cluster: key, At: c.config.Now()}
-	if last := r.decision.Load(); last != nil {
-		d = *last
-	}
-	d.Err, d.Actions, d.SeenToPatched, d.GrowthWanted, d.Next = err.Error(), nil, 0, time.Time{}, pause
-	d.ObserveFailed = true
-	r.decision.Store(&d)
-	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
-	if c.config.Published != nil {
-		c.config.Published(&d)
-	}
-	return pause
-}
-
 func (c *Controller) record(key nodepool.ClusterKey) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,6 +163,44 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	}
 }
 
+// Watch notes what a RayCluster about which another process decides has on its way, and forgets what this process knew
+// while it decided itself.
+func (c *Controller) Watch(ctx context.Context, key nodepool.ClusterKey) {
+	cluster, err := c.kube.Cluster(ctx, key)
+	if r := c.known(key); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if errors.Is(err, nodepool.ErrGone) {
+			c.forget(key, r)
+			return
+		}
+		c.release(key, r)
+	}
+	if err != nil {
+		c.promises.Forget(key)
+		return
+	}
+	c.promises.Note(&cluster, c.config.Now())
+}
+
+// known returns the record of a cluster, or nil.
+func (c *Controller) known(key nodepool.ClusterKey) *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.records[key]
+}
+
+// release drops a cluster about which another process decides now, and its connection.
+func (c *Controller) release(key nodepool.ClusterKey, r *record) {
+	r.gcs.Close()
+	c.mu.Lock()
+	delete(c.records, key)
+	c.mu.Unlock()
+	if c.config.Released != nil && r.decision.Load() != nil {
+		c.config.Released(key)
+	}
+}
+
 // Close closes all connections to Ray. It waits for running cycles, so end their context first; no cycle may begin
 // later.
 func (c *Controller) Close() {
@@ -181,27 +211,68 @@ func (c *Controller) Close() {
 	}
 }
 
-// Decision returns the latest decision about a cluster.
-func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
-	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
-	if r == nil {
-		return nil, false
+// pace returns the pause until the next cycle.
+func (c *Controller) pace(r *record, o outcome) time.Duration {
+	v := o.view
+	if o.again {
+		return pace.AfterConflicts(r.conflicts)
 	}
-	d := r.decision.Load()
-	return d, d != nil
+	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll,
+		ReadsPerSecond: c.config.ReadsPerSecond, Jitter: c.config.Jitter}
+	moving := v.Live() && r.unsettled(o)
+	movers, resters := c.count(r, moving)
+	switch {
+	case v.Mode == nodepool.Off:
+		return settings.Off()
+	case errors.Is(v.StateErr, head.ErrNoAddress):
+		return settings.Headless()
+	case !v.Live():
+		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
+	case moving:
+		return settings.Moving(movers)
+	}
+	return settings.Resting(resters)
 }
 
-// Decisions returns the latest decision about every cluster, sorted by namespace and name.
-func (c *Controller) Decisions() []*decision.Decision {
-	var all []*decision.Decision
-	for _, r := range c.all() {
-		if d := r.decision.Load(); d != nil {
-			all = append(all, d)
+// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up.
+func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
+	if r.slotAt.IsZero() {
+		r.slotAt = c.readings.Take(now, c.config.ReadsPerSecond)
+	}
+	if wait := r.slotAt.Sub(now); wait > 0 {
+		return wait
+	}
+	r.slotAt = time.Time{}
+	return 0
+}
+
+// unsettled reports whether anything moves that the next reading may complete.
+func (r *record) unsettled(o outcome) bool {
+	if o.intent.plan.Deferred != nil {
+		return true // the next plan continues with it
+	}
+	if r.movement.Settled(o.view.Now) {
+		return false
+	}
+	demand := o.view.State.Demand
+	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.Active() || r.drains.Open() > 0 ||
+		len(o.intent.launch) > 0 || o.intent.Any() || r.guard.Doubts() ||
+		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
+			return n.State == planner.Pending || n.State == planner.Leaving
+		}) ||
+		slices.ContainsFunc(o.view.Members,
+			func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
+}
+
+// count returns the numbers of moving and resting clusters.
+func (c *Controller) count(r *record, moving bool) (movers, resters int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.moving = moving
+	for _, other := range c.records {
+		if other.moving {
+			movers++
 		}
 	}
-	slices.SortFunc(all,
-		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
-	return all
+	return movers, len(c.records) - movers
 }

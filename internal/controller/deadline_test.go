@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -52,7 +53,7 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.lastNothing("the maximum was raised before the deadline")
 	w.kube.events = nil
 	w.limit("pair", 0)
-	if got := w.kube.emitted(EventDraining); got != 2 {
+	if got := w.kube.emitted(event.Draining); got != 2 {
 		t.Errorf("events = %v, want a new deadline reported for each host", w.kube.events)
 	}
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
@@ -24,7 +25,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 		w.after(20 * time.Second)
 	}
 	w.nothingWritten("nobody knows what Ray does")
-	if w.kube.emitted(EventGCSUnavailable) != 1 {
+	if w.kube.emitted(event.GCSUnavailable) != 1 {
 		t.Errorf("events = %v, want GCSUnavailable once", w.kube.events)
 	}
 	d, _ := w.c.Decision(key)
@@ -79,7 +80,7 @@ func TestASuddenDropStopsReductionsUntilSeenTwice(t *testing.T) {
 	w.kube.cluster.Workers = w.kube.cluster.Workers[:2] // a list cut short
 	w.cycle()
 	w.nothingWritten("three of five pods vanished at once")
-	if w.kube.emitted(EventReductionsPaused) != 1 {
+	if w.kube.emitted(event.ReductionsPaused) != 1 {
 		t.Errorf("events = %v, want ReductionsPaused", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -253,7 +254,7 @@ func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
 	w.ray.stateErr = nil
 	w.after(15 * time.Second)
 	w.nothingWritten("nobody could have been seen to join")
-	if w.kube.emitted(EventGroupFailing) != 0 {
+	if w.kube.emitted(event.GroupFailing) != 0 {
 		t.Errorf("events = %v, want the group open", w.kube.events)
 	}
 	w.want(0, nil)
@@ -274,7 +275,7 @@ func TestAScaleDownOfOurOwnIsNoSuddenDrop(t *testing.T) {
 	w.after(100 * time.Millisecond) // named, and deleted before the next reading
 	w.operate()
 	d := w.after(100 * time.Millisecond)
-	if w.kube.emitted(EventReductionsPaused) != 0 || d.Paused != "" {
+	if w.kube.emitted(event.ReductionsPaused) != 0 || d.Paused != "" {
 		t.Errorf("events %v, pause %q: five workers left because we let them go", w.kube.events, d.Paused)
 	}
 	if len(w.kube.cluster.Workers) != 0 {
@@ -375,7 +376,7 @@ func TestASecondLookThatFailsIsLoggedOnceAndRepeatedWithPauses(t *testing.T) {
 	if w.kube.freshReads > 8 {
 		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
 	}
-	if w.kube.emitted(EventReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
+	if w.kube.emitted(event.ReductionsPaused) != 1 || d.Paused != "reading the RayCluster again before a reduction failed: the server is overloaded" {
 		t.Errorf("events %v and pause %q, want the failure reported once", w.kube.events, d.Paused)
 	}
 	w.kube.freshErr = nil

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -28,6 +29,11 @@ type fakeKube struct {
 	syncErr       error // fails every write of num-gpus
 	synced        []nodepool.NumGPUsChange
 	events        []string
+	guardErr      error  // fails every write of a guard
+	unguardable   string // the pod of which each write of a guard fails
+	guarded       []nodepool.GuardChange
+	provisionErr  error // fails every write of a ProvisioningRequest
+	provisions    []nodepool.ProvisioningChange
 }
 
 func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
@@ -86,6 +92,7 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 		}
 	}
 	k.cluster.Generation++
+	k.cluster.ScaledBy = nodepool.FieldManager
 	return k.cluster.Generation, nil
 }
 
@@ -108,7 +115,68 @@ func (k *fakeKube) SyncNumGPUs(_ context.Context, change nodepool.NumGPUsChange)
 	return k.cluster.Generation, nil
 }
 
-func (k *fakeKube) Leading() bool { return !k.deposed }
+// Guard annotates the pod as the API server would: a change from an old version is a conflict.
+func (k *fakeKube) Guard(_ context.Context, change nodepool.GuardChange) error {
+	if k.guardErr != nil {
+		return k.guardErr
+	}
+	if change.Pod == k.unguardable {
+		return fmt.Errorf("guarding pod %s: an admission policy denied the request", change.Pod)
+	}
+	k.guarded = append(k.guarded, change)
+	at := &k.cluster.Head.Guard
+	uid := k.cluster.Head.PodUID
+	if i := slices.IndexFunc(k.cluster.Workers, func(w nodepool.Worker) bool { return w.Pod == change.Pod }); i >= 0 {
+		at, uid = &k.cluster.Workers[i].Guard, k.cluster.Workers[i].UID
+	}
+	if uid != change.UID || at.Version != change.Read.Version {
+		return nodepool.ErrConflict
+	}
+	for _, mark := range []*nodepool.GuardMark{&at.DoNotDisrupt, &at.SafeToEvict} {
+		switch {
+		case change.Keep && *mark == nodepool.Unmarked:
+			*mark = nodepool.MarkedByUs
+		case !change.Keep && *mark == nodepool.MarkedByUs:
+			*mark = nodepool.Unmarked
+		}
+	}
+	at.Ours, at.Version = change.Keep, at.Version+"x"
+	return nil
+}
+
+// Provision keeps requests and annotations as the API server would.
+func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChange) error {
+	if k.provisionErr != nil {
+		return k.provisionErr
+	}
+	k.provisions = append(k.provisions, change)
+	known := nodepool.Provisioning{Requests: slices.Clone(k.cluster.Provisioning.Requests)}
+	same := func(r nodepool.ProvisioningRequest) bool { return r.Name == change.Request.Name }
+	switch at := slices.IndexFunc(known.Requests, same); {
+	case change.Kind == nodepool.AskCapacity && at < 0:
+		made := change.Request
+		made.State = nodepool.CapacityAsked
+		known.Requests = append(known.Requests, made)
+	case change.Kind == nodepool.ReleaseCapacity && at >= 0:
+		known.Requests = slices.Delete(known.Requests, at, at+1)
+	}
+	k.cluster.Provisioning = &known
+	for i := range k.cluster.Workers {
+		w := &k.cluster.Workers[i]
+		switch {
+		case w.Pod != change.Pod.Pod:
+		case w.Guard.Version != change.Pod.Guard.Version:
+			return nodepool.ErrConflict
+		case change.Kind == nodepool.ConsumeCapacity:
+			w.Consumes, w.Guard.Version = change.Request.Name, w.Guard.Version+"p"
+		case change.Kind == nodepool.ForgetCapacity:
+			w.Consumes, w.Guard.Version = "", w.Guard.Version+"p"
+		}
+	}
+	return nil
+}
+
+func (k *fakeKube) MayWrite(nodepool.ClusterKey) bool { return !k.deposed }
 
 func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
 	k.events = append(k.events, reason)

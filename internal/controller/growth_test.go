@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -63,8 +65,19 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 48 {
 		t.Errorf("unmet = %+v, want 48 requests", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.emitted(EventCapped) != 1 {
+	if w.kube.emitted(event.Capped) != 1 {
 		t.Errorf("events = %v, want Capped once", w.kube.events)
+	}
+}
+
+func TestDemandThatWaitsForATryHasAnEventOfItsOwn(t *testing.T) {
+	group := gpuGroup("gpu", 0, 0, 9)
+	group.Verdict = &pools.Verdict{State: pools.Trying, Why: "there is no node"}
+	w := newWorld(t, Config{}, group)
+	w.want(50, gpu(1))
+	w.after(2 * time.Second)
+	if got := w.lastChange(); got.Replicas != 1 || w.kube.emitted(event.Trying) != 1 || w.kube.emitted(event.Capped) != 0 {
+		t.Errorf("target %+v, events %v, want 1 pod and the Event Trying once", got, w.kube.events)
 	}
 }
 
@@ -77,8 +90,8 @@ func TestThousandsOfUnservedDemandsAreSummarized(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.emitted(EventImpossible); got != maxUnmetEvents+1 {
-		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, maxUnmetEvents)
+	if got := w.kube.emitted(event.Impossible); got != event.MaxUnmet+1 {
+		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, event.MaxUnmet)
 	}
 }
 
@@ -134,7 +147,7 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 		t.Errorf("while the next try is awaited it is reported as %q", d.Unwritten)
 	}
 	w.nothingWritten("the pause after an error is not over")
-	if w.kube.emitted(EventPatchFailed) != 1 {
+	if w.kube.emitted(event.PatchFailed) != 1 {
 		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
 	}
 	d := w.after(time.Second)
@@ -152,7 +165,7 @@ func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	if got := w.lastChange(); got.Replicas != 2 {
 		t.Errorf("target = %+v, want replicas 2: four of five allowed pods, since a replica has two", got)
 	}
-	if w.kube.emitted(EventInFlightCap) != 1 {
+	if w.kube.emitted(event.InFlightCap) != 1 {
 		t.Errorf("events = %v, want InFlightCap", w.kube.events)
 	}
 	w.after(100 * time.Millisecond)
@@ -188,7 +201,7 @@ func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
 	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
 	w.after(30 * time.Second)
 	w.nothingWritten("half of the timeout is not all of it")
-	for w.kube.emitted(EventGroupFailing) == 0 {
+	for w.kube.emitted(event.GroupFailing) == 0 {
 		w.after(10 * time.Second)
 		if w.now.Hour() > 12 {
 			t.Fatal("the group was never broken off")
@@ -240,7 +253,7 @@ func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
 		for range 10 {
 			w.after(10 * time.Second)
 		}
-		if w.kube.emitted(EventGroupFailing) > 0 {
+		if w.kube.emitted(event.GroupFailing) > 0 {
 			t.Errorf("%s: events = %v, want no failing group: nothing was tried", name, w.kube.events)
 		}
 	}
@@ -258,7 +271,7 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 2 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.Closed {
 		t.Errorf("unmet = %+v, want both requests, because the group is closed", d.Plan.InfeasibleRequests)
 	}
-	if w.kube.emitted(EventGroupFailing) > 0 {
+	if w.kube.emitted(event.GroupFailing) > 0 {
 		t.Errorf("events = %v, want no failing group", w.kube.events)
 	}
 }

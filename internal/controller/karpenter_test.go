@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -50,7 +51,7 @@ func TestPodsThatNodeClaimsHoldProveNothingWhateverIsSaidOfThem(t *testing.T) {
 	if got := d.Plan.Groups[0].Reasons; !strings.Contains(fmt.Sprint(got), "Karpenter has launched nodes for 8 of them") {
 		t.Errorf("reasons = %v, want the nodes on their way", got)
 	}
-	if w.kube.emitted(EventGroupFailing) != 0 {
+	if w.kube.emitted(event.GroupFailing) != 0 {
 		t.Errorf("events = %v, want none", w.kube.events)
 	}
 }
@@ -94,7 +95,7 @@ func TestANodeClaimOfTheNextPoolCancelsAFailedLaunch(t *testing.T) {
 	if took := w.untilServed(2 * time.Minute); took <= 2*time.Minute {
 		t.Fatalf("the second group was launched %v after the next pool's NodeClaims", took)
 	}
-	if w.kube.emitted(EventGroupFailing) != 0 {
+	if w.kube.emitted(event.GroupFailing) != 0 {
 		t.Errorf("events = %v, want none", w.kube.events)
 	}
 }
@@ -178,5 +179,21 @@ func TestAWorkerWhoseNodeIsGoneServesNothing(t *testing.T) {
 	w.want(1, gpu(1))
 	if d := w.after(time.Second); d.Plan.Launch["a"] != 1 {
 		t.Errorf("launches %v, want a worker in place of the one on the dead node", d.Plan.Launch)
+	}
+}
+
+func TestAGroupWithoutAMachineInAnyNodePoolIsOutOfStockAtOnce(t *testing.T) {
+	w := karpenterWorld(t, 2, refusedBy(insufficient))
+	w.group("a-first").OutOfStock = "Karpenter could not launch a machine of NodePool g1"
+	if took := w.untilServed(time.Minute); took > 2*time.Second {
+		t.Errorf("the second group was launched after %v, want at once", took)
+	}
+}
+
+func TestAPromisedPodWaitsAlthoughOtherLaunchesFailed(t *testing.T) {
+	w := karpenterWorld(t, 2, func(p *nodepool.Worker) { p.NodePromised, p.ByKarpenter = true, true })
+	w.group("a-first").OutOfStock = "Karpenter could not launch a machine of NodePool g1"
+	if took := w.untilServed(10 * time.Second); took <= 10*time.Second {
+		t.Errorf("the second group was launched after %v, although a node is promised", took)
 	}
 }

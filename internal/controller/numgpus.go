@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -62,7 +63,7 @@ func (c *Controller) syncRefusal(
 			"annotate heliostat.dev/num-gpus-sync: when-empty or enforce to write it")
 	case v.Mode != nodepool.Managed:
 		return because(nodepool.SyncNotManaged, v.Why.Message)
-	case !c.kube.Leading():
+	case !c.kube.MayWrite(v.Cluster.Key):
 		return because(nodepool.SyncNotLeading, "another process is the leader")
 	}
 	return c.syncObstacle(r, o, g, n)
@@ -112,7 +113,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
 		result, o.again = decision.ResultConflict, true
-		r.patches.conflicts++
+		r.conflicts++
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
@@ -122,17 +123,29 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	default:
 		r.syncBackoff, r.generation = backoff{}, generation
 	}
+	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
+	c.recordNumGPUs(ctx, r, o, due, attempt, err)
+}
+
+// recordNumGPUs records a write of numbers: one action for each group, and one log line and one Event for each number
+// that was written. attempt is the action without group and message.
+func (c *Controller) recordNumGPUs(
+	ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget, attempt decision.Action, err error,
+) {
+	v := o.view
 	for _, target := range due {
 		numbers := o.numGPUs[target.Group]
 		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs,
 			numbers.Sources.Reported)
-		switch result {
+		switch attempt.Result {
 		case decision.ResultOK:
 			r.numGPUsWrites.Wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
-			c.kube.Event(v.Cluster, false, EventNumGPUsWritten, message)
+			c.kube.Event(v.Cluster, false, event.NumGPUsWritten, message)
 		case decision.ResultRefused:
+			var refusal *nodepool.SyncRefusal
+			errors.As(err, &refusal)
 			r.numGPUsWrites.Refuse(target.Group, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
@@ -141,14 +154,9 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 			message = err.Error()
 		}
 		o.numGPUs[target.Group] = numbers
-		o.actions = append(o.actions, decision.Action{
-			At:      started,
-			Kind:    decision.ActionSync,
-			Result:  result,
-			Group:   target.Group,
-			Message: message,
-			Took:    took,
-		})
+		action := attempt
+		action.Group, action.Message = target.Group, message
+		o.actions = append(o.actions, action)
 	}
 }
 
@@ -156,8 +164,8 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
 		if numbers := o.numGPUs[group]; !slices.Contains(numgpus.Quiet, numbers.Code) {
-			c.emitOnce(ctx, r, o.view, true, EventNumGPUsRefused,
-				fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
+			c.emitOnce(ctx, r, o.view, event.Event{Warning: true, Reason: event.NumGPUsRefused, Message: fmt.Sprintf(
+				"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -82,8 +83,8 @@ func TestWhatThePluginReportsIsWrittenWhenTheModeSaysSo(t *testing.T) {
 				if diff := cmp.Diff(want, w.kube.synced[0]); diff != "" {
 					t.Errorf("change (-want +got):\n%s", diff)
 				}
-				if w.kube.emitted(EventNumGPUsWritten) != 1 {
-					t.Errorf("Events %v, want one %s", w.kube.events, EventNumGPUsWritten)
+				if w.kube.emitted(event.NumGPUsWritten) != 1 {
+					t.Errorf("Events %v, want one %s", w.kube.events, event.NumGPUsWritten)
 				}
 				if after := w.after(time.Second); after.NumGPUs["slices"].Mismatch || len(w.kube.synced) != 1 {
 					t.Errorf("afterwards %+v, written %d times", after.NumGPUs["slices"], len(w.kube.synced))
@@ -104,7 +105,7 @@ func TestARefusedSyncIsReportedOnce(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.emitted(EventNumGPUsRefused); got != 1 {
+	if got := w.kube.emitted(event.NumGPUsRefused); got != 1 {
 		t.Errorf("reported %d times, want once: %v", got, w.kube.events)
 	}
 }

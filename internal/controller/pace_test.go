@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -59,14 +60,14 @@ func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {
 	}
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != conflictPause {
-		t.Errorf("the first conflict after a write: next in %v, want %v", next, conflictPause)
+	if next := conflict(); next != pace.AfterConflicts(1) {
+		t.Errorf("the first conflict after a write: next in %v, want %v", next, pace.AfterConflicts(1))
 	}
 	w.want(0, nil)
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != conflictPause {
-		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, conflictPause)
+	if next := conflict(); next != pace.AfterConflicts(1) {
+		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, pace.AfterConflicts(1))
 	}
 }
 
@@ -97,21 +98,12 @@ func TestCyclesThatEventsStartKeepToTheReadingsPerSecondToo(t *testing.T) {
 func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.kube.cluster.Head.IP = ""
-	if next := w.c.Cycle(context.Background(), key); next != headlessPause {
-		t.Errorf("without a head: next in %v, want %v", next, headlessPause)
+	if next := w.c.Cycle(context.Background(), key); next != 2*time.Second {
+		t.Errorf("without a head: next in %v, want %v", next, 2*time.Second)
 	}
 	w.kube.cluster.Mode = nodepool.Off
-	if next := w.c.Cycle(context.Background(), key); next != offPause || w.ray.reads != 0 {
-		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, offPause)
-	}
-}
-
-func TestJitterSpreadsThePausesByAFifth(t *testing.T) {
-	for random, want := range map[float64]time.Duration{0: 160 * time.Millisecond, 0.5: 200 * time.Millisecond, 1: 240 * time.Millisecond} {
-		c := &Controller{config: Config{Jitter: func() float64 { return random }}.withDefaults()}
-		if got := c.jittered(200 * time.Millisecond); got != want {
-			t.Errorf("jitter %v gives %v, want %v", random, got, want)
-		}
+	if next := w.c.Cycle(context.Background(), key); next != 30*time.Second || w.ray.reads != 0 {
+		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, 30*time.Second)
 	}
 }
 

@@ -48,7 +48,7 @@ func besideOthers(t *testing.T, more ...nodepool.WorkerGroup) *world {
 
 // promised counts the pods that the RayCluster of this world has on its way before another one.
 func (w *world) promised() (pods int64) {
-	for _, p := range w.c.promises.Before(nodepool.ClusterKey{Namespace: "ml", Name: "late"}, 0) {
+	for _, p := range w.c.promises.Before(&nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "late"}}, w.now) {
 		if p.RayCluster == key {
 			pods += p.Pods
 		}
@@ -71,7 +71,7 @@ func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := besideOthers(t)
-			w.c.promises.Publish(test.other(w.now))
+			w.c.promises.Publish(test.other(w.now), w.now)
 			w.want(9, gpu(1))
 			d := w.after(time.Second)
 			if got := d.Plan.Launch["gpu"]; got != test.want {
@@ -101,13 +101,29 @@ func TestWhatIsBeingLaunchedIsPromised(t *testing.T) {
 	}
 }
 
+// TestWhatArrivesWhileRayIsReadStillTakesItsCards has another RayCluster whose pods arrive after the nodes were read,
+// and that says so before this RayCluster is planned.
+func TestWhatArrivesWhileRayIsReadStillTakesItsCards(t *testing.T) {
+	w := besideOthers(t)
+	w.want(9, gpu(1))
+	w.c.promises.Publish(another("b", 4, w.now, 0), w.now)
+	w.ray.reading = func() { w.c.promises.Publish(another("b", 0, w.now, 0), w.now.Add(time.Millisecond)) }
+	if d := w.after(time.Second); d.Plan.Launch["gpu"] != 0 {
+		t.Errorf("launches %d on the cards of another RayCluster", d.Plan.Launch["gpu"])
+	}
+	w.ray.reading = nil
+	if d := w.after(time.Second); d.Plan.Launch["gpu"] != 4 {
+		t.Errorf("launches %d when the nodes are read again, want 4", d.Plan.Launch["gpu"])
+	}
+}
+
 // TestARemovalDoesNotForgetThePromises has an idle worker beside demand that waits for others: before the worker is
 // drained, the RayCluster is read and planned once more.
 func TestARemovalDoesNotForgetThePromises(t *testing.T) {
 	idle := gpuGroup("cpu", 1, 0, 1)
 	idle.Resources = raydemand.Bundle{raydemand.CPU: raydemand.One}
 	w := besideOthers(t, idle)
-	w.c.promises.Publish(another("b", 4, w.now, 0))
+	w.c.promises.Publish(another("b", 4, w.now, 0), w.now)
 	w.want(9, gpu(1))
 	w.kube.freshReads = 0
 	d := w.after(2 * time.Minute)

@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // publish makes the cycle's decision readable for others.
@@ -19,12 +21,13 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
 		Kube: o.view.Cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
-			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster))),
+			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster),
+			r.reverts.Findings(o.view.Now, &o.view.Cluster))),
 		ReadAt:  o.view.ReadAt,
 		Paused:  o.paused,
 		Actions: o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
-		NumGPUs: o.numGPUs, OptIn: o.optIn,
+		NumGPUs: o.numGPUs, OptIn: o.optIn, Reverted: o.view.Reverted,
 	}
 	if o.view.StateErr != nil {
 		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)
@@ -40,8 +43,50 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
 	}
 	r.decision.Store(d)
-	c.promises.Publish(d)
+	c.promises.Publish(d, c.config.Now())
 	if c.config.Published != nil {
 		c.config.Published(d)
 	}
+}
+
+// observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
+func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
+	const pause = time.Second
+	d := decision.Decision{Cluster: key, At: c.config.Now()}
+	if last := r.decision.Load(); last != nil {
+		d = *last
+	}
+	d.Err, d.Actions, d.SeenToPatched, d.GrowthWanted, d.Next = err.Error(), nil, 0, time.Time{}, pause
+	d.ObserveFailed = true
+	r.decision.Store(&d)
+	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
+	if c.config.Published != nil {
+		c.config.Published(&d)
+	}
+	return pause
+}
+
+// Decision returns the latest decision about a cluster.
+func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
+	c.mu.Lock()
+	r := c.records[key]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, false
+	}
+	d := r.decision.Load()
+	return d, d != nil
+}
+
+// Decisions returns the latest decision about every cluster, sorted by namespace and name.
+func (c *Controller) Decisions() []*decision.Decision {
+	var all []*decision.Decision
+	for _, r := range c.all() {
+		if d := r.decision.Load(); d != nil {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all,
+		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+	return all
 }

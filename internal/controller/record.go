@@ -2,19 +2,24 @@ package controller
 
 import (
 	"errors"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/provision"
+	"heliostat.dev/heliostat/internal/controller/quota"
 	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/reverts"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,14 +46,18 @@ type memory struct {
 
 	idle        observation.IdleClock
 	joined      observation.RecentlyJoined
+	use         observation.UseClock
 	lag         observation.PlacementLag
 	gangs       observation.Gangs
 	drains      reduction.Drains
 	breakers    breaker.Groups
 	shortage    breaker.Shortages
+	refusals    quota.Refusals
+	provisions  provision.Requests
+	reverts     reverts.History
 	clocks      observation.Clocks
 	unplaceable observation.Unplaceable
-	starts      ownerstatus.StartTimes
+	starts      arrival.History
 	reported    ownerstatus.Reported
 	guard       reduction.DropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
@@ -56,7 +65,7 @@ type memory struct {
 	// lastNodes are the nodes that Ray last reported in this session.
 	lastNodes []raydemand.Node
 
-	conditions conditions
+	conditions event.Conditions
 	reports    reports
 	configs    clusterConfigs
 	recent     []decision.Action
@@ -64,19 +73,27 @@ type memory struct {
 	// generation is that of the last patch of this process; zero if there was none.
 	generation int64
 	patches    backoff
+	// conflicts counts the conflicts in a row, which slow the loop down a little.
+	conflicts int
 	// unwritten is why the last patch failed; nil after one succeeds or when there is nothing to write.
 	unwritten     error
 	numGPUsWrites numgpus.Writes
 	syncBackoff   backoff
-	named         reduction.NamedPods // pods that were named while no living node was in them
+	protection    protection
+	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
+	// longer managed. provisioning backs off after a write that failed.
+	provisioned  bool
+	provisioning backoff
+	provisionErr error               // why the last of these writes failed; nil after one that succeeded
+	named        reduction.NamedPods // pods that were named while no living node was in them
 	// freshReads backs off after a fresh read that failed; freshErr is its error.
 	freshReads backoff
 	freshErr   error
 	// growthSince is since when growth is wanted that is not patched yet.
 	growthSince time.Time
-	// seen and movedAt say when the cluster last changed, for pace.
-	seen    fingerprint
-	movedAt time.Time
+	movement    pace.Movement
+	// turn is where the next plan continues among demand that was too much for the last one.
+	turn string
 }
 
 func newRecord() *record { return &record{memory: newMemory("")} }
@@ -98,6 +115,7 @@ func (r *record) recreated(uid string) {
 // are gone.
 func (r *record) voidRay() {
 	r.idle, r.joined, r.clocks = observation.IdleClock{}, observation.RecentlyJoined{}, observation.Clocks{}
+	r.use = observation.UseClock{}
 	r.lag, r.gangs, r.shortage = observation.PlacementLag{}, observation.Gangs{}, breaker.Shortages{}
 	r.unplaceable = observation.Unplaceable{}
 	r.drains = reduction.Drains{}
@@ -117,6 +135,7 @@ func (r *record) remember(v *observation.View, config Config) {
 	r.lastNodes = v.State.Nodes
 	r.idle.Observe(v.Now, v.State.Nodes, observation.JobsRestartIdleTimes(v.Cluster.RayVersion))
 	r.joined.Observe(v.Now, v.State.Nodes)
+	r.use.Observe(v.Now, v.State.Nodes)
 	v.Demand = v.State.Demand
 	v.Demand.Requests = r.lag.Correct(v.Now, v.State)
 	r.gangs.Observe(v.Now, v.State.Demand.Gangs)
@@ -125,13 +144,46 @@ func (r *record) remember(v *observation.View, config Config) {
 	r.drains.KeepDeadlines(*v, config.DrainDeadline)
 	r.clocks.Observe(v.Now, v.Members, v.State.Demand,
 		len(v.Cluster.RequestResources)+len(ownerstatus.Counted(&v.Cluster, r.reported, v.Now)) > 0)
-	r.starts.Observe(v.Now, v.Members)
+	r.starts.Observe(v.Now, observation.Starting(v.Cluster, v.Members), config.nodeTimes)
 	r.breakers.Observe(v.Now, v.Cluster, v.Members, r.shortage.Observe(v.Now, v.Cluster, v.Members, config.breakers()),
 		config.breakers())
+	r.refusals.Observe(v.Now, v.Cluster, v.Members)
 	r.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, r.drains.Leaving)
 	r.drains.Prune(v.Members)
 	r.shapes.Observe(v.Cluster, v.Members)
-	r.noteChange(v)
+	r.forgetFormerGroups(v)
+	r.movement.Observe(v.Now, v.State.Demand, v.Members)
+}
+
+// idleFor returns how long a node has been unused and could have taken work.
+func (r *record) idleFor(now time.Time, n *raydemand.Node) time.Duration {
+	return r.joined.Bound(now, n.ID, max(n.Idle, r.idle.Idle(n.ID)))
+}
+
+const (
+	// placed is how long after a node has joined or become idle Ray shows the work that it places there in that moment:
+	// a second for the report of the node, and more on busy machines. Until its first report, a node counts as running.
+	placed = 3 * time.Second
+	// unsteady is how long work may come and go on a node before the node is drained while something runs there. It is
+	// a quarter of the warning that spot machines of AWS get.
+	unsteady = 30 * time.Second
+)
+
+// settled reports whether Ray has shown what it placed on a node whose machine goes, so that a drain ends no node on
+// which work is just being placed. Something in use proves nothing for a while: drained soon after it had joined, or
+// after its last work had ended, such a node ended at once (docs/reference/facts.md#drain-race).
+func (r *record) settled(now time.Time, m membership.Member) bool {
+	if r.joined.Bound(now, m.Node.ID, placed) < placed {
+		return false
+	}
+	shown := r.use.For(now, m.Node.ID)
+	switch observation.UseOf(m.Node) {
+	case observation.Unused:
+		return r.idleFor(now, m.Node) >= placed
+	case observation.Works:
+		return shown >= placed || r.clocks.GoingFor(m.Pod, now) >= unsteady
+	}
+	return shown >= raydemand.ProcessStart
 }
 
 // snapshotInput collects what the planner's snapshot of v is made of.
@@ -146,6 +198,9 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 		NodeComing:  r.shortage.Coming,
 		Since:       r.reports.since,
 		Shapes:      r.shapes,
+		Quotas:      r.refusals.Bounds(v.Now),
+		TakenBack:   r.refusals.TakenBack,
+		Surge:       config.Surge,
 	}
 	if v.Live() {
 		s.PlainRequests, s.OwnedRequests = v.Cluster.RequestResources, ownerstatus.Counted(&v.Cluster, r.reported,
@@ -158,43 +213,22 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 	}
 	for _, m := range s.Members {
 		if m.Node != nil {
-			s.Idle[m.Node.ID] = r.joined.Bound(v.Now, m.Node.ID, max(m.Node.Idle, r.idle.Idle(m.Node.ID)))
+			s.Idle[m.Node.ID] = r.idleFor(v.Now, m.Node)
 			s.Leaving[m.Node.ID] = r.drains.Leaving(m.Node.ID)
 			s.Unplaceable[m.Node.ID] = r.unplaceable.Of(m.Node, v.Now)
 		}
 		s.Crashed[m.Pod] = m.Dead() && r.clocks.DeadFor(m.Pod, v.Now) >= config.DeadGrace
 	}
+	times := func(g arrival.Group) arrival.Times { return r.starts.Times(g, config.nodeTimes) }
+	s.Arrivals = observation.ArrivalsOf(observation.Starting(v.Cluster, s.Members), times)
 	return s
 }
 
-// fingerprint is what counts as a change for pace.
-type fingerprint struct {
-	Demand raydemand.Demand
-	Pods   map[string]string
-}
-
-func (r *record) noteChange(v *observation.View) {
-	now := fingerprint{Demand: v.State.Demand, Pods: make(map[string]string, len(v.Members))}
-	for _, m := range v.Members {
-		status := "unjoined"
-		if m.Node != nil {
-			status = string(m.Node.Status)
-		}
-		if m.Terminating {
-			status = "terminating"
-		}
-		now.Pods[m.Pod] = status
-	}
-	if !reflect.DeepEqual(now, r.seen) {
-		r.seen, r.movedAt = now, v.Now
-	}
-}
-
-// keepRecent keeps the latest actions for the web page; reports to Ray scale nothing and would displace the others.
+// keepRecent keeps the latest actions for the web page; those that scale nothing would displace the others.
 func (r *record) keepRecent(actions []decision.Action) {
 	const kept = 30
 	for _, a := range actions {
-		if !a.ReportsOnly() {
+		if !a.ScalesNothing() {
 			r.recent = append(r.recent, a)
 		}
 	}
@@ -203,14 +237,23 @@ func (r *record) keepRecent(actions []decision.Action) {
 	}
 }
 
-// backoff slows the loop down after a patch that failed, and counts conflicts in a row, which slow it down a little.
+// backoff slows the loop down after a write or a call that failed.
 type backoff struct {
-	failures, conflicts int
-	retryAt             time.Time
+	failures int
+	retryAt  time.Time
 }
 
-func (p *backoff) fail(now time.Time) {
-	p.retryAt = now.Add(min(500*time.Millisecond<<min(p.failures, 10), 30*time.Second))
+// longestPause bounds the pause after failures; longestWebhookPause is for a webhook that does not answer, which has
+// nothing to do with the RayCluster, and soon answers again after a restart.
+const (
+	longestPause        = 30 * time.Second
+	longestWebhookPause = time.Second
+)
+
+func (p *backoff) fail(now time.Time) { p.failWithin(now, longestPause) }
+
+func (p *backoff) failWithin(now time.Time, longest time.Duration) {
+	p.retryAt = now.Add(min(500*time.Millisecond<<min(p.failures, 10), longest))
 	p.failures++
 }
 

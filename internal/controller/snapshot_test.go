@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -104,7 +105,7 @@ func TestOneCallOfADriverNeverAsksForMoreThanTheInFlightCap(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 1<<31-1))
 	w.want(1_000_000_000, gpu(1))
 	w.cycle()
-	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(EventInFlightCap) != 1 {
+	if got := w.lastChange(); got.Replicas != 1000 || w.kube.emitted(event.InFlightCap) != 1 {
 		t.Errorf("target = %+v and events %v, want 1000 pods and the cap reported", got, w.kube.events)
 	}
 }

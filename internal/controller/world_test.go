@@ -171,6 +171,16 @@ func (w *world) node(pod string) *raydemand.Node {
 func (w *world) busy(pod string) {
 	n := w.node(pod)
 	n.Status, n.Idle, n.Available = raydemand.Running, 0, raydemand.Bundle{}
+	n.Activity = []string{raydemand.ActiveWorkers}
+}
+
+// works makes pods busy for so long that Ray shows what it has placed there.
+func (w *world) works(pods ...string) {
+	for _, pod := range pods {
+		w.busy(pod)
+	}
+	w.after(100 * time.Millisecond)
+	w.after(placed)
 }
 
 // want sets the pending requests.

@@ -13,7 +13,8 @@ import (
 // Checks returns all checks, in the order of docs/reference/doctor.md.
 func Checks() []Check {
 	return slices.Concat(
-		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, rightChecks, securityChecks,
+		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks, rightChecks,
+		securityChecks,
 	)
 }
 
@@ -217,15 +218,20 @@ var scalerChecks = []Check{
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
 		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
 			"also the head, so Heliostat never patches it, whatever its mode"},
-	{"elastic-queued-by-kueue", raydemand.Info, clusters(elasticQueuedByKueue),
-		"Kueue queues it as an elastic RayCluster. Heliostat does not scale those yet, so it never patches it, " +
-			"whatever its mode"},
+	{"elastic-queued-by-kueue", raydemand.Warning, clusters(elasticQueuedByKueue),
+		"Kueue queues it as an elastic one, but it gives no quota to further pods of a RayJob or RayService without " +
+			"in-tree autoscaling: they stay behind its gate for ever. Heliostat never patches it, whatever its mode"},
+	{"queued-groups-too-many", raydemand.Error, clusters(queuedGroupsTooMany),
+		"a Workload of Kueue 0.18 has at most 10 sets of pods, so the head and 9 worker groups; Kueue never admits it"},
+	{"flavor-not-selected", raydemand.Warning, clusters(flavorNotSelected),
+		"Kueue assigns one flavor to the group when it first admits it, also at 0 replicas, and the group never uses " +
+			"the quota of another"},
 	{"elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
 		"for this annotation Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate +
 			", and without the label " + nodepool.QueueLabel + " nothing removes the gate, so no pod ever runs"},
 	{"replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
-		"this manager restores the worker groups, with their replicas, so pods are created and deleted in turns. The " +
-			"list of groups is atomic, so nobody can own a part of it"},
+		"unless this manager is set up to ignore them, it restores replicas, and the operator deletes workers " +
+			"of its own choice, busy ones too. The list of groups is atomic, so nobody can own a part of it"},
 	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
 		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
 }
@@ -252,6 +258,10 @@ var nodeChecks = []Check{
 		"workers that use all memory they were given fail with out-of-memory errors"},
 	{string(nodegpu.MemoryMissing), raydemand.Error, nodeProblem(allocatable, restartVolcanoPlugin),
 		"a request for memory never fits"},
+	{string(nodegpu.SharingUnlabelled), raydemand.Warning, nodeProblem(allocatable, labelSharing),
+		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"},
+	{string(nodegpu.RegisterUnreadable), raydemand.Error, nodeProblem(hamiRegister, restartHAMi),
+		"HAMi's scheduler takes no cards from this annotation, so the node counts as one without cards"},
 	{string(nodegpu.AgentSilent), raydemand.Error, nodeProblem(wholeNode, restartHAMi),
 		"the scheduler treats the node's devices as gone"},
 	{string(nodegpu.AgentOutdated), raydemand.Warning, nodeProblem(agentsMessage, showAgent),
@@ -288,6 +298,38 @@ var nodeChecks = []Check{
 	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),
 		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others " +
 			"wait for minutes (kuberay #3909)"},
+}
+
+// nodeAutoscalerChecks examine what removes nodes from under pods, and what keeps it from doing so.
+var nodeAutoscalerChecks = []Check{
+	{
+		"consolidation-unguarded",
+		raydemand.Warning,
+		nodePools(consolidationUnguarded),
+		"Karpenter evicts working pods to empty a node that is not full, about 0.1 s after its taint, which is too " +
+			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)",
+	},
+	{"expiry-unguarded", raydemand.Warning, nodePools(expiryUnguarded),
+		"at this age of a node Karpenter evicts its pods, working or not, without regard to disruption budgets"},
+	{"guard-time-limited", raydemand.Warning, nodePools(guardTimeLimited),
+		"when a node expires or drifts, Karpenter deletes guarded pods too, this long after"},
+	{
+		"disruption-taint-tolerated",
+		raydemand.Warning,
+		groups(disruptionTaintTolerated),
+		"Karpenter does not wait for a pod that tolerates its taint karpenter.sh/disrupted: it ends the machine " +
+			"under the pod, guarded or not, and the scheduler may place the replacement there",
+	},
+	{
+		"disruption-budget-blocks",
+		raydemand.Warning,
+		inputs(budgetBlocks),
+		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
+			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +
+			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)",
+	},
+	{"nodepool-unused", raydemand.Info, nodePools(nodePoolUnused),
+		"Karpenter adds no node of this NodePool for any of them"},
 }
 
 // rightChecks examine what the reader may see.

@@ -54,7 +54,7 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 			for command := range strings.SplitSeq(f.Fix, " && ") {
 				words := shellArguments(t, command)
 				if patch := jsonPatch(words); patch != "" {
-					fixed, done = applied(t, fixed, f.Object, patch), true
+					fixed, done = applied(t, fixed, patchedBy(t, fixed, words), patch), true
 				}
 				if words[0] == "delete" && !strings.Contains(command, " -l ") {
 					fixed, done = without(fixed, words[2]), true
@@ -74,6 +74,20 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 	if tried < 50 {
 		t.Errorf("only %d fixes were tried", tried)
 	}
+}
+
+// patchedBy returns the object that a command patches, which may be another than that of the finding.
+func patchedBy(t *testing.T, all []map[string]any, words []string) string {
+	t.Helper()
+	for _, fields := range all {
+		object := strings.Split(nameOf(fields), "/")
+		namespace := len(object) < 3 || slices.Contains(words, object[1])
+		if strings.ToLower(object[0]) == words[1] && object[len(object)-1] == words[2] && namespace {
+			return nameOf(fields)
+		}
+	}
+	t.Fatalf("%q patches no object", words)
+	return ""
 }
 
 // without removes the pod, or another object except a RayCluster, of that name.

@@ -35,6 +35,7 @@ var (
 	pluginLabel   = nodeLabels.Key("nvidia.com/gpu.deploy.device-plugin")
 	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
 	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
+	hamiRegister  = fieldpath.NewPath("metadata", "annotations", "hami.io/node-nvidia-register")
 	agentsMessage = fieldpath.NewPath("metadata", "annotations", nodegpu.AgentAnnotation)
 )
 
@@ -112,6 +113,11 @@ func describeNode(n *inventory.Node) string {
 }
 
 func showLabels(n *inventory.Node) string { return showNode(n, "and fix what writes the label") }
+
+func labelSharing(n *inventory.Node) string {
+	return showNode(n, "and run GPU feature discovery, which labels shared and partitioned cards, "+
+		"or name the kind with --resource NAME=KIND")
+}
 
 func showAmounts(n *inventory.Node) string {
 	return showNode(n, "and fix what announces it: a device plugin, or whoever patched the status by hand")

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"fmt"
+
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -13,18 +15,45 @@ import (
 // Finished; measured).
 const elasticHint = "that ends its work; or create it from your own manifest with the annotation " +
 	nodepool.ElasticAnnotation + ": \"true\" and Kueue's feature gate ElasticJobsViaWorkloadSlices: " +
-	"replicas can then change without a restart, but Heliostat does not scale it yet"
+	"Heliostat then scales it within its quota"
 
+// mostQueuedGroups is how many worker groups Kueue 0.18 queues: a Workload has at most 10 sets of pods, with the
+// head's.
+const mostQueuedGroups = 9
+
+// queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
 func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
-	if queue := o.Cluster.Queue; queue.Queued() && !queue.Elastic && !hasParent(x, o) {
+	queue := o.Cluster.Queue
+	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
+	if queue.Queued() && !queue.Elastic && !toCreate && !hasParent(x, o) {
 		report(queued(o, elasticHint))
 	}
 }
 
+// elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
+// autoscaling is on.
 func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
-	if queue := o.Cluster.Queue; queue.Queued() && queue.Elastic && !hasParent(x, o) {
+	queue := o.Cluster.Queue
+	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
+	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
+	if queue.Queued() && elastic && part && !o.RaySpec().Flag("enableInTreeAutoscaling") && !hasParent(x, o) {
 		report(queued(o, "that ends its work"))
 	}
+}
+
+func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+	groups := o.RaySpec().Get("workerGroupSpecs")
+	if n := len(o.RaySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
+		report(occurrence{
+			object: o, path: groups.Path(), seen: fmt.Sprintf("%d groups", n),
+			fix: fix.Edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
+				n-mostQueuedGroups, nodepool.QueueLabel)),
+		})
+	}
+}
+
+func elasticAnnotation(o *inventory.Object) fieldpath.Value {
+	return o.Root().Get("metadata", "annotations", nodepool.ElasticAnnotation)
 }
 
 // queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
@@ -63,7 +92,7 @@ func hasParent(x *inventory.Inventory, o *inventory.Object) bool {
 }
 
 func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report reporter) {
-	annotation := o.Root().Get("metadata", "annotations", nodepool.ElasticAnnotation)
+	annotation := elasticAnnotation(o)
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || hasController(o) {
 		return
 	}

@@ -25,8 +25,8 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report repo
 			object: o, path: entry.Path(),
 			seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
 			fix: fix.Run(fix.Kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
-				Hint("remove replicas from what " + manager + " applies: " +
-					"Argo CD ignoreDifferences with RespectIgnoreDifferences, Flux or Helm without the field"),
+				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
+					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0"),
 		})
 	}
 }

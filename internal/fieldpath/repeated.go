@@ -8,7 +8,7 @@ import (
 )
 
 // RepeatedKey returns the path of a key that an object in a JSON text has twice. Nothing shows which of the two was
-// meant. The text is known to be JSON, so the scan looks only for what tells keys from values.
+// meant. The text is known to be JSON, so the scan looks only for what separates keys from values.
 func RepeatedKey(raw []byte) (path Path, found bool) {
 	s := keyScan{raw: raw}
 	isKey := false

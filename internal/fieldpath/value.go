@@ -1,6 +1,7 @@
 package fieldpath
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -193,7 +194,8 @@ func whole(raw any) (int64, bool) {
 	return 0, false
 }
 
-// String returns a text or a number as it is written in a manifest, and nothing for an absent value.
+// String returns a text or a number as it is written in a manifest, an object or a list as JSON, and nothing for an
+// absent value.
 func (v Value) String() string {
 	switch raw := v.raw.(type) {
 	case nil:
@@ -203,8 +205,19 @@ func (v Value) String() string {
 	case float64:
 		return strconv.FormatFloat(raw, 'f', -1, 64)
 	default:
-		return fmt.Sprint(raw)
+		return shown(raw)
 	}
+}
+
+// shown returns an object or a list as JSON, and other values as Go prints them.
+func shown(raw any) string {
+	switch raw.(type) {
+	case map[string]any, []any:
+		if text, err := json.Marshal(raw); err == nil {
+			return string(text)
+		}
+	}
+	return fmt.Sprint(raw)
 }
 
 // as returns a member as T, or the zero value, and a fault if it has another type.
@@ -225,6 +238,6 @@ const mostOfValue = 100
 
 func (v Value) report(keys []string, raw any, want string) {
 	if v.fault != nil {
-		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(fmt.Sprint(raw), mostOfValue), Want: want})
+		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(shown(raw), mostOfValue), Want: want})
 	}
 }

@@ -71,6 +71,9 @@ func TestValueWithoutFunctionForFaultsIsSilent(t *testing.T) {
 	if got := Of(0.5, nil).String() + Of(int64(7), nil).String() + Of(nil, nil).String(); got != "0.57" {
 		t.Errorf("got %s", got)
 	}
+	if got, want := v.Get("containers").Items()[0].String(), `{"name":"ray"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestExcerptCutsBetweenRunes(t *testing.T) {

@@ -34,7 +34,9 @@ type Config struct {
 	// Leadership says which of several replicas leads; nil means that this is the only one. The others pass calls on to
 	// the leader. Peers is the TLS configuration of those calls; nil means no TLS.
 	Leadership relay.Leadership
-	Peers      *tls.Config
+	// Division says how several replicas divide the RayClusters; nil means that they do not.
+	Division relay.Division
+	Peers    *tls.Config
 	// RequestsPerSecond limits the calls of each caller; 0 means no limit.
 	RequestsPerSecond float64
 

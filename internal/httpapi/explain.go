@@ -61,7 +61,24 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		got.explanation = conditional(got.explanation)
 		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
 	}
+	got.explanation.Details = slices.Concat(launchesThatWait(view.Plan, question.Group), got.explanation.Details)
 	s.answers.JSON(c, http.StatusOK, got.explanation)
+}
+
+// launchesThatWait returns why launches of the plan wait, for one group or for all. The planner does not know it: the
+// plan is the same when they no longer wait.
+func launchesThatWait(plan planner.Plan, group string) (details []planner.Detail) {
+	for _, g := range plan.Groups {
+		if group != "" && g.Name != group {
+			continue
+		}
+		for _, reason := range g.Reasons {
+			if reason.Code == planner.CodeProvisioning {
+				details = append(details, planner.Detail{About: "group " + g.Name, Reason: reason})
+			}
+		}
+	}
+	return details
 }
 
 // conditional returns an explanation as it reads for a RayCluster that Heliostat does not scale.

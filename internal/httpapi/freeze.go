@@ -27,11 +27,21 @@ func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool)
 		s.notServed(c)
 		return
 	}
+	s.set(c, apiv1.Freeze{Frozen: frozen}, func(ctx context.Context) error {
+		if err := s.Freezer.SetFreeze(ctx, key, frozen); err != nil {
+			return fmt.Errorf("setting freeze of %s to %v: %w", key, frozen, err)
+		}
+		return nil
+	})
+}
+
+// set answers with what an annotation was set to.
+func (s *server) set(c *gin.Context, now any, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
 	defer cancel()
-	if err := s.Freezer.SetFreeze(ctx, key, frozen); err != nil {
-		s.answers.Fail(c, fmt.Errorf("setting freeze of %s to %v: %w", key, frozen, err))
+	if err := do(ctx); err != nil {
+		s.answers.Fail(c, err)
 		return
 	}
-	s.answers.JSON(c, http.StatusOK, apiv1.Freeze{Frozen: frozen})
+	s.answers.JSON(c, http.StatusOK, now)
 }

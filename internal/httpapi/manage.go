@@ -3,12 +3,10 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -28,11 +26,10 @@ func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.
 		s.notServed(c)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
-	defer cancel()
-	if err := s.Modes.SetMode(ctx, key, mode); err != nil {
-		s.answers.Fail(c, fmt.Errorf("setting the mode of %s to %s: %w", key, mode, err))
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, apiv1.ModeSet{Mode: mode})
+	s.set(c, apiv1.ModeSet{Mode: mode}, func(ctx context.Context) error {
+		if err := s.Modes.SetMode(ctx, key, mode); err != nil {
+			return fmt.Errorf("setting the mode of %s to %s: %w", key, mode, err)
+		}
+		return nil
+	})
 }

@@ -105,15 +105,7 @@ func TestRelayedStreamsEndAtShutdown(t *testing.T) {
 		c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, &fakeLeadership{leads: true}
 	})
 	follower, _ := behind(t, hostOf(leader))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, follower.URL+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer alice")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := openStream(t.Context(), t, follower)
 	defer response.Body.Close()
 	if err := follower.Config.Shutdown(t.Context()); err != nil {
 		t.Errorf("the server does not end: %v", err)

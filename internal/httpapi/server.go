@@ -113,8 +113,13 @@ func newServer(config Config) (*server, error) {
 	}
 	s.answers = answer.NewWriter(s.log)
 	s.relay = relay.New(relay.Config{
-		Leadership: config.Leadership, Peers: config.Peers, Authenticated: config.Access != nil,
-		Answers: s.answers, Log: s.log, Dial: config.dialLeader,
+		Leadership:    config.Leadership,
+		Division:      config.Division,
+		Peers:         config.Peers,
+		Authenticated: config.Access != nil,
+		Answers:       s.answers,
+		Log:           s.log,
+		Dial:          config.dialLeader,
 	})
 	var err error
 	s.guard, err = guard.New(config.Access, config.RequestsPerSecond, s.answers, s.now)

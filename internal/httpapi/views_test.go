@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,29 @@ func TestTheServerExplainsAsThePlannerDoes(t *testing.T) {
 		got, err := caller.Explain(ctx, llm, question)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%+v: %v (-planner +server):\n%s", question, err, diff)
+		}
+	}
+}
+
+// The planner does not know of launches that wait for a ProvisioningRequest, because its plan is the same without one.
+func TestAnExplanationFirstSaysWhyALaunchWaits(t *testing.T) {
+	w := plannedFixture(t)
+	caller, view := dial(t, w.handler), w.fleet[llm]
+	waits := planner.Reason{Code: planner.CodeProvisioning, Message: "waits for ProvisioningRequest heliostat-1: no capacity"}
+	view.Plan.Groups = slices.Clone(view.Plan.Groups)
+	for i := range view.Plan.Groups {
+		if g := &view.Plan.Groups[i]; g.Name == "gpu" {
+			g.Reasons = append([]planner.Reason{waits}, g.Reasons...)
+		}
+	}
+	w.fleet[llm] = view
+	for question, want := range map[planner.Question]bool{{Group: "gpu"}: true, {Group: "cpu"}: false, {Pod: "gpu-1"}: true} {
+		got, err := caller.Explain(t.Context(), llm, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first := got.Details[0]; (first.About == "group gpu" && first.Reason == waits) != want {
+			t.Errorf("%+v: %+v comes first, want that the launch waits: %t", question, first, want)
 		}
 	}
 }

@@ -38,21 +38,7 @@ func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
 		}
-		for i := range s.Groups {
-			g := &s.Groups[i]
-			if plan.Launch[g.Name] == 0 {
-				continue
-			}
-			less := plan
-			less.Launch = map[string]int{}
-			for name, n := range plan.Launch {
-				less.Launch[name] = n
-			}
-			less.Launch[g.Name] -= g.NumOfHosts
-			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
-				t.Errorf("launches %v, and one replica of %s less serves as much", plan.Launch, g.Name)
-			}
-		}
+		everyReplicaIsNeeded(t, s, Policy{})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -149,7 +150,7 @@ func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 		t.Errorf("%d are unmet, want the 500 that are too many", got)
 	}
 	for _, u := range plan.InfeasibleRequests {
-		if diff := cmp.Diff(Reason{Code: Capped, Message: "there are more than 2000 shapes of demand; this one is planned after others are served"}, u.Reason); diff != "" {
+		if diff := cmp.Diff(Reason{Code: model.TooMany, Message: "there are more different requests than the 2000 that one plan takes on; the next plans continue with this one"}, u.Reason); diff != "" {
 			t.Fatalf("why (-want +got): %s", diff)
 		}
 	}

@@ -13,18 +13,28 @@ import (
 //
 // The order is Ray's (docs/reference/facts.md#planning-order): nodes that must stop, minimums, request_resources,
 // gangs, requests, and last idle nodes. Nodes that must stop take no demand.
-func Compute(s Snapshot, policy Policy) Plan { return planUntil(nil, s, policy) }
+func Compute(s Snapshot, policy Policy) Plan {
+	plan, _ := planUntil(nil, s, policy)
+	return plan
+}
+
+// ComputeCounting is Compute for callers that set the budget of later plans. work is what the plan took, in the unit of
+// Policy.Work.
+func ComputeCounting(s Snapshot, policy Policy) (plan Plan, work int64) {
+	return planUntil(nil, s, policy)
+}
 
 // ComputeUntil is Compute for callers that may stop waiting. Soon after stop is closed, it reports false and returns no
 // plan. A nil stop is never closed.
 func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
-	done = placing.UnlessBrokenOff(func() { plan = planUntil(stop, s, policy) })
+	done = placing.UnlessBrokenOff(func() { plan, _ = planUntil(stop, s, policy) })
 	return plan, done
 }
 
-func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) Plan {
+func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work int64) {
 	decision, launched, outcome := search.Decide(stop, &s, policy)
-	return report.New(decision).Report(launched, outcome)
+	plan = report.New(decision).Report(launched, outcome)
+	return plan, decision.Looks
 }
 
 // UnusedGPUs counts the free GPUs of workers that have joined Ray, by why they are unused: the codes are in

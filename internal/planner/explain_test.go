@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -85,6 +87,26 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		got, ok := explainPod(s, pod)
 		if diff := cmp.Diff(want, got.Reason); !ok || diff != "" {
 			t.Errorf("%s: known %v: %s", pod, ok, diff)
+		}
+	}
+	coming := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Pod == "coming" })
+	for name, c := range map[string]struct {
+		state        arrival.State
+		pod, inGroup string
+	}{
+		"of known times": {arrival.State{Stage: arrival.NodeLaunched, Since: s.TakenAt.Add(-12 * time.Second), ExpectedAt: s.TakenAt.Add(2 * time.Minute), LateAt: s.TakenAt.Add(4 * time.Minute)},
+			"its machine is launched, for 12s; expected in about 2m (p90 4m)", "1 on their way: 1 node-launched; the last is expected in about 2m (p90 4m)"},
+		"later than usual": {arrival.State{Stage: arrival.Starting, Message: "ImagePullBackOff", ExpectedAt: s.TakenAt.Add(-time.Minute), LateAt: s.TakenAt.Add(-time.Second)},
+			"its container is being created: ImagePullBackOff; later than usual", "1 on their way: 1 starting; the last is later than usual"},
+		"of unknown times": {arrival.State{Stage: arrival.Gated}, "a scheduling gate holds it back; when it is expected is not known yet", "1 on their way: 1 gated"},
+	} {
+		s.Nodes[coming].Arrival = &c.state
+		if got, _ := explainPod(s, "coming"); got.Message != "it has not joined Ray yet, for 30s; "+c.pod+"; it counts with its group's resources" {
+			t.Errorf("%s: %s", name, got.Message)
+		}
+		got, _ := explainGroup(s, "gpu")
+		if !slices.ContainsFunc(got.Details, func(d Detail) bool { return d.Message == c.inGroup }) {
+			t.Errorf("%s: the group says %v", name, got.Details)
 		}
 	}
 	s.Nodes[0].Available = s.Nodes[0].Total
@@ -238,4 +260,14 @@ func activityOf(e Explanation) (reasons []Reason) {
 		}
 	}
 	return reasons
+}
+
+func TestAPodIsExplainedWithTheSignThatItsMachineGoes(t *testing.T) {
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}}], "nodes": [
+		{"pod": "a", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1},
+			"going": {"sign": "cordoned", "message": "the node is cordoned"}}]}`)
+	e, ok := explainPod(s, "a")
+	if want := "its machine may go: the node is cordoned; it has work, so it is not idle"; !ok || e.Message != want {
+		t.Errorf("pod a: %q, want %q", e.Message, want)
+	}
 }

@@ -21,14 +21,18 @@ var pure = map[string][]string{
 	"internal/fieldpath": {"internal/typo"},
 	"pkg/fairshare":      nil,
 
-	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
-	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools"},
-	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack"},
-	"pkg/nodepool/binpack":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
-	"pkg/nodepool/podfit":    {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
-	"pkg/nodepool/nodegpu":   {"pkg/gpuinfo"},
+	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
+	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools"},
+	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack"},
+	"pkg/nodepool/binpack":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
+	"pkg/nodepool/podfit":    {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu"},
+	"pkg/nodepool/nodegpu":   {"pkg/gpuinfo", "pkg/nodepool/allocation"},
 
-	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
+	"pkg/nodepool/allocation": {"pkg/gpuinfo"},
+	"pkg/nodepool/departure":  nil,
+	"pkg/nodepool/arrival":    nil,
+
+	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits", "reasons", "report"),
 
 	"internal/snapshotfile": append(planners("phrase", "model"), "internal/fieldpath"),
 
@@ -40,22 +44,23 @@ var pure = map[string][]string{
 	"internal/planner/cost":    planners("phrase", "model", "vector", "fleet"),
 	"internal/planner/placing": planners("phrase", "model", "vector", "packing", "fleet", "cost"),
 	"internal/planner/search":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing"),
-	"internal/planner/reasons": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search"),
-	"internal/planner/report":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons"),
+	"internal/planner/limits":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search"),
+	"internal/planner/reasons": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits"),
+	"internal/planner/report":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits", "reasons"),
 }
 
 // direct lists, for packages that may import less than they depend on, the packages of this module that they may
 // import.
 var direct = map[string][]string{
 	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // only numbers
-	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/binpack",
+	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/departure",
 		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/raylabels", "pkg/raydemand"},
 }
 
 // planners returns what a package of the planner may import: the vocabulary, and the planner's packages below it. Each
 // package comment says what the package must not do; these lists enforce it.
 func planners(below ...string) []string {
-	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
+	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
 		"pkg/nodepool/binpack", "pkg/nodepool/raylabels", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -98,19 +97,7 @@ func TestOnceACappedPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 func TestWithoutAnyOneReplicaOfACappedPlanSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
-		plan := Compute(s, policy)
-		hosts := map[string]int{}
-		for _, g := range s.Groups {
-			hosts[g.Name] = g.NumOfHosts
-		}
-		for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
-			less := plan
-			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
-			less.Launch[name] -= hosts[name]
-			if again := Compute(applied(s, less, 0), policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
-				t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, plannertest.Compact(policy), plannertest.Compact(s))
-			}
-		}
+		everyReplicaIsNeeded(t, s, policy)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -18,7 +19,7 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != Capped || !strings.Contains(got.Message, "too many different gangs") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.TooMany || !strings.Contains(got.Message, "more different gangs than the 2000") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"time"
 )
 
 // The input of a decision; see package model.
@@ -24,6 +25,7 @@ type (
 	NodeState = model.NodeState
 	Policy    = model.Policy
 	Promise   = model.Promise
+	Quota     = model.Quota
 )
 
 // States of a node in a snapshot.
@@ -59,19 +61,25 @@ const (
 
 // Codes of reasons and findings that callers compare with.
 const (
-	Impossible  = model.Impossible
-	Capped      = model.Capped
-	Closed      = model.Closed
-	CoolingDown = model.CoolingDown
+	Impossible   = model.Impossible
+	Trying       = model.Trying
+	PoolPromised = model.PoolPromised
+	Capped       = model.Capped
+	Closed       = model.Closed
+	CoolingDown  = model.CoolingDown
 
 	CodeLaunch       = model.CodeLaunch
 	CodeClosed       = model.CodeClosed
 	CodePoolPromised = model.CodePoolPromised
+	CodeQuota        = model.CodeQuota
 	CodeCoolingDown  = model.CodeCoolingDown
+	CodeProvisioning = model.CodeProvisioning
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
 	FindingNodeRepeated     = model.FindingNodeRepeated
+	FindingPodRepeated      = model.FindingPodRepeated
+	FindingNodePodsUnknown  = model.FindingNodePodsUnknown
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )
 
@@ -95,6 +103,9 @@ var (
 	ErrBrokenOff = model.ErrBrokenOff
 )
 
+// QuotasOf converts what the pods of groups may have together.
+func QuotasOf(bounds []nodepool.QuotaBound) []Quota { return model.QuotasOf(bounds) }
+
 // SnapshotOf returns the settings and groups of a RayCluster as a snapshot without nodes and demand.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot { return model.SnapshotOf(cluster) }
 
@@ -108,6 +119,9 @@ func Describe(r raydemand.Request) string { return phrase.Describe(r) }
 
 // Span formats a duration in seconds: 98ms, 45s, 2m30s, 3d4h.
 func Span(seconds float64) string { return phrase.Span(seconds) }
+
+// Expected says when something is expected, seen from now: "expected in about 2m (p90 4m)"; nothing if at is zero.
+func Expected(at, late, now time.Time) string { return phrase.Expected(at, late, now) }
 
 // OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
 func OfOneNode(label string) bool { return model.OfOneNode(label) }

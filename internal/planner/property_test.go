@@ -195,22 +195,7 @@ func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 }
 
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, Policy{})
-		hosts := map[string]int{}
-		for _, g := range s.Groups {
-			hosts[g.Name] = g.NumOfHosts
-		}
-		for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
-			less := plan
-			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
-			less.Launch[name] -= hosts[name]
-			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
-				t.Errorf("launches %v, and one replica of %s less serves as much", plan.Launch, name)
-			}
-		}
-	})
+	rapid.Check(t, func(t *rapid.T) { everyReplicaIsNeeded(t, plannertest.DrawSnapshot(t), Policy{}) })
 }
 
 // byKind counts requests by what they ask for.

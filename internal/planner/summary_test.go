@@ -16,13 +16,14 @@ func TestTheSummaryShowsTheResultOfEachDemand(t *testing.T) {
 	s := plannertest.Read(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
 		{"name": "cool", "resources": {"TPU": 4}, "coolingSeconds": 40},
 		{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 5},
-		{"name": "shut", "resources": {"NPU": 1}, "closed": "the group is suspended"}],
+		{"name": "shut", "resources": {"NPU": 1}, "closed": "the group is suspended"},
+		{"name": "tried", "resources": {"HPU": 1}, "nodeFit": {"verdict": "trying", "why": "there is no node"}}],
 		"nodes": [
 		{"pod": "a", "group": "gpu", "state": "IDLE", "total": {"GPU": 1}, "available": {"GPU": 1}},
 		{"pod": "b", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"},
 		{"pod": "c", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:10Z"}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 7}, {"resources": {"GPU": 2}, "count": 2}, {"resources": {"TPU": 4}, "count": 3},
-		                    {"resources": {"NPU": 1}, "count": 4}, {"resources": {}, "count": 6}],
+		                    {"resources": {"NPU": 1}, "count": 4}, {"resources": {"HPU": 1}, "count": 5}, {"resources": {}, "count": 6}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 9}]}]}`)
 	got := map[string]DemandSummary{}
@@ -37,6 +38,7 @@ func TestTheSummaryShowsTheResultOfEachDemand(t *testing.T) {
 		"request {GPU 2}":          {Kind: KindRequest, Asked: 2, Impossible: 2},
 		"request {TPU 4}":          {Kind: KindRequest, Asked: 3, CoolingDown: 3},
 		"request {NPU 1}":          {Kind: KindRequest, Asked: 4, Closed: 4},
+		"request {HPU 1}":          {Kind: KindRequest, Asked: 5, Launching: 1, Trying: 4},
 		"request {}":               {Kind: KindRequest, Asked: 6, Served: 6},
 		"requestResources {GPU 1}": {Kind: KindRequestResources, Asked: 2, Served: 1, Waiting: 1, WaitingSince: since},
 		"gang {}":                  {Kind: KindGang, Asked: 1, Impossible: 1},

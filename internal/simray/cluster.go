@@ -43,6 +43,8 @@ type node struct {
 	dead      bool
 	death     raypb.NodeDeathInfo_Reason
 	activity  []string
+	// encoded is the wire form of what changes only with free and activity; nil if that has changed.
+	encoded []byte
 }
 
 // work is a task, an actor or a placement group. All its parts are placed together. If a placement group loses a node,

@@ -56,6 +56,7 @@ func (c *cluster) release(p *part, at time.Time) {
 	}
 	p.on = nil
 	n.free.Add(p.bundle)
+	n.encoded = nil
 	n.running--
 	if !n.busy() {
 		n.idleSince = at
@@ -94,6 +95,7 @@ func (c *cluster) place(at time.Time) {
 			n.free.Take(w.parts[i].bundle)
 			n.running++
 			n.activity = []string{"Busy workers on node."}
+			n.encoded = nil
 		}
 		if runs := w.runs(); runs > 0 {
 			w.ends = at.Add(runs)

@@ -53,7 +53,7 @@ func (h *Head) SetIdle(id raydemand.NodeID, idle time.Duration) {
 func (h *Head) SetBusy(id raydemand.NodeID, why string) {
 	h.look(func(c *cluster, _ time.Time) {
 		if n := c.find(id[:]); n != nil {
-			n.held, n.activity = why, []string{why}
+			n.held, n.activity, n.encoded = why, []string{why}, nil
 		}
 	})
 }
@@ -136,6 +136,12 @@ func (h *Head) Preempted(id WorkID) (preempted bool) {
 func (h *Head) Report() (report *autoscalerpb.AutoscalingState, calls int) {
 	h.look(func(c *cluster, _ time.Time) { report, calls = c.report, c.reports })
 	return report, calls
+}
+
+// State returns the true state, whatever the faults make of it in an answer.
+func (h *Head) State() (state *autoscalerpb.ClusterResourceState) {
+	h.look(func(c *cluster, now time.Time) { state = c.state(now) })
+	return state
 }
 
 // Session returns the name of the current Ray session.

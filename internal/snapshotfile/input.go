@@ -89,18 +89,23 @@ func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
 	}
 	bundle := make(raydemand.Bundle, len(all))
 	for _, each := range all {
-		amount, err := raydemand.ParseAmount(string(each.Raw()))
-		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(each.Raw()) {
-			want := fmt.Sprintf("an amount from 0 to %s, to four decimal places", most)
-			unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(each.Raw()), `"`), `"`)
-			if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
-				want += ", without quotes"
-			}
-			each.Fail(want)
-		}
-		bundle[each.Name()] = amount
+		bundle[each.Name()] = each.amount(most)
 	}
 	return bundle
+}
+
+// amount reads an amount of one resource.
+func (in input) amount(most raydemand.Amount) raydemand.Amount {
+	amount, err := raydemand.ParseAmount(string(in.Raw()))
+	if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(in.Raw()) {
+		want := fmt.Sprintf("an amount from 0 to %s, to four decimal places", most)
+		unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(in.Raw()), `"`), `"`)
+		if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
+			want += ", without quotes"
+		}
+		in.Fail(want)
+	}
+	return amount
 }
 
 // isZero reports whether a JSON number is 0. A number that Ray's precision rounds to 0 is not: every node would seem to

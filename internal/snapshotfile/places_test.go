@@ -27,7 +27,12 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: podfit.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: binpack.LastCard,
 				Cards:   []binpack.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3}},
 				Accepts: []string{"g"}, Counted: []string{"h"}, Domains: map[string]string{"zone": "a"}, Holds: map[string]int64{"g": 1}},
-			{Pool: "q", New: true, AnySize: true, Free: podfit.Quantities{}, Accepts: []string{"g"}},
+			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: []string{"g"}},
+		},
+		Quotas: []model.Quota{
+			{Name: "flavor spot of ClusterQueue q", Resource: "memory", Amount: raydemand.Whole(3 << 40),
+				PodTakes: raydemand.Bundle{"g": raydemand.One / 2}, Why: "no quota"},
+			{Name: "what was granted", Resource: "pods", PodTakes: raydemand.Bundle{}},
 		},
 	}
 	text, err := json.Marshal(Exportable(written))
@@ -41,6 +46,9 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	if diff := cmp.Diff(written.Places, read.Places); diff != "" {
 		t.Errorf("places (-written +read):\n%s", diff)
 	}
+	if diff := cmp.Diff(written.Quotas, read.Quotas); diff != "" {
+		t.Errorf("quotas (-written +read):\n%s", diff)
+	}
 	if diff := cmp.Diff(written.Groups[0].Pod, read.Groups[0].Pod); diff != "" || read.Groups[0].Bound != 2 {
 		t.Errorf("pod, bound %d (-written +read):\n%s", read.Groups[0].Bound, diff)
 	}
@@ -51,6 +59,8 @@ func TestABadPlaceIsNamed(t *testing.T) {
 		`"places": [{"nodes": -1}]`:                                 `s.json: places[0].nodes: -1: want`,
 		`"places": [{"free": {"cpu": "8"}}]`:                        `s.json: places[0].free.cpu: "8": want an amount`,
 		`"places": [{"cardOrder": "first"}]`:                        `s.json: places[0].cardOrder: "first": want one of`,
+		`"places": [{"cards": [{"total": 15, "memory": 16}]}]`:      `s.json: places[0].cards[0].memory: 16: want at most total, which is 15`,
+		`"places": [{"new": true, "unproven": true}]`:               `s.json: places[0].unproven: true: want true only beside anySize: true`,
 		`"places": [{"cards": [{"slots": "two"}]}]`:                 `s.json: places[0].cards[0].slots: "two": want`,
 		`"groups": [{"name": "g", "pod": {"spread": [{}]}}]`:        `s.json: groups[0].pod.spread[0].topologyKey: `,
 		`"groups": [{"name": "g", "pod": {"cards": {"cards":-1}}}]`: `s.json: groups[0].pod.cards.cards: -1: want`,

@@ -36,6 +36,9 @@ type Document struct {
 	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
 	// pools. Each may be nil.
 	KubeNodes, KubePods, Pools json.RawMessage
+	// KubeResourceSlices are the devices on the nodes, and KubeResourceClaims say which of them are allocated. Each may
+	// be nil.
+	KubeResourceSlices, KubeResourceClaims json.RawMessage
 	// PoolsComplete says that no other pool can get a node.
 	PoolsComplete bool
 	// Findings report unknown keys.
@@ -74,7 +77,7 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if fault := text.Fault(); fault != nil {
 		return Document{}, inputError(name, fault)
 	}
-	doc.Findings = unknownFields(text, name)
+	doc.Findings = append(unknownFields(text, name), namesWithoutEffect(&doc, name)...)
 	return doc, nil
 }
 
@@ -119,8 +122,10 @@ func (in input) document() Document {
 		OwnedRequests:             field("ownedRequests").ownedRequests(),
 		Places:                    field("places").places(),
 		Promised:                  field("promised").promises(),
+		Quotas:                    field("quotas").quotas(),
 		Policy:                    field("policy").policy(),
 		Isolation:                 field("isolation").isolation(),
+		Turn:                      field("turn").Text(),
 	}
 	s.Requests = field("pendingRequests").requests()
 	s.Gangs = field("pendingGangRequests").gangs()
@@ -128,17 +133,21 @@ func (in input) document() Document {
 	doc := Document{Snapshot: s, TopologyLabels: field("topologyLabels").topologyLabels()}
 	cluster, groups := field("rayCluster"), field("groups")
 	nodes, pods, pools := field("kubeNodes"), field("kubePods"), field("pools")
+	devices, claims := field("kubeResourceSlices"), field("kubeResourceClaims")
 	doc.PoolsComplete = field("complete").Flag()
 	switch {
 	case !cluster.Absent() && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
 	case cluster.Absent() && !(nodes.Absent() && pods.Absent() && pools.Absent()):
 		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
+	case cluster.Absent() && !(devices.Absent() && claims.Absent()):
+		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
 	case len(cluster.Raw()) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.Absent():
 		doc.RayCluster = cluster.Raw()
 		doc.KubeNodes, doc.KubePods, doc.Pools = nodes.given(), pods.given(), pools.given()
+		doc.KubeResourceSlices, doc.KubeResourceClaims = devices.given(), claims.given()
 	case len(groups.Raw()) == 0:
 		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}
@@ -204,10 +213,16 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 func (in input) policy() model.Policy {
 	field, done := in.fields()
 	defer done()
+	waiting := field("waitingCost").Number(1e9)
+	if waiting == nil {
+		waiting = new(float64)
+	}
 	return model.Policy{
+		WaitingCost:         *waiting,
 		GPUForCPU:           field("gpuForCPU").Flag(),
 		MaxInFlight:         int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
 		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").Count(0, math.MaxInt32, 0)),
+		Work:                field("work").Count(0, math.MaxInt64, 0),
 	}
 }
 

@@ -22,6 +22,7 @@ func (in input) request() raydemand.Request {
 		Bundle:    field("resources").bundle(),
 		Count:     field("count").Count(1, model.MaxCount, 0),
 		Selectors: field("labelSelectors").selectors(),
+		Moving:    field("moving").Flag(),
 		Slice:     field("slice").sliceRequirement(),
 	}
 	if r.Bundle == nil {

@@ -3,9 +3,12 @@ package snapshotfile
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
 
 func (in input) groups() []model.Group {
@@ -58,6 +61,8 @@ func (in input) group() (model.Group, input) {
 		NodeFit:            field("nodeFit").nodeFit(),
 		Pod:                field("pod").placedPod(field("name").Text()),
 		Bound:              field("bound").Count(0, model.MaxCount, 0),
+		StartSeconds:       field("startSeconds").Number(mostSeconds),
+		Surge:              int(field("surge").Count(0, math.MaxInt32, 0)),
 	}, field("name")
 }
 
@@ -99,6 +104,10 @@ func (in input) node(head bool) (model.Node, input) {
 		Activity:              field("activity").texts(),
 		Since:                 field("since").Time(),
 		Replica:               field("replica").Text(),
+		KubeNode:              field("kubeNode").Text(),
+		Guard:                 field("guard").guard(),
+		Going:                 field("going").departure(),
+		Arrival:               field("arrival").arrival(),
 		Expected:              field("expected").Flag(),
 		IMState:               field("imState").Text(),
 		LaunchConfigHash:      field("launchConfigHash").Text(),
@@ -112,6 +121,53 @@ func (in input) node(head bool) (model.Node, input) {
 		field("group").NonEmpty("the worker group's name")
 	}
 	return n, field("pod")
+}
+
+// guard reads who keeps node autoscalers from evicting a pod.
+func (in input) guard() string {
+	switch by := in.Text(); by {
+	case "", nodepool.GuardedByHeliostat, nodepool.GuardedByUser:
+		return by
+	}
+	in.Fail("heliostat or user")
+	return ""
+}
+
+// departure reads why a node's machine is about to go.
+func (in input) departure() *departure.Notice {
+	if in.Absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done()
+	return &departure.Notice{
+		Sign:      departure.Sign(field("sign").Text()),
+		Message:   field("message").Text(),
+		Since:     field("since").Time(),
+		Deadline:  field("deadline").Time(),
+		Certain:   field("certain").Flag(),
+		Reclaimed: field("reclaimed").Flag(),
+	}
+}
+
+// arrival reads where a starting worker is.
+func (in input) arrival() *arrival.State {
+	if in.Absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done()
+	stage := arrival.Stage(field("stage").Text())
+	if !slices.Contains(arrival.Stages, stage) {
+		field("stage").Fail("a stage such as node-launched or joining-ray")
+	}
+	return &arrival.State{
+		Stage:      stage,
+		Message:    field("message").Text(),
+		Since:      field("since").Time(),
+		ExpectedAt: field("expectedAt").Time(),
+		LateAt:     field("lateAt").Time(),
+	}
 }
 
 func (in input) state(head bool) model.NodeState {

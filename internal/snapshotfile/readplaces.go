@@ -13,10 +13,15 @@ func (in input) places() []binpack.Place {
 	var places []binpack.Place
 	for _, each := range in.objects() {
 		field, done := each.fields()
+		unproven, anySize := field("unproven"), field("anySize").Flag()
+		if unproven.Flag() && !anySize {
+			unproven.Fail("true only beside anySize: true; otherwise free says what a node can hold")
+		}
 		places = append(places, binpack.Place{
 			Pool: field("pool").Text(), Node: field("node").Text(),
 			Nodes: field("nodes").OptionalCount(0, model.MaxCount),
-			New:   field("new").Flag(), AnySize: field("anySize").Flag(),
+			New:   field("new").Flag(), Empty: field("empty").Flag(), AnySize: anySize,
+			Unproven: unproven.Flag(), SameNodes: field("sameNodes").Flag(), Like: field("like").Text(),
 			Free:      podfit.Quantities(field("free").capacity()),
 			Cards:     field("cards").placeCards(),
 			CardOrder: field("cardOrder").oneOf(binpack.FullestCard, binpack.EmptiestCard, binpack.LastCard),
@@ -32,12 +37,16 @@ func (in input) placeCards() []binpack.Card {
 	var cards []binpack.Card
 	for _, each := range in.objects() {
 		field, done := each.fields()
+		memory, total := field("memory"), field("total").Count(0, model.MaxCount, 0)
+		free := memory.OptionalCount(0, model.MaxCount)
+		if free != nil && total > 0 && *free > total {
+			memory.Fail(fmt.Sprintf("at most total, which is %d: it is what is free of it", total))
+		}
 		cards = append(cards, binpack.Card{
-			Count: field("count").Count(0, model.MaxCount, 0), Total: field("total").Count(0, model.MaxCount, 0),
-			Memory: field("memory").OptionalCount(0, model.MaxCount),
-			Cores:  field("cores").OptionalCount(0, model.MaxCount),
-			Slots:  field("slots").OptionalCount(0, model.MaxCount),
-			Used:   field("used").Flag(),
+			Count: field("count").Count(0, model.MaxCount, 0), Total: total, Memory: free,
+			Cores: field("cores").OptionalCount(0, model.MaxCount),
+			Slots: field("slots").OptionalCount(0, model.MaxCount),
+			Used:  field("used").Flag(),
 		})
 		done()
 	}

@@ -169,9 +169,9 @@ func (in input) nodeFit() *model.NodeFit {
 	defer done()
 	fit := &model.NodeFit{Verdict: model.FitVerdict(field("verdict").Text()), Why: field("why").Text()}
 	switch fit.Verdict {
-	case model.FitTrying, model.FitNowhere, model.FitLimited:
+	case model.FitTrying, model.FitNowhere, model.FitLimited, model.FitWaiting:
 	default:
-		field("verdict").Fail("trying, nowhere or limited")
+		field("verdict").Fail("trying, waiting, nowhere or limited")
 	}
 	return fit
 }

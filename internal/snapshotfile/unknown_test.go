@@ -25,7 +25,7 @@ func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 			fix := "rename it to " + near
 			if near == "" {
 				fix = "remove it; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, " +
-					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound"
+					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound, startSeconds, surge"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "this key is unknown, so it has no effect", Fix: fix}
@@ -52,7 +52,7 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	}
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
-		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, slice",
+		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, moving, slice",
 		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.gpuForCpu": "gpuForCPU",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -46,6 +46,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	}
 	observer.ObserveFloat64(m.clusters, float64(len(all)))
 	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
+	m.observeDivision(observer)
 	if m.memory != nil {
 		memory := m.memory()
 		observer.ObserveFloat64(m.requestMemory, float64(memory.Budget),
@@ -54,8 +55,24 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 			metric.WithAttributes(attribute.String("of", "held")))
 		observer.ObserveFloat64(m.overMemory, float64(memory.Over))
 	}
+	if bounds := m.bounds.Load(); bounds != nil && *bounds != nil {
+		for of, used := range (*bounds)() {
+			observer.ObserveFloat64(m.boundUsed, used, metric.WithAttributes(attribute.String("of", of)))
+		}
+	}
 	observer.ObserveFloat64(m.droppedSeries, float64(dropped))
 	return nil
+}
+
+func (m *Metrics) observeDivision(observer metric.Observer) {
+	if m.division == nil {
+		return
+	}
+	if known, divided := m.division(); divided {
+		observer.ObserveFloat64(m.shards, float64(known.Shards),
+			metric.WithAttributes(attribute.String("shard", known.Shard)))
+		observer.ObserveFloat64(m.unowned, float64(known.Unowned))
+	}
 }
 
 // seriesWriter sets the series of one cluster during one collection.
@@ -83,9 +100,11 @@ func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, n
 // setCluster sets the series of one cluster, the most important first.
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
-	readState, gcsErrors, idleHours := known.state, known.gcsErrors, known.idle.copied()
+	readState, gcsErrors, reverts, idleHours := known.state, known.gcsErrors, known.reverts, known.idle.copied()
 	known.mu.Unlock()
-	s.set(m.gcsErrors, gcsErrors) // From 0, because a rate does not count what a new series begins with.
+	// From 0, because a rate does not count what a new series begins with.
+	s.set(m.gcsErrors, gcsErrors)
+	s.set(m.reverts, reverts)
 	for _, cause := range sorted(idleHours) {
 		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
 	}
@@ -99,6 +118,12 @@ func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	}
 	for _, reason := range sorted(state.Unmet) {
 		s.set(m.unmet, float64(state.Unmet[reason]), "reason", reason)
+	}
+	for _, sign := range sorted(state.Going) {
+		s.set(m.going, float64(state.Going[sign]), "sign", sign)
+	}
+	for _, by := range sorted(state.Guarded) {
+		s.set(m.guarded, float64(state.Guarded[by]), "by", by)
 	}
 	for _, status := range sorted(state.Requested) {
 		s.set(m.requested, float64(state.Requested[status]), "status", status)

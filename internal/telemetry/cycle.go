@@ -14,6 +14,8 @@ type Cycle struct {
 	Took, Planned time.Duration
 	// Failed is true if the RayCluster could not be read or patched. RayFailed is true if its GCS did not respond.
 	Failed, RayFailed bool
+	// Reverted is true if another field manager has changed replicas since Heliostat wrote them.
+	Reverted bool
 	// SeenToPatched is zero unless this cycle patched growth.
 	SeenToPatched time.Duration
 	Actions       []Action
@@ -30,7 +32,7 @@ type Cycle struct {
 	State func() State
 }
 
-// Action is one action. Kind is patch, drain, report or sync. Result is ok, refused, conflict or error.
+// Action is one action. Kind is patch, drain, report, config, sync or guard. Result is ok, refused, conflict or error.
 type Action struct {
 	Kind, Result string
 	At           time.Time
@@ -58,6 +60,10 @@ type State struct {
 	DataAge time.Duration
 	// Unmet counts unmet demand by the code of its reason.
 	Unmet map[string]int64
+	// Going counts the workers whose machine is about to go, by sign.
+	Going map[string]int64
+	// Guarded counts the pods that node autoscalers do not evict, by who guards them.
+	Guarded map[string]int64
 	// Demand is the waiting demand in Ray's units, by resource and then by state. Requested counts the bundles of
 	// request_resources by status.
 	Demand    map[string]map[string]float64

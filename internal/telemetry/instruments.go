@@ -37,8 +37,11 @@ type states struct {
 	managed       metric.Float64ObservableGauge
 	dataAge       metric.Float64ObservableGauge
 	gcsErrors     metric.Float64ObservableCounter
+	reverts       metric.Float64ObservableCounter
 	idleGPUHours  metric.Float64ObservableCounter
 	unmet         metric.Float64ObservableGauge
+	going         metric.Float64ObservableGauge
+	guarded       metric.Float64ObservableGauge
 	demand        metric.Float64ObservableGauge
 	requested     metric.Float64ObservableGauge
 	requests      metric.Float64ObservableGauge
@@ -52,9 +55,12 @@ type states struct {
 	cards         metric.Float64ObservableGauge
 	clusters      metric.Float64ObservableGauge
 	leading       metric.Float64ObservableGauge
+	shards        metric.Float64ObservableGauge
+	unowned       metric.Float64ObservableGauge
 	requestMemory metric.Float64ObservableGauge
 	overMemory    metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
+	boundUsed     metric.Float64ObservableGauge
 }
 
 // raysOwn repeats what Ray's autoscaler exports and Ray's dashboards show, with Ray's names and labels
@@ -108,10 +114,16 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			managed:   m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
 			dataAge:   m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
+			reverts: m.total("heliostat_replicas_reverted_total", "{revert}",
+				"Times that another field manager set back the replicas that Heliostat wrote."),
 			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
 				"GPUs of living Ray workers that no task or actor held, times hours, by cause."),
 			unmet: m.gauge("heliostat_unmet_demand", "{request}",
 				"Requests and gangs that the last plan does not serve, by reason."),
+			going: m.gauge("heliostat_workers_going", "{worker}",
+				"Workers whose machine is about to go, by sign."),
+			guarded: m.gauge("heliostat_pods_guarded", "{pod}",
+				"Heads and workers that node autoscalers do not evict, by whose guard they have."),
 			demand: m.gauge(
 				"heliostat_demand",
 				"",
@@ -162,6 +174,11 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 				"1 while this process decides and may write; 0 while it waits: for the API server, for its caches, "+
 					"or for the lease that another holds.",
 			),
+			shards: m.gauge("heliostat_shards", "{shard}",
+				"Shards that divide the RayClusters, as this process sees them; the label shard names this process. "+
+					"Absent without --shards."),
+			unowned: m.gauge("heliostat_clusters_without_shard", "{cluster}",
+				"RayClusters that no shard has, as this process sees them. Absent without --shards."),
 			requestMemory: m.gauge(
 				"heliostat_request_memory_bytes",
 				"By",
@@ -170,6 +187,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			),
 			overMemory: m.gauge("heliostat_requests_over_memory", "{request}",
 				"Requests of owners that are not kept, because the memory for requests has no room for them."),
+			boundUsed: m.gauge("heliostat_bound_used_ratio", "",
+				"How much of a bound of what the process keeps is in use: 1 is all of it."),
 			droppedSeries: m.gauge("heliostat_dropped_series", "{series}",
 				"Series of clusters that this collection left out because there are too many."),
 		},
@@ -196,8 +215,11 @@ func (i *instruments) observables() []metric.Observable {
 		i.managed,
 		i.dataAge,
 		i.gcsErrors,
+		i.reverts,
 		i.idleGPUHours,
 		i.unmet,
+		i.going,
+		i.guarded,
 		i.demand,
 		i.requested,
 		i.requests,
@@ -211,9 +233,12 @@ func (i *instruments) observables() []metric.Observable {
 		i.cards,
 		i.clusters,
 		i.leading,
+		i.shards,
+		i.unowned,
 		i.requestMemory,
 		i.overMemory,
 		i.droppedSeries,
+		i.boundUsed,
 		i.activeNodes,
 		i.pendingNodes,
 		i.recentlyFailedNodes,

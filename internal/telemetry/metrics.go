@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,6 +21,10 @@ type Metrics struct {
 	leads func() bool
 	// memory returns the memory use of ResourceRequests; nil if there are none.
 	memory func() RequestMemory
+	// bounds returns how much of each bound is in use; nil if nothing is known.
+	bounds atomic.Pointer[func() map[string]float64]
+	// division returns what is known of the shards; nil, or false, without shards.
+	division func() (Division, bool)
 	// labels caches the label sets of events, because creating a set costs more than the count that uses it.
 	labels sync.Map
 
@@ -37,6 +42,7 @@ type cluster struct {
 	mu        sync.Mutex // protects the fields below
 	state     func() State
 	gcsErrors float64
+	reverts   float64
 	idle      idleHours
 	stages    stages
 }
@@ -48,17 +54,26 @@ type RequestMemory struct {
 	Over         int
 }
 
+// Division is what one of several processes that divide the RayClusters knows of the others.
+type Division struct {
+	// Shard names this process.
+	Shard string
+	// Shards is how many there are. Unowned is how many RayClusters none of them has.
+	Shards, Unowned int
+}
+
 // newMetrics creates the instruments with a meter.
-func newMetrics(meter metric.Meter, limits Limits, leads func() bool, memory func() RequestMemory) (*Metrics, error) {
+func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 	made, err := newInstruments(meter)
 	if err != nil {
 		return nil, err
 	}
 	m := &Metrics{
 		instruments: made,
-		limits:      limits.withDefaults(),
-		leads:       leads,
-		memory:      memory,
+		limits:      config.Limits.withDefaults(),
+		leads:       config.Leads,
+		memory:      config.RequestMemory,
+		division:    config.Division,
 		known:       map[string]*cluster{},
 	}
 	if _, err := meter.RegisterCallback(m.collect, made.observables()...); err != nil {
@@ -94,6 +109,9 @@ func (m *Metrics) Observe(c Cycle) {
 	known.state = c.State
 	if c.RayFailed {
 		known.gcsErrors++
+	}
+	if c.Reverted {
+		known.reverts++
 	}
 	known.idle.observe(c)
 	known.stages.observe(c, stageHooks{stage: m.stage})

@@ -19,7 +19,9 @@ func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	report, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
-		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} }})
+		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} },
+		Bounds:        func() map[string]float64 { return map[string]float64{"history": 0.5} },
+		Division:      func() (Division, bool) { return Division{Shard: "heliostat-a", Shards: 3, Unowned: 2}, true }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	report, registry := start(t, Limits{})
 	cycle := cycleWith(State{
-		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3},
+		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3}, Going: map[string]int64{"aws-spot": 2}, Guarded: map[string]int64{"user": 4},
 		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4}, Requests: map[string]int64{"capped": 2},
 		Groups: []Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 3, Ready: 1, Max: 4, Cooldown: time.Minute, NumGPUs: map[string]float64{"ray": 8},
 			Slice: &Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryBytes: new(10.0), Compute: new(0.5)},
@@ -85,7 +87,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	})
 	cycle.IdleGPUs = map[string]float64{"minimum": 8}
 	report.Observe(cycle)
-	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed = time.Millisecond, time.Millisecond, true
+	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed, cycle.Reverted = time.Millisecond, time.Millisecond, true, true
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
 	report.Observe(cycle)
 	report.exportFailures.Add(t.Context(), 1, report.labelled("signal", "traces"))
@@ -104,6 +106,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_decisions_total{decision=scale-up,reason=launch}":                                                        1,
 		"heliostat_seen_to_patched_seconds{}":                                                                               1,
 		"heliostat_stage_seconds{stage=seen_to_patched}":                                                                    1,
+		"heliostat_bound_used_ratio{of=history}":                                                                            0.5,
 		"heliostat_api_errors_total{code=409,method=PATCH}":                                                                 1,
 		"heliostat_export_failures_total{signal=traces}":                                                                    1,
 		"heliostat_clusters{}":                                                                                              1,
@@ -111,11 +114,16 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_request_memory_bytes{of=held}":                                                                           32,
 		"heliostat_requests_over_memory{}":                                                                                  3,
 		"heliostat_leading{}":                                                                                               1,
+		"heliostat_shards{shard=heliostat-a}":                                                                               3,
+		"heliostat_clusters_without_shard{}":                                                                                2,
 		"heliostat_dropped_series{}":                                                                                        0,
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
 		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,
 		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                                                               1,
+		"heliostat_replicas_reverted_total{" + own + "namespace=ml}":                                                        1,
 		"heliostat_idle_gpu_hours_total{cause=minimum," + own + "namespace=ml}":                                             0,
+		"heliostat_pods_guarded{by=user," + own + "namespace=ml}":                                                           4,
+		"heliostat_workers_going{" + own + "namespace=ml,sign=aws-spot}":                                                    2,
 		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                                                     3,
 		"heliostat_demand{" + own + "namespace=ml,resource=GPU,state=waiting}":                                              2,
 		"heliostat_requested_bundles{" + own + "namespace=ml,status=served}":                                                4,
@@ -291,8 +299,8 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// The series are: errors of the GCS, managed, age, one for each resource, seven for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+7*names)-limit); got != want {
+	// The series are: errors of the GCS, reverts, managed, age, one for each resource, seven for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(4+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}
 	for _, series := range []string{

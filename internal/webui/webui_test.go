@@ -74,13 +74,26 @@ func TestThePolicyAllowsThePagesOwnScriptAndStyleOnly(t *testing.T) {
 	}
 }
 
-// The test runs a function of the page in Node.js, if that is installed.
-func TestABarShowsItsWorkersUnderAnyMaximum(t *testing.T) {
+// evaluate returns what an expression of the page's functions gives in Node.js, if that is installed. The tests in a
+// browser (test/page) run everywhere.
+func evaluate(t *testing.T, functions []string, expression string) string {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("needs node")
 	}
-	scale := regexp.MustCompile(`(?s)const shortest.*?\n}\n`).Find(script)
+	source := ""
+	for _, begin := range functions {
+		source += string(regexp.MustCompile(`(?s)` + begin + `.*?\n}\n`).Find(script))
+	}
+	output, err := exec.Command(node, "-e", source+"console.log("+expression+")").CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v: %s", expression, err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+func TestABarShowsItsWorkersUnderAnyMaximum(t *testing.T) {
 	for _, c := range []struct{ group, want string }{
 		{`{current: 2, desired: 3, min: 0, max: 8}`, "8"},
 		{`{current: 9, desired: 3, min: 0, max: 8}`, "9"},
@@ -89,27 +102,35 @@ func TestABarShowsItsWorkersUnderAnyMaximum(t *testing.T) {
 		{`{current: 3, desired: 30, min: 0, max: 2147483647}`, "120"},
 		{`{current: 3, desired: 3, min: 500, max: 500}`, "500"},
 	} {
-		output, err := exec.Command(node, "-e", string(scale)+"console.log(scaleOf("+c.group+"))").CombinedOutput()
-		if got := strings.TrimSpace(string(output)); err != nil || got != c.want {
-			t.Errorf("scale of %s: %s, %v; want %s", c.group, got, err, c.want)
+		if got := evaluate(t, []string{"const shortest"}, "scaleOf("+c.group+")"); got != c.want {
+			t.Errorf("scale of %s: %s, want %s", c.group, got, c.want)
 		}
 	}
 }
 
 func TestThePageShowsKnownNumbersOfGPUs(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("needs node")
-	}
-	function := regexp.MustCompile(`(?s)function numGPUsText.*?\n}\n`).Find(script)
 	for _, c := range []struct{ numbers, want string }{
 		{`{declared: null, derived: 2, reported: 3, ray: null}`, "num-gpus: declared – · derived 2 · reported 3 · Ray reports –"},
 		{`{declared: 0, derived: 0, reported: null, ray: 0}`, "num-gpus: declared 0 · derived 0 · reported – · Ray reports 0"},
 		{`{declared: null, derived: null, reported: null, ray: null}`, ""},
 	} {
-		output, err := exec.Command(node, "-e", string(function)+"console.log(numGPUsText("+c.numbers+"))").CombinedOutput()
-		if got := strings.TrimSpace(string(output)); err != nil || got != c.want {
-			t.Errorf("%s is shown as %q, %v; want %q", c.numbers, got, err, c.want)
+		if got := evaluate(t, []string{"function numGPUsText"}, "numGPUsText("+c.numbers+")"); got != c.want {
+			t.Errorf("%s is shown as %q, want %q", c.numbers, got, c.want)
+		}
+	}
+}
+
+func TestThePageNeverExpectsAWorkerInThePast(t *testing.T) {
+	for _, c := range []struct{ arrival, want string }{
+		{`{}`, "not known yet"},
+		{`{expectedAt: "2026-03-02T12:02:04Z", lateAt: "2026-03-02T12:04:00Z"}`, "in about 2 min (p90 4 min)"},
+		{`{expectedAt: "2026-03-02T11:59:59Z", lateAt: "2026-03-02T12:00:40Z"}`, "later than usual (p90 in 40 s)"},
+		{`{expectedAt: "2026-03-02T11:00:00Z", lateAt: "2026-03-02T12:00:00Z"}`, "later than usual"},
+	} {
+		got := evaluate(t, []string{"function duration", "function expectedText"},
+			"expectedText("+c.arrival+", Date.parse('2026-03-02T12:00:00Z'))")
+		if got != c.want {
+			t.Errorf("%s is shown as %q, want %q", c.arrival, got, c.want)
 		}
 	}
 }

@@ -22,6 +22,16 @@ type Product struct {
 	Profiles []Profile
 }
 
+// LargestInstance returns the memory of an instance that has the whole card; 0 if no source documents it.
+func (p Product) LargestInstance() MiB {
+	for _, profile := range p.Profiles {
+		if profile.Plain() && profile.Size == p.Units && profile.Slices == p.Slices {
+			return profile.Memory
+		}
+	}
+	return 0
+}
+
 // Profile is one kind of MIG instance of a product.
 type Profile struct {
 	// Name is the name in the format of nvidia-smi: 1g.10gb+me.

@@ -7,7 +7,9 @@ import (
 	"math"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
@@ -37,6 +39,9 @@ const (
 // Valid reports whether m is one of the three modes.
 func (m Mode) Valid() bool { return m == Managed || m == Shadow || m == Off }
 
+// FieldManager is the name under which Heliostat writes to the API server.
+const FieldManager = "heliostat"
+
 // Autoscaler says which autoscaler runs in the head pod's containers, as seen in the pod and not in the spec.
 type Autoscaler string
 
@@ -55,6 +60,8 @@ type Owner struct {
 // Head is the head pod and how to reach its GCS.
 type Head struct {
 	Pod, PodUID string
+	// Node is the name of the pod's node; empty until the pod is scheduled. Pool is the node's pool, empty if unknown.
+	Node, Pool string
 	// Restarts counts restarts of the Ray container; together with PodUID it distinguishes a new GCS from an old one.
 	Restarts int32
 	// IP and GCSPort are the GCS's address; IP is empty while the head has none.
@@ -67,6 +74,7 @@ type Head struct {
 	ServiceFQDN string
 	// Priority is the value of the pod's PriorityClass, which stands for the whole RayCluster; 0 without one.
 	Priority int32
+	Guard    Guard
 }
 
 // Auth says how a client authenticates with the GCS.
@@ -88,6 +96,8 @@ type Auth struct {
 type Cluster struct {
 	Key ClusterKey
 	UID string
+	// CreatedAt is when the object was created; zero if unknown.
+	CreatedAt time.Time
 	// ResourceVersion and Generation are those of the object that was read; ObservedGeneration is the one that the
 	// operator has seen.
 	ResourceVersion                string
@@ -108,7 +118,7 @@ type Cluster struct {
 	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.
 	Suspended, Deleting, ManagedElsewhere bool
 	Owner                                 Owner
-	// Queue is Kueue's control over the RayCluster; nothing is written to the spec of a queued RayCluster.
+	// Queue is Kueue's control over the RayCluster; nothing is written to the spec of one that Queue refuses.
 	Queue Queue
 	// ScaledBy is the field manager that last wrote the worker groups; empty if the object does not say.
 	ScaledBy   string
@@ -131,6 +141,9 @@ type Cluster struct {
 	RequestResources []raydemand.Request
 	// RequestedSince is when it was first requested; zero if unknown.
 	RequestedSince time.Time
+	// StartTimes are how long workers took, by group, as the annotation heliostat.dev/start-times keeps it. It is
+	// shared and must not be changed.
+	StartTimes map[string]arrival.Samples
 	// Owned are the owned requests for this RayCluster by name, including expired ones. It is shared and must not be
 	// changed.
 	Owned []OwnedRequest
@@ -157,6 +170,9 @@ type Cluster struct {
 	OnNodes pools.OnNodes
 	// Promised are the pods of other RayClusters that come before its own on the same nodes.
 	Promised []Promise
+	// Provisioning are the RayCluster's ProvisioningRequests; nil if this process uses none. It is shared and must not
+	// be changed.
+	Provisioning *Provisioning
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until the spec is corrected, no
 	// write to any group has an effect. A finding says why.
 	Refused bool
@@ -184,7 +200,7 @@ func (c *Cluster) Writable() error {
 		{c.Deleting, "it is being deleted"},
 		{c.Suspended, "it is suspended (spec.suspend)"},
 		{c.ManagedElsewhere, "another controller manages it (spec.managedBy)"},
-		{c.Queue.Queued(), c.Queue.Refusal()},
+		{c.Queue.Refusal() != "", c.Queue.Refusal()},
 		{c.Queue.Unknown != "", c.Queue.Unknown},
 	} {
 		if reason.holds {
@@ -256,6 +272,15 @@ type WorkerGroup struct {
 	Bound int64
 	// Incoming is how many of the group's pods without a node fit on the nodes of NodeClaims that are on their way.
 	Incoming pools.Incoming
+	// OutOfStock says that Karpenter failed to launch machines of all NodePools that could add a node for the group's
+	// waiting pods, and that another attempt within the next minutes would fail too; empty if that is not proven.
+	OutOfStock string
+	// Surge says how much of Max is kept free for replacements (annotation heliostat.dev/surge); empty means as
+	// `--surge` says.
+	Surge Surge
+	// Provisions says that all nodes of a gang are to be asked for at once (annotation
+	// heliostat.dev/provisioning-request).
+	Provisions bool
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
 	// (annotation heliostat.dev/num-gpus-sync).
 	NumGPUsSync SyncMode
@@ -283,17 +308,25 @@ type Worker struct {
 	// Replica is the label ray.io/worker-group-replica-name of a multi-host group, otherwise empty.
 	Replica string
 	IP      string
-	// Node is the name of the pod's node; empty until the pod is scheduled.
-	Node string
-	// Counted says that what pods take of the pod's node includes the pod. That may be later than Node is known.
-	Counted bool
+	// Node is the name of the pod's node; empty until the pod is scheduled. Pool is the node's pool, empty if unknown.
+	Node, Pool string
+	// Counted says that what pods take of the pod's node includes the pod. That may be later than Node is known, and
+	// even later than the pod joins Ray: until then, Uncounted is set. Neither is set if the node is unknown.
+	Counted, Uncounted bool
 	// NodeGone says that the pod's Node object no longer exists, so its machine is dead.
 	NodeGone bool
+	// Going is what says that the pod or its machine is about to go, or nil. All hosts of a multi-host replica go with
+	// the first one.
+	Going *departure.Notice
+	// Grace is how long the pod may take to end after an eviction.
+	Grace time.Duration
 	// Terminating: the pod has a deletionTimestamp. Failed: its phase is Failed or Succeeded, and the operator will
 	// replace it.
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.
 	Running, Ready bool
+	// Waits is why the Ray container does not run yet, for example ImagePullBackOff; empty if the kubelet says nothing.
+	Waits string
 	// Returned says that workersToDelete names the pod, but a Ray node has started in it since or is starting, so the
 	// name is to be removed from the list.
 	Returned bool
@@ -307,14 +340,20 @@ type Worker struct {
 	// NodePromised says that the latest message is that a node is being added.
 	NodeRefused  string
 	NodePromised bool
+	// PromisedAt is when the node autoscaler reported that a node is being added; zero if it did not.
+	PromisedAt time.Time
 	// ByKarpenter: that message is from Karpenter. LaunchFailed: it says that a machine could not be launched.
 	// Karpenter then tries again, perhaps with another NodePool, without reporting that on the pod.
 	ByKarpenter, LaunchFailed bool
 	// RefusedAfterLaunch says that Karpenter refuses the pod although it requested a machine for it before: everything
 	// it tried since is exhausted.
 	RefusedAfterLaunch bool
-	// The moments that are known; zero if unknown.
-	CreatedAt, ScheduledAt, StartedAt time.Time
+	Guard              Guard
+	// Consumes names the ProvisioningRequest whose capacity the pod uses; empty if it uses none.
+	Consumes string
+	// The moments that are known; zero if unknown. ReadyAt is the latest one at which the pod became ready, zero if its
+	// container was restarted.
+	CreatedAt, ScheduledAt, StartedAt, ReadyAt time.Time
 }
 
 // NoMaximum is the Max of a group whose spec sets none: KubeRay's default for maxReplicas.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 )
 
 // leavingByGroup finds the names among this cluster's workers. The operator deletes every pod that is named, including
@@ -75,4 +77,26 @@ func (a *targetCalculation) splits(group *WorkerGroup, replica string, asked int
 		return "not every host was asked to leave; the replica has " + strings.Join(staying, ", ")
 	}
 	return ""
+}
+
+// SpreadGoing marks all hosts of a multi-host replica with what one of them shows: the work of a replica spans its
+// hosts, and the operator deletes replicas whole. A warning does not spread, nor does the deletion of a single pod,
+// which the operator repairs.
+func (c *Cluster) SpreadGoing() {
+	going := map[string]*departure.Notice{}
+	for i := range c.Workers {
+		if w := &c.Workers[i]; w.Replica != "" && w.Going != nil && w.Going.Certain && !w.Terminating && !w.Failed {
+			key := w.Group + "/" + w.Replica
+			going[key] = departure.Earlier(going[key], w.Going)
+		}
+	}
+	if len(going) == 0 {
+		return
+	}
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		if notice := going[w.Group+"/"+w.Replica]; notice != nil && w.Replica != "" {
+			w.Going = departure.Earlier(w.Going, notice)
+		}
+	}
 }

@@ -8,6 +8,10 @@ var ErrGone = errors.New("no such RayCluster")
 // ErrTooLarge means that a value does not fit into an annotation; the error that wraps it names the limit.
 var ErrTooLarge = errors.New("too large for an annotation")
 
+// ErrWebhook means that the API server could not call an admission webhook, so it refuses every write of the kind until
+// the webhook answers again.
+var ErrWebhook = errors.New("an admission webhook does not answer")
+
 // ErrDenied means that Kubernetes does not allow Heliostat to do what was requested: it lacks the permission, or
 // admission refuses it.
 var ErrDenied = errors.New("Kubernetes does not allow it")

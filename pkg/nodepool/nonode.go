@@ -21,6 +21,25 @@ func (g *WorkerGroup) Judge(verdict pools.Verdict, now time.Time) {
 	g.Verdict = &verdict
 }
 
+// JudgeUnseen sets what pools prove about the group while the nodes are unknown, and returns the finding about it as
+// NoNode does. Without a proof the group is planned as if any node could hold its pods.
+func (g *WorkerGroup) JudgeUnseen(judge pools.Judge) (raydemand.Finding, bool) {
+	verdict, proven := judge.Unseen(&g.Pod)
+	if !proven {
+		return raydemand.Finding{}, false
+	}
+	g.Judge(verdict, time.Time{})
+	return g.NoNode()
+}
+
+// MayLand reports whether the group can have pods, and fits a known node.
+func (g *WorkerGroup) MayLand() bool {
+	return g.Max > 0 && !g.Suspended && g.Fit != nil && g.Fit.Nodes > 0
+}
+
+// MayLandOnGPUs reports whether the group can have pods that request GPUs, and fits a known node.
+func (g *WorkerGroup) MayLandOnGPUs() bool { return g.MayLand() && len(g.Slices) > 0 }
+
 // NoNode reports that no known node could hold a pod of the group: an error if it is proven that none ever will, and
 // otherwise a warning, because only one replica at a time is launched. It returns false if the group is not planned.
 func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
@@ -39,9 +58,14 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 	case pools.Trying:
 		f.Severity = raydemand.Warning
 		f.Why = "no known node, even if it were empty, could hold a pod of group " + g.Name +
-			", so only one replica at a time is launched, in case a node autoscaler can add one that holds it"
+			", so at most one replica at a time is launched, in case a node autoscaler can add one that holds it"
 		f.Fix = "declare the shape of the pool in the file of --pools, or in pools of a snapshot, add such a node, " +
 			"or correct requests, nodeSelector, affinity or tolerations"
+	case pools.Waiting:
+		f.Severity = raydemand.Warning
+		f.Why = "the nodes that could hold pods of group " + g.Name +
+			" are not ready, so it launches no more than these nodes hold, and the pods wait until one is ready"
+		f.Fix = "repair or replace the node, or raise the limit of its pool"
 	default:
 		f.Why = "it is proven that no node can hold a pod of group " + g.Name + ", so it takes no launches"
 	}

@@ -32,6 +32,8 @@ const (
 	// SyncOwned: a RayJob or RayService owns the spec. A RayService creates a new cluster from a changed spec, or
 	// reverts it.
 	SyncOwned = "owned"
+	// SyncQueued: Kueue queues the RayCluster, and restarts it when anything but replicas changes.
+	SyncQueued = "queued"
 	// SyncSpecRefused: the operator refuses the spec, so no write has an effect. SyncBroken: the group cannot be read.
 	SyncSpecRefused = "spec-refused"
 	SyncBroken      = "group-broken"
@@ -77,6 +79,9 @@ func (c *Cluster) SyncRefusal(g *WorkerGroup) *SyncRefusal {
 	case c.UpgradeStrategy == "Recreate":
 		return &SyncRefusal{SyncRecreate, "under upgradeStrategy Recreate the operator deletes every pod of the " +
 			"cluster, the head too, when num-gpus changes"}
+	case c.Queue.Queued():
+		return &SyncRefusal{SyncQueued, "Kueue queues the RayCluster, and takes only a change of replicas without a " +
+			"restart: set the number in your own manifest"}
 	case c.Owner.Kind != "":
 		return &SyncRefusal{SyncOwned, fmt.Sprintf("%s %s owns the spec: set the number there", c.Owner.Kind,
 			c.Owner.Name)}
@@ -121,4 +126,6 @@ type NumGPUsChange struct {
 	UID        string
 	Generation int64
 	Targets    []NumGPUsTarget
+	// Term is that of the writer, which is stored with the change; empty without shards.
+	Term string
 }

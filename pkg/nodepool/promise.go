@@ -11,10 +11,18 @@ type Promise struct {
 	RayCluster ClusterKey
 	Group      string
 	Pods       int64
-	// Shape is shared and must not be changed.
+	// Shape is shared and must not be changed. Class is its class; promises of an unknown class share nothing.
 	Shape *podfit.PodShape
-	// Pod is what one of them takes of Places; Places accept it by its name.
+	Class podfit.ShapeClass
+	// Pod is what one of them takes of Places; Places accept it by its name. Promises of equal pods have the same one,
+	// under the name of the first.
 	Pod binpack.Pod
+}
+
+// PromiseOf returns a promise of pods of a group.
+func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
+	return Promise{RayCluster: key, Group: group.Name, Pods: pods, Shape: &group.Pod,
+		Class: podfit.ClassOfShape(&group.Pod)}
 }
 
 // Promise sets the pods of other RayClusters that come first on the same nodes: Places then say where they may be
@@ -28,15 +36,29 @@ func (c *Cluster) Promise(promises []Promise) {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 	}
 	for _, p := range promises {
-		kinds = append(kinds, c.Stock.KindOf(p.RayCluster.String()+"/"+p.Group, p.Shape))
+		kind := c.Stock.KindOf(p.RayCluster.String()+"/"+p.Group, p.Shape)
+		kind.Class = p.Class
+		kinds = append(kinds, kind)
 	}
+	kinds, like := c.Stock.Ask(kinds, c.OnNodes).Merge(len(c.Groups))
 	places, pods := c.Stock.Places(kinds, c.OnNodes)
-	c.Places, c.Promised = places, make([]Promise, len(promises))
+	c.Places, c.Promised = places, nil
 	for i := range c.Groups {
 		c.Groups[i].Kind = &pods[i]
 	}
 	for i, p := range promises {
-		p.Pod = pods[len(c.Groups)+i]
-		c.Promised[i] = p
+		p.Pod = pods[like[len(c.Groups)+i]]
+		c.promised(p)
 	}
+}
+
+// promised adds a promise. Equal pods of one RayCluster are added up.
+func (c *Cluster) promised(p Promise) {
+	for i := len(c.Promised) - 1; i >= 0 && c.Promised[i].RayCluster == p.RayCluster; i-- {
+		if c.Promised[i].Pod.Name == p.Pod.Name {
+			c.Promised[i].Pods += p.Pods
+			return
+		}
+	}
+	c.Promised = append(c.Promised, p)
 }

@@ -1,6 +1,7 @@
 package nodepool_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -28,13 +29,35 @@ func BenchmarkPromises(b *testing.B) {
 			var promises []nodepool.Promise
 			for i := range others {
 				key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}
-				promises = append(promises, nodepool.Promise{RayCluster: key, Group: "gpu", Pods: 3, Shape: &shape})
+				promises = append(promises, nodepool.PromiseOf(key, &nodepool.WorkerGroup{Name: "gpu", Pod: shape}, 3))
 			}
+			bytes := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				cluster := nodepool.Cluster{Stock: stock, Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: shape}}}
 				cluster.Promise(promises)
+				if bytes == 0 {
+					bytes = jsonBytes(b, cluster.Places) + jsonBytes(b, inSnapshot(cluster.Promised))
+				}
 			}
+			b.ReportMetric(float64(bytes)/1024, "JSON-KiB")
 		})
 	}
+}
+
+// inSnapshot returns promises as a snapshot has them.
+func inSnapshot(promises []nodepool.Promise) (all []any) {
+	for _, p := range promises {
+		all = append(all, map[string]any{"rayCluster": p.RayCluster.String(), "pods": p.Pods, "pod": p.Pod})
+	}
+	return all
+}
+
+func jsonBytes(tb testing.TB, v any) int {
+	tb.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(text)
 }

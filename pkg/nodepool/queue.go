@@ -29,13 +29,27 @@ type Queue struct {
 	Unknown string
 	// Elastic says that every pod template, including the head's, has ElasticGate.
 	Elastic bool
+	// Quota is what Kueue says about the quota of the RayCluster; nil if nothing is known. It is shared and must not be
+	// changed.
+	Quota *Quota
 }
 
 // Queued reports whether Kueue admits the pods of the RayCluster.
 func (q Queue) Queued() bool { return q.Mark != "" }
 
-// Refusal says why Heliostat does not scale a queued RayCluster, and what you can do.
+// Scalable reports whether replicas may change although Kueue queues the RayCluster: it has its own Workload, Kueue
+// takes that for an elastic one, and new pods wait behind ElasticGate. The gate alone does not prove it, because it
+// stays in the templates when Kueue's feature gate is turned off; nor does the Workload alone, because new pods would
+// then run without quota.
+func (q Queue) Scalable() bool {
+	return q.Queued() && q.Elastic && q.Parent.Kind == "" && q.Quota != nil && q.Quota.Elastic
+}
+
+// Refusal says why Heliostat does not scale a queued RayCluster, and what you can do; empty if it does.
 func (q Queue) Refusal() string {
+	if !q.Queued() || q.Scalable() {
+		return ""
+	}
 	it := cmp.Or(q.Parent.Kind, "RayCluster")
 	subject := "it"
 	if q.Parent.Kind != "" {
@@ -43,11 +57,31 @@ func (q Queue) Refusal() string {
 	}
 	found := fmt.Sprintf("Kueue queues %s (queue %s, %s)", subject, cmp.Or(q.Name, "of unknown name"), q.Mark)
 	without := fmt.Sprintf("create the %s again without the label %s to have Heliostat scale it", it, QueueLabel)
-	if q.Elastic {
-		return found + " as an elastic one, and Heliostat does not scale those yet" + q.gated() + "; " + without
+	switch {
+	case q.Elastic && q.Parent.Kind != "":
+		return found + " as an elastic one, and Heliostat scales none that is part of another object" +
+			" (without enableInTreeAutoscaling new pods stay behind Kueue's gate); " + without
+	case q.Elastic:
+		return found + " as an elastic one, and " + q.unproven()
 	}
 	return fmt.Sprintf("%s, and it is not elastic: %s; %s, or with the annotation %s: \"true\" %s", found,
 		q.consequence(), without, ElasticAnnotation, q.elasticWay())
+}
+
+// unproven says why a RayCluster with the gate in each template is not known to be elastic now.
+func (q Queue) unproven() string {
+	switch {
+	case q.Quota == nil:
+		return "this process does not read Workloads, so what Kueue grants is unknown; have `autoscaler serve` " +
+			"scale it"
+	case q.Quota.Unread != "":
+		return "its Workloads are unknown: " + q.Quota.Unread + "; grant list and watch on workloads.kueue.x-k8s.io " +
+			"as deploy/rbac.yaml does"
+	case q.Quota.Present():
+		return "its Workload is not, because Kueue's feature gate ElasticJobsViaWorkloadSlices is off or was off " +
+			"when it was created; a change of replicas could restart the whole RayCluster, head included"
+	}
+	return "it has no unfinished Workload; Kueue has not looked at it yet, or cannot start it"
 }
 
 // consequence says what a change of replicas does in Kueue v0.18.
@@ -63,17 +97,9 @@ func (q Queue) elasticWay() string {
 	const gate = "while Kueue's feature gate ElasticJobsViaWorkloadSlices is on"
 	switch q.Parent.Kind {
 	case "":
-		return gate + ", so that replicas can change without a restart; Heliostat does not do that yet"
+		return gate + ", so that Heliostat can scale it within its quota"
 	case "RayJob":
 		return "and enableInTreeAutoscaling: true, " + gate + ", to have Ray's own autoscaler scale it"
 	}
 	return gate + "; Heliostat does not scale elastic ones yet"
-}
-
-// gated warns what any growth leads to below an elastic parent.
-func (q Queue) gated() string {
-	if q.Parent.Kind == "" {
-		return ""
-	}
-	return " (without enableInTreeAutoscaling new pods stay behind Kueue's gate)"
 }

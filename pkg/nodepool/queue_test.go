@@ -11,6 +11,7 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 	child := Queue{Name: "research", Mark: "label " + QueueLabel + " on RayJob train",
 		Parent: Owner{Kind: "RayJob", Name: "train"}}
 	elastic := func(q Queue) Queue { q.Elastic = true; return q }
+	known := func(q Queue, quota Quota) Queue { q.Elastic, q.Quota = true, &quota; return q }
 	for name, c := range map[string]struct {
 		queue Queue
 		says  []string
@@ -22,8 +23,11 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 			"outside the quota", "create the RayJob again without the label",
 			ElasticAnnotation + `: "true"`, "enableInTreeAutoscaling: true", "Ray's own autoscaler"}},
 		"an elastic RayCluster": {elastic(own), []string{"queue research", own.Mark,
-			"Heliostat does not scale those yet",
-			"create the RayCluster again without the label"}},
+			"this process does not read Workloads", "`autoscaler serve`"}},
+		"unknown Workloads":               {known(own, Quota{Unread: "forbidden"}), []string{"Workloads are unknown: forbidden", "grant list and watch"}},
+		"a Workload that is not elastic":  {known(own, Quota{Admitted: true}), []string{"its Workload is not", "restart the whole RayCluster"}},
+		"no Workload":                     {known(own, Quota{}), []string{"no unfinished Workload"}},
+		"the gate in some templates only": {Queue{Name: "q", Mark: own.Mark, Quota: &Quota{Elastic: true}}, []string{"it is not elastic"}},
 		"an elastic RayJob": {elastic(child), []string{child.Mark, "behind Kueue's gate",
 			"create the RayJob again without the label"}},
 		"a queue without a name": {Queue{Mark: "label kueue.x-k8s.io/podset in its pod templates"},
@@ -41,6 +45,9 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 				}
 			}
 		})
+	}
+	if err := (&Cluster{Queue: known(own, Quota{Elastic: true, Admitted: true})}).Writable(); err != nil {
+		t.Errorf("an elastic RayCluster with an elastic Workload: %v", err)
 	}
 	if free := (&Cluster{Queue: Queue{Elastic: true}}).Writable(); free != nil {
 		t.Errorf("a RayCluster with gates and without a queue: %v", free)

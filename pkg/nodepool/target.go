@@ -37,4 +37,19 @@ type Change struct {
 	Targets    []Target
 	// ScaleUpTrace is stored with the change; empty stores nothing.
 	ScaleUpTrace string
+	// StartTimes is how long workers took, which is stored with the change for the next process; empty stores nothing.
+	StartTimes string
+	// Term is that of the writer, which is stored with the change; empty without shards.
+	Term string
+}
+
+// ProvisioningChange is one write to a ProvisioningRequest, or to a pod that uses one.
+type ProvisioningChange struct {
+	Kind    string
+	Cluster ClusterKey
+	// UID is that of the RayCluster.
+	UID     string
+	Request ProvisioningRequest
+	// Pod is the pod that ConsumeCapacity and ForgetCapacity write to, as of one version.
+	Pod Worker
 }

@@ -98,6 +98,7 @@ func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Wor
 	hosts := max(group.NumOfHosts, 1)
 	leaving, left := a.departures(group, hosts, leaving)
 	goal := min(max(group.Replicas, group.Min), group.Max)
+	launch = max(0, launch-a.replacedAnyway(group, goal, leaving))
 	returned := a.returned(group, hosts)
 	base := goal + len(returned)
 	lasting := max(base, a.lastingReplicas(group, hosts)+len(returned))
@@ -200,6 +201,27 @@ func (a *targetCalculation) existingReplicas(group *WorkerGroup, hosts int) int 
 		return len(replicas)
 	}
 	return pods
+}
+
+// replacedAnyway counts the pods that somebody else ends, that the operator replaces as soon as they are gone, and that
+// are not named: launching for them too would replace them twice. In a multi-host group the caller counts their
+// replacements as pods on their way.
+func (a *targetCalculation) replacedAnyway(group *WorkerGroup, goal int, leaving []Worker) int {
+	if group.NumOfHosts > 1 {
+		return 0
+	}
+	named, unnamed := 0, 0
+	for _, w := range a.cluster.Workers {
+		counts := w.Group == group.Name && w.Replica == "" && w.Terminating && !w.Failed
+		switch {
+		case !counts || slices.Contains(group.WorkersToDelete, w.Pod):
+		case slices.ContainsFunc(leaving, func(gone Worker) bool { return gone.Pod == w.Pod }):
+			named++
+		default:
+			unnamed++
+		}
+	}
+	return max(0, min(unnamed, goal-a.existingReplicas(group, 1)-named))
 }
 
 func total(launch map[string]int) int {

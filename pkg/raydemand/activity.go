@@ -3,7 +3,13 @@ package raydemand
 import (
 	"slices"
 	"strings"
+	"time"
 )
+
+// ProcessStart is how long a process that Ray starts for a task or an actor may take to register
+// (worker_register_timeout_seconds in Ray's ray_config_def.h). Until then, its node shows that resources are in use,
+// and nothing that runs.
+const ProcessStart = 60 * time.Second
 
 // Activity is why Ray does not report a node as idle. More than one cause can hold
 // (docs/reference/facts.md#why-a-node-is-not-idle).

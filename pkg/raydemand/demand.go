@@ -14,6 +14,8 @@ type Request struct {
 	// Slice is what the request requires of each GPU beyond their number; nil requires nothing. If it is set, the
 	// bundle has GPUs: see Sliced.
 	Slice *SliceRequirement `json:"slice,omitempty"`
+	// Moving: the resources are in use on a worker whose machine is about to go. Nothing waits for them yet.
+	Moving bool `json:"moving,omitempty"`
 }
 
 // Strategy is a placement group's strategy as Ray names it.

@@ -68,6 +68,9 @@ type State struct {
 	// (docs/reference/facts.md#truncated-reports).
 	Truncated bool
 	Findings  []Finding
+	// Fingerprint is equal for readings of one head by one process that differ in nothing but Version and idle times;
+	// zero if it is unknown.
+	Fingerprint uint64
 }
 
 // SameGCS reports whether s and before come from the same GCS process. A restarted GCS has a new session or, with GCS

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -87,14 +88,21 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	if all := names(t, api.want(http.StatusOK, viewer, http.MethodGet, "/v1/namespaces/team/rayclusters", "")); !slices.Equal(all, []string{"team/llm"}) {
 		t.Errorf("it knows %v", all)
 	}
-	exactly(t, "team", "scaler-heliostat", spared("team"), `watch pods in ""`, `list pods in ""`)
+	exactly(t, "team", "scaler-heliostat", spared("team"), ofAllNamespaces...)
 	elsewhere.remove()
 	s.remove()
+}
+
+// ofAllNamespaces are calls that an install for one namespace makes without the right.
+var ofAllNamespaces = []string{
+	`watch pods in ""`, `list pods in ""`, `watch resourceslices.resource.k8s.io in ""`, `list resourceslices.resource.k8s.io in ""`,
+	`watch resourceclaims.resource.k8s.io in ""`, `list resourceclaims.resource.k8s.io in ""`,
 }
 
 // spared returns the rights that these tests do not use, in the whole cluster, or in one namespace if the install has
 // Roles there.
 func spared(namespace string) map[right]excuse {
+	kueue := excuse{why: "Kueue is read where it is installed, see test/neighbours"}
 	lists := excuse{why: "caches list before they watch where the API server does not stream lists to them"}
 	rights := map[right]excuse{
 		{"patch", "events", namespace}:                        {why: "an Event that happens again is counted up; within minutes none may", mayBeUsed: true},
@@ -104,13 +112,24 @@ func spared(namespace string) map[right]excuse {
 		{"list", "namespaces", ""}:                            lists,
 		{"get", "rayjobs.ray.io", namespace}:                  {why: "owners are read by RayClusters that have one, see test/neighbours"},
 		{"get", "rayservices.ray.io", namespace}:              {why: "owners are read by RayClusters that have one, see test/neighbours"},
+		{"list", "workloads.kueue.x-k8s.io", namespace}:       kueue,
+		{"watch", "workloads.kueue.x-k8s.io", namespace}:      kueue,
+		{"list", "clusterqueues.kueue.x-k8s.io", ""}:          kueue,
+		{"watch", "clusterqueues.kueue.x-k8s.io", ""}:         kueue,
 		{"list", "nodes", ""}:                                 lists,
 		{"list", "nodeclaims.karpenter.sh", ""}:               lists,
 		{"get", "namespaces", ""}:                             {why: "read anew right before a worker is taken away", mayBeUsed: true},
 		{"get", "namespaces", namespace}:                      {why: "where no ClusterRole lets namespaces be listed, this is polled", mayBeUsed: true},
 	}
+	rights[right{"delete", "leases.coordination.k8s.io", cmp.Or(namespace, "heliostat")}] = excuse{
+		why: "a leader removes the Lease of a shard that has ended without leaving; there are no shards here",
+	}
 	if namespace != "" {
 		rights[right{"list", "events", "default"}] = lists
+		return rights
+	}
+	for _, resource := range []string{"resourceslices", "resourceclaims"} {
+		rights[right{"list", resource + ".resource.k8s.io", ""}] = lists
 	}
 	return rights
 }

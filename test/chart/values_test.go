@@ -1,8 +1,10 @@
 package chart
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +79,8 @@ replicas: 3
 mode: managed
 watchNamespace: [ml]
 serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
+protectBusy: true
+provisioningRequests: true
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
@@ -153,6 +157,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a port that is none", `api: {port: 70000}`, "port"},
 		{"a digest without its kind", `image: {digest: abc}`, "digest"},
 		{"several pods that all decide", `{replicas: 2, leaderElectionEnabled: false}`, "would all decide"},
+		{"shards without leases", `{replicas: 1, shardsEnabled: true, leaderElectionEnabled: false}`, "shards have Leases"},
+		{"shards on loopback", `{shardsEnabled: true, api: {exposure: loopback}}`, "must not be loopback"},
 		{"two monitors", `metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}`, "twice"},
 		{"two ports that are one", `api: {port: 8080}`, "want different ports"},
 		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
@@ -202,8 +208,79 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 				}
 			}
 		}
-		if rights[right{"list", "pods", ""}] != want || rights[right{"watch", "pods", ""}] != want {
-			t.Errorf("%s: a ClusterRole grants pods: %t, want %t", values, !want, want)
+		for _, resource := range []string{"pods", "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io"} {
+			if rights[right{"list", resource, ""}] != want || rights[right{"watch", resource, ""}] != want {
+				t.Errorf("%s: a ClusterRole grants %s: %t, want %t", values, resource, !want, want)
+			}
+		}
+	}
+}
+
+// TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade checks which installs grant what they need.
+func TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade(t *testing.T) {
+	for values, want := range map[string]bool{
+		`{protectBusy: true}`:                                        false,
+		`{provisioningRequests: true}`:                               true,
+		`{singleNamespaceInstall: true, provisioningRequests: true}`: true,
+	} {
+		rights := rightsOf(t, values)
+		for _, needed := range []right{
+			{"create", "provisioningrequests.autoscaling.x-k8s.io", ""}, {"delete", "provisioningrequests.autoscaling.x-k8s.io", ""},
+			{"watch", "provisioningrequests.autoscaling.x-k8s.io", ""}, {"create", "podtemplates", ""}, {"delete", "podtemplates", ""},
+		} {
+			if rights[needed] != want {
+				t.Errorf("%s: grants %v: %t, want %t", values, needed, !want, want)
+			}
+		}
+		if !rights[right{"patch", "pods", ""}] {
+			t.Errorf("%s: does not grant patch on pods", values)
+		}
+		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+		if !slices.Contains(args, fmt.Sprintf("--provisioning-requests=%t", want)) {
+			t.Errorf("%s: args %v", values, args)
+		}
+	}
+}
+
+// rightsOf returns what the roles of an install grant.
+func rightsOf(t *testing.T, values string) map[right]bool {
+	t.Helper()
+	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := map[right]bool{}
+	for _, m := range of(manifests, "rbac.yaml") {
+		for document := range strings.SplitSeq(m.Text, "\n---\n") {
+			role := rbacv1.ClusterRole{} // a Role has the same rules
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			expand(rights, role.Rules, "")
+		}
+	}
+	return rights
+}
+
+// TestPodsAreWrittenOnlyToProtectBusyWorkers checks which installs grant patch on pods, and that the flag goes with it.
+func TestPodsAreWrittenOnlyToProtectBusyWorkers(t *testing.T) {
+	for values, want := range map[string]bool{
+		``:                               false,
+		`{protectBusy: true}`:            true,
+		`{singleNamespaceInstall: true}`: false,
+		`{singleNamespaceInstall: true, protectBusy: true}`: true,
+	} {
+		rights := rightsOf(t, values)
+		if rights[right{"patch", "pods", ""}] != want {
+			t.Errorf("%s: grants patch on pods: %t, want %t", values, !want, want)
+		}
+		for _, verb := range []string{"create", "delete", "update"} {
+			if rights[right{verb, "pods", ""}] {
+				t.Errorf("%s: grants %s on pods", values, verb)
+			}
+		}
+		if args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, fmt.Sprintf("--protect-busy=%t", want)) {
+			t.Errorf("%s: args %v", values, args)
 		}
 	}
 }
@@ -260,6 +337,27 @@ func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	} {
 		if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values)); err != nil {
 			t.Errorf("%s: %v", values, err)
+		}
+	}
+}
+
+func TestEachPodIsAShardIfTheyAreEnabled(t *testing.T) {
+	for values, want := range map[string][2]bool{
+		`{}`: {true, false}, `{replicas: 5, shardsEnabled: true}`: {false, true},
+	} {
+		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+		if got := [2]bool{slices.Contains(args, "--leader-elect"), slices.Contains(args, "--shards=auto")}; got != want {
+			t.Errorf("%s: leader election and shards are %v, want %v", values, got, want)
+		}
+		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists := slices.ContainsFunc(of(manifests, "rbac.yaml"), func(m Manifest) bool {
+			return strings.Contains(m.Text, "verbs: [list, update, delete]")
+		})
+		if lists != want[1] {
+			t.Errorf("%s: the right to list Leases is %v, want %v", values, lists, want[1])
 		}
 	}
 }

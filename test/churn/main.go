@@ -7,6 +7,11 @@
 //   - workers that stay: 10 s after the idle time-out at the end, all must be gone.
 //
 // It ends with status 0 only when all three are zero. DURATION (5m) and SEED (of the clock) may be set.
+//
+// With KARPENTER=1, the workers are on machines that the real Karpenter launches, consolidates and expires meanwhile.
+// Then workers that replace those of machines that go are beyond demand, so they are only counted, and all machines
+// must be gone at the end. PROTECT=off takes the guard of busy workers away, and DRAIN=off does not drain the workers
+// of machines that go, to show what each prevents.
 package main
 
 import (
@@ -34,7 +39,8 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := rig.Start(ctx, rig.Options{Out: os.Stdout})
+	machines := machinesFromEnv()
+	r, err := rig.Start(ctx, machines.rig())
 	if err != nil {
 		return err
 	}
@@ -43,7 +49,10 @@ func run(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, r.Stop(ctx))
 	}()
-	heliostat, err := r.Serve(ctx)
+	if err := machines.prepare(ctx, r); err != nil {
+		return err
+	}
+	heliostat, err := r.Serve(ctx, machines.flags()...)
 	if err != nil {
 		return err
 	}
@@ -52,7 +61,10 @@ func run(ctx context.Context) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	r.Observe(watching, namespace, name, journal)
-	if err := r.Create(ctx, cluster().Manifest()); err != nil {
+	if machines.karpenter {
+		r.ObserveMachines(watching, namespace, name, journal)
+	}
+	if err := r.Create(ctx, machines.cluster().Manifest()); err != nil {
 		return err
 	}
 	if err := r.HeadAlive(ctx, namespace, name); err != nil {
@@ -70,7 +82,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return report(w, journal.Facts(), gone)
+	return errors.Join(report(w, journal.Facts(), gone, machines), machines.report(ctx, journal))
 }
 
 // followed churns, waits until all workers are gone, and shows progress meanwhile. It returns how long the workers took
@@ -123,7 +135,7 @@ func waitGone(ctx context.Context, journal *rig.Journal, ended time.Time) (time.
 }
 
 // report prints what was counted, and says what should not have been.
-func report(w *work, facts []rig.Fact, gone time.Duration) error {
+func report(w *work, facts []rig.Fact, gone time.Duration, machines machines) error {
 	l := w.ledger(facts)
 	lost, beyond := w.driver.Lost(), 0
 	for _, launch := range l.launches {
@@ -136,7 +148,7 @@ func report(w *work, facts []rig.Fact, gone time.Duration) error {
 	for _, e := range lost {
 		fmt.Printf("  lost: %s at %s: %s\n", e.ID, e.At.Format(time.TimeOnly), e.Error)
 	}
-	limit := idleSeconds*time.Second + goneWithin
+	limit := idleSeconds*time.Second + goneWithin + machines.startTime()
 	fmt.Println()
 	for _, line := range []struct {
 		what  string
@@ -145,7 +157,8 @@ func report(w *work, facts []rig.Fact, gone time.Duration) error {
 		{"tasks", w.count["task"]}, {"actors", w.count["actor"]}, {"placement groups", w.count["group"]},
 		{"REST requests", w.count["request"]},
 		{"patches that scale up", len(l.launches)}, {"workers created", len(l.workers)},
-		{"tasks or actors lost", len(lost)}, {"workers beyond demand", beyond},
+		{"tasks or actors lost", len(lost)}, {"work that ran twice", len(w.driver.Doubled())},
+		{"workers beyond demand", beyond},
 		{"last worker gone after", fmt.Sprintf("%.1fs (at most %s)", gone.Seconds(), limit)},
 	} {
 		fmt.Printf("  %-24s  %v\n", line.what, line.value)
@@ -154,7 +167,10 @@ func report(w *work, facts []rig.Fact, gone time.Duration) error {
 	if len(lost) > 0 {
 		errs = append(errs, fmt.Errorf("%d tasks or actors were lost", len(lost)))
 	}
-	if beyond > 0 {
+	for _, problem := range w.driver.Doubled() {
+		errs = append(errs, errors.New(problem))
+	}
+	if beyond > 0 && !machines.karpenter {
 		errs = append(errs, fmt.Errorf("%d workers were beyond demand", beyond))
 	}
 	if gone > limit {

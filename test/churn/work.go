@@ -188,7 +188,7 @@ func (w *work) release(ctx context.Context, h held) error {
 	}
 	// A loss is counted at the end, not here.
 	if _, err := w.driver.Wait(ctx, h.id, event); ctx.Err() != nil {
-		return err
+		return fmt.Errorf("%w; %+v was asked for; Heliostat sees %s", err, a, w.seen())
 	}
 	if h.actor {
 		if err := w.driver.Do(rig.Command{Do: "ask", ID: h.id}); err != nil {
@@ -202,6 +202,18 @@ func (w *work) release(ctx context.Context, h held) error {
 	w.asked[h.id] = a
 	w.released.Add(1)
 	return w.driver.Do(rig.Command{Do: "release", ID: h.id})
+}
+
+// seen returns what Heliostat sees of the RayCluster, to explain why work does not run.
+func (w *work) seen() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	path := "/v1/namespaces/" + namespace + "/rayclusters/" + name + "/snapshot"
+	_, body, err := w.heliostat.Call(ctx, http.MethodGet, path, "")
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
 }
 
 // settled waits until Ray has confirmed the end of everything.

@@ -42,6 +42,9 @@ func (c *Cluster) Host() string { return c.plane.host }
 // APIServer is the host:port of the API server.
 func (c *Cluster) APIServer() string { return c.plane.address("apiserver") }
 
+// Etcd is the host:port of etcd, which serves clients without TLS.
+func (c *Cluster) Etcd() string { return c.plane.address("etcd") }
+
 // RayEnv is the directory of the virtual environment of a Ray version from the options, or "".
 func (c *Cluster) RayEnv(version string) string { return c.kit.RayEnv(version) }
 

@@ -29,6 +29,8 @@ type controlPlane struct {
 	audited []string
 	// karpenter is whether the cluster has Karpenter.
 	karpenter bool
+	// simulated is the annotation's value at the nodes that kwok simulates.
+	simulated string
 }
 
 // usualPorts are the default ports of the parts.
@@ -50,7 +52,7 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 	cp := &controlPlane{
 		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env,
 		audited:    options.Audit,
-		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(),
+		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(), simulated: options.simulated(),
 		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
 	for name, usual := range usualPorts {
@@ -262,7 +264,7 @@ var kwokStages = []string{
 func (cp *controlPlane) kwok() []string {
 	args := []string{
 		"--kubeconfig=" + cp.kubeconfigOf(Kwok), "--manage-all-nodes=false",
-		"--manage-nodes-with-annotation-selector=" + kwokAnnotation + "=" + kwokFake,
+		"--manage-nodes-with-annotation-selector=" + kwokAnnotation + "=" + cp.simulated,
 		"--cidr=10.244.0.0/16", "--node-ip=" + cp.host, "--server-address=" + cp.address("kwok"),
 	}
 	for _, stage := range kwokStages {

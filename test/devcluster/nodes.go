@@ -19,11 +19,23 @@ import (
 //go:embed nodes.yaml
 var nodesFile embed.FS
 
-// kwokAnnotation, with the value kwokFake, marks the nodes that kwok simulates.
+// kwokAnnotation marks the nodes that kwok simulates. Its value is kwokFake, as at the nodes that Karpenter's provider
+// creates, or kwokOnly if the node agent adopts those. kwokProvider begins their spec.providerID (kwokProviderPrefix in
+// kwok/cloudprovider/const.go of Karpenter).
 const (
 	kwokAnnotation = "kwok.x-k8s.io/node"
 	kwokFake       = "fake"
+	kwokOnly       = "simulated"
+	kwokProvider   = "kwok://"
 )
+
+// simulated is the value of kwokAnnotation at the nodes that kwok simulates.
+func (o Options) simulated() string {
+	if o.AdoptNodes {
+		return kwokOnly
+	}
+	return kwokFake
+}
 
 // DefaultNodes returns the nodes of nodes.yaml: one without GPUs, and one or two for each way to announce GPUs that
 // Heliostat distinguishes.
@@ -38,7 +50,7 @@ func DefaultNodes() ([]nodeagent.NodeSpec, error) {
 
 // startNodes starts the node agent and waits until its nodes are ready.
 func (c *Cluster) startNodes(ctx context.Context) error {
-	if len(c.options.Nodes) == 0 {
+	if !c.options.processes() {
 		return nil
 	}
 	log := c.options.Log
@@ -51,11 +63,15 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		log = slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	defer c.Awaiting("the nodes to be ready")()
+	adopt := ""
+	if c.options.AdoptNodes {
+		adopt = kwokProvider
+	}
 	agent, err := nodeagent.Start(ctx, nodeagent.Config{
 		REST: c.RESTConfig(), Kubeconfig: c.Kubeconfig(), Nodes: c.options.Nodes, Images: c.options.images(c.kit),
 		Dir: c.Dir(), PodCIDR: c.claim.block.podCIDR(),
 		APIServer: c.APIServer(), CAFile: c.plane.pki.path("ca.crt"), ClientCAFile: c.plane.pki.path("ca.crt"),
-		MaxGracePeriod: killGrace, RayStart: c.enterRayStart, Log: log,
+		AdoptProvider: adopt, MaxGracePeriod: killGrace, RayStart: c.enterRayStart, Log: log,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the nodes: %w", err)
@@ -82,7 +98,9 @@ func (c *Cluster) AddKwokNodes(ctx context.Context, specs ...nodeagent.NodeSpec)
 		if err := spec.Validate(); err != nil {
 			return fmt.Errorf("adding a kwok node: %w", err)
 		}
-		if _, err := c.client.CoreV1().Nodes().Create(ctx, kwokNode(spec), metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.CoreV1().
+			Nodes().
+			Create(ctx, c.options.kwokNode(spec), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("adding kwok node %s: %w", spec.Name, err)
 		}
 	}
@@ -90,14 +108,14 @@ func (c *Cluster) AddKwokNodes(ctx context.Context, specs ...nodeagent.NodeSpec)
 }
 
 // kwokNode returns the Node object for a valid spec.
-func kwokNode(spec nodeagent.NodeSpec) *corev1.Node {
+func (o Options) kwokNode(spec nodeagent.NodeSpec) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   spec.Name,
 		corev1.LabelOSStable:   "linux",
 		corev1.LabelArchStable: "amd64",
 	}
 	maps.Copy(labels, spec.Labels)
-	annotations := map[string]string{kwokAnnotation: kwokFake}
+	annotations := map[string]string{kwokAnnotation: o.simulated()}
 	maps.Copy(annotations, spec.Annotations)
 	capacity := resources(map[string]string{"pods": "110"}, spec.Capacity)
 	allocatable := maps.Clone(capacity)

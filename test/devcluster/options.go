@@ -20,6 +20,9 @@ type Options struct {
 	// Ray are the versions of Ray with an image rayproject/ray:<version>. Nil means DefaultRay. Without nodes, none are
 	// installed.
 	Ray []string
+	// Kubernetes and KubeRay are releases of the control plane and the operator, from kit.Releases. Empty means the
+	// default.
+	Kubernetes, KubeRay string
 	// Images are further images, or replacements of Ray's.
 	Images nodeagent.Images
 	// Kwok adds kwok, which simulates the nodes of AddKwokNodes.
@@ -28,9 +31,12 @@ type Options struct {
 	Kueue bool
 	// KueueFeatureGates change Kueue's feature gates, as NAME=true or NAME=false.
 	KueueFeatureGates []string
-	// InstanceTypes are what Karpenter launches. If there are any, the cluster has Karpenter, with a provider whose
-	// nodes kwok simulates; that needs Kwok.
+	// InstanceTypes are what Karpenter launches. If there are any, the cluster has Karpenter. kwok simulates its nodes,
+	// which needs Kwok, unless AdoptNodes is set.
 	InstanceTypes []InstanceType
+	// AdoptNodes makes the pods on Karpenter's nodes real processes. A node is gone with its processes when its Node
+	// object is deleted. Annotation nodeagent.ReadyAfterAnnotation of a NodePool's template delays that it is Ready.
+	AdoptNodes bool
 	// NoOperator leaves out the KubeRay operator, but not its resource definitions.
 	NoOperator bool
 	// APIServerEnv are further variables of the API server, as KEY=value.
@@ -73,6 +79,7 @@ func (o Options) Needs() (Needs, error) {
 	}
 	needs := kit.Cluster()
 	needs.Ray = nil
+	needs.Releases = map[string]string{kit.Kubernetes: o.Kubernetes, kit.KubeRay: o.KubeRay}
 	if o.Kwok {
 		needs.Parts = append(needs.Parts, Kwok)
 	}
@@ -82,11 +89,14 @@ func (o Options) Needs() (Needs, error) {
 	if o.karpenter() {
 		needs.Parts = append(needs.Parts, Karpenter)
 	}
-	if len(o.Nodes) > 0 {
+	if o.processes() {
 		needs.Ray = o.Ray
 	}
 	return needs, nil
 }
+
+// processes reports whether there are or will be nodes whose pods are real processes.
+func (o Options) processes() bool { return len(o.Nodes) > 0 || o.AdoptNodes }
 
 // karpenter reports whether the cluster has Karpenter.
 func (o Options) karpenter() bool { return len(o.InstanceTypes) > 0 }
@@ -94,7 +104,7 @@ func (o Options) karpenter() bool { return len(o.InstanceTypes) > 0 }
 // images returns the table of images: Ray's own, and those of the options, which win.
 func (o Options) images(built *kit.Kit) nodeagent.Images {
 	images := nodeagent.Images{}
-	if len(o.Nodes) > 0 {
+	if o.processes() {
 		for _, version := range o.Ray {
 			images["rayproject/ray:"+version] = filepath.Join(built.RayEnv(version), "bin")
 		}

@@ -90,7 +90,7 @@ func TestCommandsOfThePagesCanBeTyped(t *testing.T) {
 	count := 0
 	for _, name := range []string{"why-not-scaling.md", "reference/requests.md", "howto/requests.md", "reference/rest.md", "reference/shadow.md", "operations.md",
 		"runbooks/RayClusterNotRead.md", "runbooks/RayDemandCapped.md", "runbooks/RayDemandImpossible.md", "runbooks/RayGPUsIdle.md", "runbooks/RayGroupCoolingDown.md",
-		"runbooks/RayNumGPUsMismatch.md", "runbooks/RayScaleUpSlow.md", "runbooks/RayWorkersDoNotJoin.md", "runbooks/HeliostatReactsSlowly.md", "runbooks/HeliostatPatchesFail.md",
+		"runbooks/RayNumGPUsMismatch.md", "runbooks/RayReplicasReverted.md", "runbooks/RayScaleUpSlow.md", "runbooks/RayWorkersDoNotJoin.md", "runbooks/HeliostatReactsSlowly.md", "runbooks/HeliostatPatchesFail.md",
 		"runbooks/HeliostatCyclesFail.md", "runbooks/HeliostatPlannerSlow.md"} {
 		page, err := os.ReadFile(filepath.Join("../../docs", name))
 		if err != nil {

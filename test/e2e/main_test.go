@@ -36,13 +36,14 @@ func allNodes() ([]nodeagent.NodeSpec, error) {
 	return append(nodes, further...), err
 }
 
-// serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow.
+// serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow, and guards busy
+// workers.
 func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 	pools, err := filepath.Abs("pools.yaml")
 	if err != nil {
 		return nil, err
 	}
-	return lab.Serve(ctx, append([]string{"--pools", pools}, arguments...)...)
+	return lab.Serve(ctx, append([]string{"--pools", pools, "--protect-busy"}, arguments...)...)
 }
 
 func TestMain(m *testing.M) {

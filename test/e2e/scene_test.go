@@ -309,17 +309,8 @@ func (s *scene) k8sEvent(reason string) corev1.Event {
 // drainedBeforeStopped asserts that Ray drained every stopped worker before its pod was deleted.
 func (s *scene) drainedBeforeStopped() {
 	s.Helper()
-	facts := s.journal.Facts()
-	for _, pod := range rig.Pods(facts, "") {
-		stopped, ok := rig.OfPod(facts, pod, rig.PodStopping)
-		if !ok {
-			continue
-		}
-		drained, ok := rig.OfPod(facts, pod, rig.Drained)
-		// The journal reads the GCS every 50 ms, and watches the pods.
-		if !ok || drained.After(stopped.Add(100*time.Millisecond)) {
-			s.Errorf("pod %s was stopped before Ray had drained it", pod)
-		}
+	for _, pod := range rig.StoppedUndrained(s.journal.Facts(), "") {
+		s.Errorf("pod %s was stopped before Ray had drained it", pod)
 	}
 }
 

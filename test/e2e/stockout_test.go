@@ -31,7 +31,8 @@ var (
 func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	t.Parallel()
 	scarce := map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}
-	s := stage(t, rig.Cluster{Name: "stock", IdleSeconds: 60, Groups: []rig.Group{
+	cheapestFirst := map[string]string{"heliostat.dev/price": `{"a-refused": 1, "b-silent": 2, "c-plenty": 3}`}
+	s := stage(t, rig.Cluster{Name: "stock", IdleSeconds: 60, Annotations: cheapestFirst, Groups: []rig.Group{
 		{Name: "a-refused", Max: 4, Devices: scarce},
 		{Name: "b-silent", Max: 4, Devices: scarce},
 		{Name: "c-plenty", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}},
@@ -45,12 +46,10 @@ func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	s.say(refused, pod)
 	said := time.Now()
 	silent := s.patched("b-silent")
-	if took := silent.Sub(said); took > fallback {
+	if took := rig.Unhindered(said, silent); took > fallback {
 		t.Errorf("the next group was launched %v after the node autoscaler refused the first, want at most %v", took, fallback)
 	}
-	if took := s.patched("c-plenty").Sub(silent); took < time.Minute || took > 90*time.Second {
-		t.Errorf("the next group was launched %v after the first, want 60 s of silence, which is the proof, and at most 30 s more", took)
-	}
+	s.launchedAfterSilence("c-plenty", s.firstPod("b-silent"), silent)
 	s.k8sEvent("GroupFailing")
 	s.told("two groups that cool down", func(st status) bool {
 		cooling := 0
@@ -64,6 +63,22 @@ func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
 	s.workers("c-plenty", 1)
 	s.created("a-refused", 1)
 	s.created("b-silent", 1)
+}
+
+// launchedAfterSilence waits until a group is launched, and checks that nobody had said anything about a pod of the group
+// before it for 60 s, which is the proof, and for at most 90 s. The API server says when the pod was created, in whole
+// seconds; this test may learn of a patch late.
+func (s *scene) launchedAfterSilence(group, pod string, patched time.Time) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	object, err := lab.Kube.CoreV1().Pods(s.namespace).Get(ctx, pod, metav1.GetOptions{})
+	s.must(err)
+	next := s.patched(group)
+	silence, took := next.Sub(object.CreationTimestamp.Time), rig.Unhindered(patched, next)
+	if silence < time.Minute || took > 90*time.Second {
+		s.Errorf("group %s was launched %v after the one before it, %v after its pod, want after 60 to 90 s", group, next.Sub(patched), silence)
+	}
 }
 
 // fills runs a pod on the node that takes one unit of a resource.

@@ -39,7 +39,9 @@ func besideKueue(t *testing.T, options rig.Options) *beside {
 		defer cancel()
 		if b.heliostat != nil {
 			b.heliostat.Stop(ctx)
-			t.Logf("Heliostat's log ends with:\n%s", b.heliostat.LastLines(20))
+			if t.Failed() {
+				fmt.Fprintf(os.Stderr, "Heliostat's last lines:\n%s\n", b.heliostat.LastLines(20))
+			}
 		}
 		if err := b.lab.Stop(ctx); err != nil {
 			t.Error(err)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -370,37 +369,4 @@ func (b *beside) patchByHand(name string) {
 		}
 	}
 	b.Fatalf("RayCluster %s: Kueue did not suspend it after a patch of replicas", name)
-}
-
-// TestAnElasticRayClusterHasItsOwnCode uses the real webhook, which adds the scheduling gates. It needs no node and no
-// Ray.
-func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
-	t.Parallel()
-	b := besideKueue(t, rig.Options{Nodes: []nodeagent.NodeSpec{}})
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "elastic", Groups: []rig.Group{gpu}},
-		map[string]string{elastic: "true"}))
-	b.admitted("RayCluster", "elastic")
-	message := b.event("elastic", "ElasticQueuedByKueue")
-	b.say("Event ElasticQueuedByKueue: %s", message)
-	for _, want := range []string{"queue " + queueName, "Heliostat does not scale those yet"} {
-		if !strings.Contains(message, want) {
-			t.Errorf("Event says %q, want %q", message, want)
-		}
-	}
-	generation := b.rayCluster("elastic").GetGeneration()
-	b.asks("elastic")
-	if v := b.view("elastic"); v.Mode != "shadow" || b.rayCluster("elastic").GetGeneration() != generation {
-		t.Errorf("mode %s, generation %d; want shadow and generation %d", v.Mode,
-			b.rayCluster("elastic").GetGeneration(), generation)
-	}
-}
-
-// asks requests capacity over REST.
-func (b *beside) asks(name string) {
-	b.Helper()
-	var answer struct{ NotScaled string }
-	b.call(http.MethodPost, rig.RequestPath(team, name), `{"bundles": [{"GPU": 1}]}`, &answer)
-	if !strings.Contains(answer.NotScaled, "elastic") {
-		b.Errorf("request_resources answers %q, want why nothing is launched", answer.NotScaled)
-	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is long enough for a browser on busy cores.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 var chromium string
 

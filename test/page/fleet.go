@@ -13,6 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -121,6 +123,12 @@ func busy(now time.Time) clusterview.View {
 			},
 		},
 		KeptResources: []raydemand.Request{{Bundle: whole(1, 1), Count: 4}},
+	}
+	going, starting := &snapshot.Nodes[1], &snapshot.Nodes[2]
+	going.Going = departure.Of(departure.AutoscalerCandidate, "taint DeletionCandidateOfClusterAutoscaler")
+	starting.Arrival = &arrival.State{
+		Stage: arrival.NodeLaunched, Message: "instance p4d-3", Since: now.Add(-time.Minute),
+		ExpectedAt: now.Add(10 * time.Minute), LateAt: now.Add(30 * time.Minute),
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return clusterview.View{

@@ -26,12 +26,27 @@ const (
 	DemandGone   Stage = "demand gone"    // the GCS reports no more pending demand
 )
 
+// The stages of a machine that Karpenter launches, and of the guard that keeps Karpenter from a pod.
+const (
+	MachineLaunched Stage = "machine launched" // the NodeClaim is launched
+	MachineReady    Stage = "machine ready"    // the Node is Ready
+	MachineLeaving  Stage = "machine leaving"  // the Node has Karpenter's taint, or the NodeClaim is deleted
+	MachineGone     Stage = "machine gone"     // the NodeClaim is gone
+	Guarded         Stage = "guarded"          // the pod has karpenter.sh/do-not-disrupt: "true"
+	Unguarded       Stage = "unguarded"        // the pod has it no more
+)
+
 // Fact is an observation about one RayCluster.
 type Fact struct {
-	At    time.Time
-	Stage Stage
+	At time.Time
+	// NotBefore is when the GCS got the last question whose answer did not show the fact yet: the fact is younger. Only
+	// facts from the GCS set it.
+	NotBefore time.Time
+	Stage     Stage
 	// Group and Pod are empty if they do not apply to the stage.
 	Group, Pod string
+	// Machine is the name of the NodeClaim of a machine.
+	Machine string
 	// Node is the hex ID of the Ray node. Only facts from the GCS set it.
 	Node string
 	// From and To are the replicas before and after a change. Only GroupPatched sets them.
@@ -108,6 +123,22 @@ func First(facts []Fact, is func(Fact) bool) (Fact, bool) {
 func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 	f, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == stage })
 	return f.At, ok
+}
+
+// StoppedUndrained returns the pods of a group that were stopped although Ray had not drained them. That is certain
+// only if the GCS was asked after the stop was seen, and showed the node as not drained: an answer may be late.
+func StoppedUndrained(facts []Fact, group string) (pods []string) {
+	for _, pod := range Pods(facts, group) {
+		stopped, ok := OfPod(facts, pod, PodStopping)
+		if !ok {
+			continue
+		}
+		drained, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == Drained })
+		if !ok || drained.NotBefore.After(stopped) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // Pods returns the pods of a group in the order of their creation. If group is empty, it returns the pods of all

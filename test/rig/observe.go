@@ -149,6 +149,7 @@ func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *J
 func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Journal) {
 	statuses := map[raydemand.NodeID]raydemand.NodeStatus{}
 	var pending string
+	var asked time.Time // when the last answer was asked for
 	for ctx.Err() == nil {
 		pause(ctx, statePoll)
 		gcs, err := r.GCS(ctx, namespace, name)
@@ -156,6 +157,7 @@ func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Jo
 			continue
 		}
 		for ctx.Err() == nil {
+			began := time.Now()
 			state, err := gcs.State(ctx)
 			if err != nil {
 				break
@@ -163,10 +165,11 @@ func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Jo
 			noteDemand(journal, state.Demand, &pending)
 			for _, node := range state.Nodes {
 				if !node.Head && statuses[node.ID] != node.Status {
-					noteNode(journal, node, statuses[node.ID])
+					noteNode(journal, node, statuses[node.ID], asked)
 					statuses[node.ID] = node.Status
 				}
 			}
+			asked = began
 			pause(ctx, statePoll)
 		}
 		gcs.Close()
@@ -186,9 +189,13 @@ func noteDemand(journal *Journal, demand raydemand.Demand, last *string) {
 	*last = now
 }
 
-func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus) {
+// noteNode records the new status of a node. asked is when the last answer with the status before was asked for.
+func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus, asked time.Time) {
 	note := func(stage Stage) {
-		journal.Add(Fact{At: time.Now(), Stage: stage, Group: node.Group, Pod: node.Instance, Node: node.ID.String()})
+		journal.Add(Fact{
+			At: time.Now(), NotBefore: asked, Stage: stage,
+			Group: node.Group, Pod: node.Instance, Node: node.ID.String(),
+		})
 	}
 	if before == "" && node.Status != raydemand.Dead {
 		note(NodeAlive)

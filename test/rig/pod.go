@@ -45,12 +45,12 @@ func standIn(
 				Name: cluster.GetName(), UID: cluster.GetUID(), Controller: &controls}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName:      standInNode,
+			NodeName:      StandInNode,
 			RestartPolicy: corev1.RestartPolicyNever,
 			Containers:    []corev1.Container{{Name: container, Image: Image}},
 		},
 	}
-	if err := standInNodeExists(ctx, kube); err != nil {
+	if err := CreateStandInNode(ctx, kube); err != nil {
 		return fmt.Errorf("creating the node of pod %s: %w", name, err)
 	}
 	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
@@ -82,13 +82,14 @@ func standIn(
 	return nil
 }
 
-// standInNode is the node of all these pods. Heliostat counts a worker as lost if its Node object is missing. The node
+// StandInNode is the node of all these pods. Heliostat counts a worker as lost if its Node object is missing. The node
 // is so large that it limits no worker group.
-const standInNode = "nowhere"
+const StandInNode = "nowhere"
 
-func standInNodeExists(ctx context.Context, kube kubernetes.Interface) error {
+// CreateStandInNode creates the node unless it exists.
+func CreateStandInNode(ctx context.Context, kube kubernetes.Interface) error {
 	now, room := metav1.Now(), resource.MustParse("1T")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: standInNode}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: StandInNode}}
 	node, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -77,4 +78,22 @@ func kibibytes(status, name string) int64 {
 	}
 	n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	return n << 10
+}
+
+// ChildOf returns the child of a process by the name of its program, or 0 if there is none.
+func ChildOf(parent int, program string) int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		pid, rest, _ := strings.Cut(string(text), " (")
+		name, rest, _ := strings.Cut(rest, ") ")
+		if fields := strings.Fields(rest); name == program && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			n, _ := strconv.Atoi(pid)
+			return n
+		}
+	}
+	return 0
 }

@@ -14,15 +14,18 @@ var RayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Re
 // RayVersion is the default version of Ray in the dev cluster's pods.
 const RayVersion = "2.60.0"
 
+// images is the repository of the images that run Ray. The tag is the version.
+const images = "rayproject/ray:"
+
 // Image is the image of pods that run RayVersion.
-const Image = "rayproject/ray:" + RayVersion
+const Image = images + RayVersion
 
 // Group describes a worker group of a RayCluster. A zero value means KubeRay's default.
 type Group struct {
 	Name               string
 	Replicas, Min, Max int64
 	Hosts              int64
-	// Image is the image of the group's pods. The default is the constant Image.
+	// Image is the image of the group's pods. The default is that of the cluster's version of Ray.
 	Image string
 	// CPU is the container's CPU limit, by default "1". Devices are additional limits, such as nvidia.com/gpu.
 	CPU     string
@@ -40,6 +43,13 @@ type Group struct {
 type Cluster struct {
 	Namespace, Name string
 	Annotations     map[string]string
+	// Ray is the version of Ray in all pods that set no image. The default is the constant RayVersion.
+	Ray string
+	// HeadNodes selects the Kubernetes node of the head.
+	HeadNodes map[string]string
+	// NoTolerations leaves out that the pods tolerate every taint. Karpenter does not evict pods that tolerate its
+	// taint (pkg/utils/pod/scheduling.go: IsDrainable).
+	NoTolerations bool
 	// IdleSeconds is the idle timeout of groups that do not set their own.
 	IdleSeconds int64
 	// InTree adds an autoscaler sidecar that runs SidecarImage, by default Ray's own.
@@ -60,9 +70,12 @@ func (c Cluster) Manifest() *unstructured.Unstructured {
 
 // Spec returns only the spec, which a RayJob and a RayService also contain.
 func (c Cluster) Spec() map[string]any {
+	version := cmp.Or(c.Ray, RayVersion)
+	image := images + version
 	groups := make([]any, len(c.Groups))
 	for i, g := range c.Groups {
-		groups[i] = g.spec()
+		g.Image = cmp.Or(g.Image, image)
+		groups[i] = g.spec(c.NoTolerations)
 	}
 	options := map[string]any{}
 	if c.IdleSeconds > 0 {
@@ -75,18 +88,20 @@ func (c Cluster) Spec() map[string]any {
 		options["image"] = c.SidecarImage
 	}
 	return map[string]any{
-		"rayVersion":              RayVersion,
+		"rayVersion":              version,
 		"enableInTreeAutoscaling": c.InTree,
 		"autoscalerOptions":       options,
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{"num-cpus": "0"},
-			"template":       template("ray-head", Image, "1", nil, nil),
+			"template": template(
+				podShape{name: "ray-head", image: image, cpu: "1", nodes: c.HeadNodes, strict: c.NoTolerations},
+			),
 		},
 		"workerGroupSpecs": groups,
 	}
 }
 
-func (g Group) spec() map[string]any {
+func (g Group) spec(strict bool) map[string]any {
 	spec := map[string]any{
 		"groupName":      g.Name,
 		"replicas":       g.Replicas,
@@ -94,7 +109,8 @@ func (g Group) spec() map[string]any {
 		"maxReplicas":    g.Max,
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
-		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices, g.NodeSelector),
+		"template": template(podShape{name: "ray-worker", image: g.Image, cpu: cmp.Or(g.CPU, "1"),
+			devices: g.Devices, nodes: g.NodeSelector, strict: strict}),
 	}
 	if g.Variables != "" {
 		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
@@ -111,28 +127,36 @@ func (g Group) spec() map[string]any {
 	return spec
 }
 
+// podShape is what differs between pod templates. A strict pod tolerates no taint.
+type podShape struct {
+	name, image, cpu string
+	devices          map[string]int64
+	nodes            map[string]string
+	strict           bool
+}
+
 // template returns a pod template with one Ray container.
-func template(name, image, cpu string, devices map[string]int64, nodes map[string]string) map[string]any {
-	limits := map[string]any{"cpu": cpu, "memory": "1Gi"}
-	for device, n := range devices {
-		limits[device] = strconv.FormatInt(n, 10)
-	}
+func template(p podShape) map[string]any {
+	limits := map[string]any{"cpu": p.cpu, "memory": "1Gi"}
 	requests := map[string]any{"cpu": "100m", "memory": "256Mi"}
-	for device := range devices {
+	for device, n := range p.devices {
+		limits[device] = strconv.FormatInt(n, 10)
 		requests[device] = limits[device]
 	}
 	container := map[string]any{
-		"name":      name,
-		"image":     image,
+		"name":      p.name,
+		"image":     p.image,
 		"resources": map[string]any{"limits": limits, "requests": requests},
 	}
 	pod := map[string]any{
 		"containers":                    []any{container},
-		"tolerations":                   []any{map[string]any{"operator": "Exists"}},
 		"terminationGracePeriodSeconds": int64(10),
 	}
-	if len(nodes) > 0 {
-		pod["nodeSelector"] = anyMap(nodes)
+	if !p.strict {
+		pod["tolerations"] = []any{map[string]any{"operator": "Exists"}}
+	}
+	if len(p.nodes) > 0 {
+		pod["nodeSelector"] = anyMap(p.nodes)
 	}
 	return map[string]any{"spec": pod}
 }

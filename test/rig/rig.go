@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,15 @@ type Options struct {
 	KeepLogs bool
 	// Nodes are the nodes whose pods are real processes. Nil means the dev cluster's default nodes.
 	Nodes []nodeagent.NodeSpec
+	// Ray is the version of Ray in pods and drivers, Kubernetes and KubeRay the releases of the control plane and of
+	// the operator. Empty means the default.
+	Ray, Kubernetes, KubeRay string
 	// OperatorEnv are environment variables of the operator, as KEY=value.
 	OperatorEnv []string
-	// InstanceTypes are the types that Karpenter can launch. If there are any, the rig runs Karpenter, and kwok
-	// simulates its nodes.
+	// InstanceTypes are the types that Karpenter can launch. If there are any, the rig runs Karpenter. kwok simulates
+	// its nodes, unless AdoptNodes makes the pods on them real processes.
 	InstanceTypes []devcluster.InstanceType
+	AdoptNodes    bool
 	// ControlPlaneOnly starts the control plane without nodes and without the operator.
 	ControlPlaneOnly bool
 	// APIServerEnv are environment variables of the API server, as KEY=value.
@@ -42,6 +47,8 @@ type Options struct {
 	// Kueue installs Kueue. KueueFeatureGates sets its feature gates, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
+	// Kwok simulates the nodes that the test adds with Cluster.AddKwokNodes. Pods there run nothing.
+	Kwok bool
 }
 
 // Rig is a running dev cluster and a compiled Heliostat.
@@ -53,10 +60,13 @@ type Rig struct {
 	Program, Dir string
 	// HeliostatEnv are additional environment variables of Heliostat, as KEY=value.
 	HeliostatEnv []string
+	// ray is the version of Ray in drivers.
+	ray string
 }
 
 // Start builds the missing programs and starts a dev cluster. Stop stops it.
 func Start(ctx context.Context, options Options) (*Rig, error) {
+	MeasurePressure()
 	cache, err := devcluster.CacheDir()
 	if err != nil {
 		return nil, err
@@ -73,26 +83,37 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
-	nodes := options.Nodes
-	if options.ControlPlaneOnly {
-		nodes = []nodeagent.NodeSpec{}
-	}
-	cluster, err := devcluster.Start(ctx, devcluster.Options{
-		Dir:           options.runDir(cache),
-		Images:        nodeagent.Images{SidecarImage: dir},
-		Out:           options.Out,
-		KeepLogs:      options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
-		OperatorEnv:   options.OperatorEnv,
-		Nodes:         nodes,
-		NoOperator:    options.ControlPlaneOnly,
-		APIServerEnv:  options.APIServerEnv,
-		InstanceTypes: options.InstanceTypes, Kwok: len(options.InstanceTypes) > 0,
-		Kueue: options.Kueue, KueueFeatureGates: options.KueueFeatureGates,
-	})
+	options.Ray = cmp.Or(options.Ray, RayVersion)
+	cluster, err := devcluster.Start(ctx, options.cluster(cache, dir))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}, nil
+	return &Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir,
+		ray: options.Ray}, nil
+}
+
+// cluster returns the options of the dev cluster. The directory dir is the sidecar's image.
+func (o Options) cluster(cache, dir string) devcluster.Options {
+	nodes := o.Nodes
+	if o.ControlPlaneOnly {
+		nodes = []nodeagent.NodeSpec{}
+	}
+	return devcluster.Options{
+		Dir:           o.runDir(cache),
+		Images:        nodeagent.Images{SidecarImage: dir},
+		Out:           o.Out,
+		KeepLogs:      o.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
+		Ray:           []string{o.Ray},
+		Kubernetes:    o.Kubernetes,
+		KubeRay:       o.KubeRay,
+		OperatorEnv:   o.OperatorEnv,
+		Nodes:         nodes,
+		NoOperator:    o.ControlPlaneOnly,
+		APIServerEnv:  o.APIServerEnv,
+		InstanceTypes: o.InstanceTypes, AdoptNodes: o.AdoptNodes,
+		Kwok:  o.Kwok || len(o.InstanceTypes) > 0 && !o.AdoptNodes,
+		Kueue: o.Kueue, KueueFeatureGates: o.KueueFeatureGates,
+	}
 }
 
 // runDir returns the directory of a named cluster.
@@ -124,7 +145,7 @@ func (r *Rig) Stop(ctx context.Context) error {
 
 // Python returns the path of the Python interpreter that has Ray installed.
 func (r *Rig) Python() string {
-	return filepath.Join(r.Cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
+	return filepath.Join(r.Cluster.RayEnv(r.ray), "bin", "python")
 }
 
 // Create creates a RayCluster. It also creates the namespace if it does not exist.

@@ -67,7 +67,7 @@ func TestANodesLifeIsRecordedOnce(t *testing.T) {
 	before := raydemand.NodeStatus("")
 	for _, status := range []raydemand.NodeStatus{raydemand.Running, raydemand.Idle, raydemand.Draining, raydemand.Dead} {
 		node.Status = status
-		noteNode(j, node, before)
+		noteNode(j, node, before, time.Time{})
 		before = status
 	}
 	var got []Stage

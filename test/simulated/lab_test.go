@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds each wait. On a quiet machine none takes 15 s.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // lab is a control plane with one RayCluster, whose head is simulated.
 type lab struct {

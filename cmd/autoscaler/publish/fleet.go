@@ -13,13 +13,17 @@ import (
 )
 
 // Fleet provides the loop's decisions to the REST server.
-type Fleet struct{ Loop *controller.Controller }
+type Fleet struct {
+	Loop *controller.Controller
+	// Shard names this process; empty if it decides about all RayClusters.
+	Shard string
+}
 
 // Views returns every cluster's last decision.
 func (f Fleet) Views() []clusterview.View {
 	var views []clusterview.View
 	for _, d := range f.Loop.Decisions() {
-		views = append(views, viewOf(d))
+		views = append(views, f.viewOf(d))
 	}
 	return views
 }
@@ -30,7 +34,14 @@ func (f Fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	if !known {
 		return clusterview.View{}, false
 	}
-	return viewOf(d), true
+	return f.viewOf(d), true
+}
+
+// viewOf adds the shard that this process is to a decision.
+func (f Fleet) viewOf(d *decision.Decision) clusterview.View {
+	v := viewOf(d)
+	v.Shard = f.Shard
+	return v
 }
 
 func viewOf(d *decision.Decision) clusterview.View {

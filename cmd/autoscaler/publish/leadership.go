@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 )
 
 // settleTimeout is how long a RayCluster without a first decision may delay lists: one that cannot be read must not
@@ -19,16 +20,35 @@ type Leadership struct {
 	keys    func() ([]nodepool.ClusterKey, error)
 	decided func(nodepool.ClusterKey) bool
 	now     func() time.Time
-	settled atomic.Bool
-	asked   atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
+	// came returns when RayClusters of another shard came last, as a number that changes; settledAt is the last one.
+	came      func() int64
+	settledAt atomic.Int64
+	settled   atomic.Bool
+	asked     atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
 }
+
+// Division says how replicas divide the RayClusters.
+type Division struct{ *shards.Shards }
+
+// Owner returns the address of the replica that decides about a RayCluster.
+func (d Division) Owner(namespace, name string) (address string, mine, known bool) {
+	return d.Route(nodepool.ClusterKey{Namespace: namespace, Name: name})
+}
+
+// Others returns the addresses of all other replicas.
+func (d Division) Others() (addresses []string, complete bool) { return d.Addresses() }
 
 // NewLeadership returns the leadership of this process.
 func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
+	came := func() int64 { return 0 }
+	if member := manager.Shards(); member != nil {
+		came = member.LastCame
+	}
 	return &Leadership{
 		Manager: manager,
-		keys:    manager.Keys,
+		keys:    manager.OwnKeys,
 		now:     time.Now,
+		came:    came,
 		decided: func(key nodepool.ClusterKey) bool {
 			_, known := loop.Decision(key)
 			return known
@@ -39,9 +59,13 @@ func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadersh
 // Leads reports whether this process is the leader.
 func (l *Leadership) Leads() bool { return l.Leading() }
 
-// Settled reports whether every RayCluster has a decision. Once true it stays true: a new RayCluster is missing from
-// lists for a moment.
+// Settled reports whether every RayCluster of this process has a decision. Once true it stays true until RayClusters of
+// another shard come: a new RayCluster is missing from lists for a moment.
 func (l *Leadership) Settled() bool {
+	if came := l.came(); came != l.settledAt.Swap(came) {
+		l.settled.Store(false)
+		l.asked.Store(0)
+	}
 	if l.settled.Load() {
 		return true
 	}

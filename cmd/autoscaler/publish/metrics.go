@@ -15,7 +15,7 @@ import (
 func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
-		At: d.At, Failed: d.Err != "", RayFailed: RayFailed(d),
+		At: d.At, Failed: d.Err != "", RayFailed: RayFailed(d), Reverted: d.Reverted,
 		SeenToPatched: d.SeenToPatched,
 		State:         func() telemetry.State { return stateOf(d) },
 	}
@@ -40,8 +40,7 @@ func RayFailed(d *decision.Decision) bool {
 // actionOf returns the measurements of an action, with its name and reason if it succeeded.
 func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
-	// the report to Ray is no scaling decision
-	if a.Result != decision.ResultOK || a.Kind == decision.ActionClusterConfig {
+	if a.Result != decision.ResultOK || a.ScalesNothing() {
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), ReasonOf(d, a)

@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -41,6 +42,8 @@ func busy() *decision.Decision {
 		node("coming", planner.Pending, 8, 8), node("expected", planner.Pending, 8, 8),
 	}
 	d.Snapshot.Nodes[4].Expected = true
+	d.Snapshot.Head.Guard, d.Snapshot.Nodes[0].Guard, d.Snapshot.Nodes[1].Guard = "heliostat", "heliostat", "user"
+	d.Snapshot.Nodes[2].Going = departure.Of(departure.Cordoned, "cordoned")
 	d.Kube.Workers = []nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}}
 	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
 	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
@@ -116,7 +119,7 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
 	want := telemetry.State{
 		Managed: true, DataAge: 2*time.Second + 3*time.Millisecond,
-		Unmet:     map[string]int64{"capped": 6},
+		Unmet: map[string]int64{"capped": 6}, Going: map[string]int64{"cordoned": 1}, Guarded: map[string]int64{"heliostat": 2, "user": 1},
 		Demand:    map[string]map[string]float64{"GPU": {"served": 1, "capped": 1.5, "launching": 2}},
 		Requested: map[string]int64{"served": 3, "cooling_down": 1}, Requests: map[string]int64{"capped": 2, "expired": 1},
 		Groups: []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 6, Ready: 2, Max: 4, Cooldown: 30 * time.Second,

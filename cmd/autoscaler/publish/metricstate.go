@@ -17,7 +17,7 @@ import (
 func stateOf(d *decision.Decision) telemetry.State {
 	s := telemetry.State{
 		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(d.At.Add(d.Took)),
-		Unmet: unmetOf(d.Plan), Ray: raysOwn(d),
+		Unmet: unmetOf(d.Plan), Going: goingOf(d.Snapshot), Guarded: guardedOf(d.Snapshot), Ray: raysOwn(d),
 	}
 	if d.Mode == nodepool.Off {
 		s.DataAge = -1 // Ray is not read
@@ -119,6 +119,40 @@ func columnsOf(n decision.GroupNumGPUs) map[string]float64 {
 	return columns
 }
 
+// guardedOf counts the pods that node autoscalers do not evict, by whose guard they have; nil if there are none.
+func guardedOf(s planner.Snapshot) map[string]int64 {
+	var guarded map[string]int64
+	count := func(n *planner.Node) {
+		if n.Guard != "" {
+			if guarded == nil {
+				guarded = map[string]int64{}
+			}
+			guarded[n.Guard]++
+		}
+	}
+	if s.Head != nil {
+		count(s.Head)
+	}
+	for i := range s.Nodes {
+		count(&s.Nodes[i])
+	}
+	return guarded
+}
+
+// goingOf counts the workers whose machine is about to go, by sign.
+func goingOf(s planner.Snapshot) map[string]int64 {
+	var going map[string]int64
+	for i := range s.Nodes {
+		if notice := s.Nodes[i].Going; notice != nil {
+			if going == nil {
+				going = map[string]int64{}
+			}
+			going[string(notice.Sign)]++
+		}
+	}
+	return going
+}
+
 // unmetOf counts unserved demand by the code of its reason.
 func unmetOf(p planner.Plan) map[string]int64 {
 	unmet := map[string]int64{}
@@ -171,13 +205,15 @@ func requestsOf(d *decision.Decision) map[string]int64 {
 // outcomesOf counts the outcomes of one demand.
 func outcomesOf(d planner.DemandSummary) map[string]int64 {
 	return map[string]int64{
-		"served":            d.Served,
-		"waiting":           d.Waiting,
-		"launching":         d.Launching,
-		planner.Impossible:  d.Impossible,
-		planner.Capped:      d.Capped,
-		planner.Closed:      d.Closed,
-		planner.CoolingDown: d.CoolingDown,
+		"served":             d.Served,
+		"waiting":            d.Waiting,
+		"launching":          d.Launching,
+		planner.Impossible:   d.Impossible,
+		planner.Trying:       d.Trying,
+		planner.PoolPromised: d.PoolPromised,
+		planner.Capped:       d.Capped,
+		planner.Closed:       d.Closed,
+		planner.CoolingDown:  d.CoolingDown,
 	}
 }
 

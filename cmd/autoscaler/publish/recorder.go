@@ -47,6 +47,13 @@ func (r *Recorder) Forget(key nodepool.ClusterKey) {
 	r.Hub.Gone(key)
 }
 
+// Release drops a cluster that another replica decides about.
+func (r *Recorder) Release(key nodepool.ClusterKey) {
+	r.past.Forget(key)
+	r.shadow.Forget(key)
+	r.Hub.Moved(key)
+}
+
 // Entries returns the last decisions about a cluster, newest first.
 func (r *Recorder) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	pasts := r.past.Entries(key)
@@ -81,4 +88,9 @@ func (r *Recorder) Past(key nodepool.ClusterKey, id string) (snapshot, plan json
 	}
 	document, err := past.Source()
 	return document.Snapshot, document.Plan, true, err
+}
+
+// Bounds returns how much of each bound of the recorder is in use, from 0 to 1.
+func (r *Recorder) Bounds() map[string]float64 {
+	return map[string]float64{"history": r.past.Used(), "streams": r.Hub.Used()}
 }

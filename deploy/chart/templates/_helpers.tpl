@@ -131,6 +131,9 @@ requestspersecond: api.requestsPerSecond
 metricsbindaddress: metrics.enabled and metrics.port
 healthprobebindaddress: health.port
 requestmemory: requestMemory
+planbudget: planBudget
+protectbusy: protectBusy
+provisioningrequests: provisioningRequests
 kubeapiqps: kubeClient.qps
 kubeapiburst: kubeClient.burst
 pools: pools
@@ -142,6 +145,12 @@ config: config
 {{- define "heliostat.check" -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElectionEnabled) -}}
 {{- fail "replicas: without leaderElectionEnabled, several pods would all decide; set replicas: 1" -}}
+{{- end -}}
+{{- if and .Values.shardsEnabled (not .Values.leaderElectionEnabled) -}}
+{{- fail "shardsEnabled: shards have Leases, so set leaderElectionEnabled: true" -}}
+{{- end -}}
+{{- if and .Values.shardsEnabled (eq .Values.api.exposure "loopback") -}}
+{{- fail "shardsEnabled: shards pass calls on to one another, so api.exposure must not be loopback" -}}
 {{- end -}}
 {{- $ports := list (int .Values.health.port) -}}
 {{- if .Values.metrics.enabled -}}{{- $ports = append $ports (int .Values.metrics.port) -}}{{- end -}}

@@ -18,6 +18,22 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch, create, patch] # reads what node autoscalers report about waiting pods
+{{- if or .Values.protectBusy .Values.provisioningRequests }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch] # annotations for node autoscalers: guards of busy workers, and the ProvisioningRequest of new ones
+{{- end }}
+{{- if .Values.provisioningRequests }}
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [provisioningrequests]
+  verbs: [list, watch, create, delete] # the nodes of a whole gang
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [create, delete] # the pods that they are for
+{{- end }}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, watch] # optional: without it, no RayCluster in a queue of Kueue is scaled
 {{- if .Values.rayClusterSecretsRbacEnable }}
 - apiGroups: [""]
   resources: [secrets]
@@ -38,12 +54,20 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch] # optional: otherwise polled by name, with singleNamespaceInstall
+{{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
+- apiGroups: [resource.k8s.io]
+  resources: [resourceslices, resourceclaims]
+  verbs: [list, watch] # optional: without it, devices that ResourceClaims have count as free
+{{- end }}
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
   verbs: [list] # optional: without it, Karpenter's pools have no limit
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [list, watch] # optional: without it, an out-of-stock group is found later
+- apiGroups: [kueue.x-k8s.io]
+  resources: [clusterqueues]
+  verbs: [list, watch] # optional: without it, growth beyond a quota is found out by trying
 {{- if eq .Values.api.exposure "network" }}
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]

@@ -3,6 +3,7 @@ package printer
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,16 +41,25 @@ func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterLi
 			Look: as,
 			Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"),
 				table.Number("WORKERS"), table.Number("WAITING"), table.Number("UNMET"), table.Number("FINDINGS"),
-				table.Number("DATA"), table.Prose("STATUS")},
+				table.Number("DATA")},
 		}
+		divided := slices.ContainsFunc(list.Items, func(c apiv1.ClusterSummary) bool { return c.Shard != "" })
+		if divided {
+			t.Columns = append(t.Columns, table.Text("SHARD"))
+		}
+		t.Columns = append(t.Columns, table.Prose("STATUS"))
 		for _, c := range list.Items {
 			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
 			if c.DataAgeSeconds == nil { // Ray has never been read
 				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
 			}
-			t.Add(table.Cell{Text: c.Namespace}, table.Cell{Text: c.Name}, table.Cell{Text: modeText(c.Mode, c.Frozen)},
-				table.Cell{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting, unmet,
-				countCell(c.Findings, table.Warn), table.Cell{Text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
+			cells := []table.Cell{{Text: c.Namespace}, {Text: c.Name}, {Text: modeText(c.Mode, c.Frozen)},
+				{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting, unmet,
+				countCell(c.Findings, table.Warn), {Text: ageText(c.DataAgeSeconds)}}
+			if divided {
+				cells = append(cells, table.Cell{Text: c.Shard})
+			}
+			t.Add(append(cells, stateOfSummary(c))...)
 		}
 		var p table.Page
 		t.Write(&p)
@@ -119,6 +129,9 @@ func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Clu
 		writeClusterHead(&p, c)
 		writeClusterGroups(&p, c.Groups, as)
 		writeClusterGPUs(&p, c.Groups, as)
+		writeDepartures(&p, c.Departures, as)
+		writeArrivals(&p, c, as, now())
+		writeGuards(&p, c)
 		p.Line("", "")
 		if c.DataAgeSeconds == nil {
 			p.Line("", "Demand: unknown, because Ray has not been read yet")
@@ -144,6 +157,9 @@ func writeClusterHead(p *table.Page, c apiv1.Cluster) {
 		age = ageText(c.DataAgeSeconds) + " old"
 	}
 	p.Line("  ", last+"; Ray's state is "+age)
+	if c.Shard != "" {
+		p.Line("  ", "decided by shard "+c.Shard)
+	}
 	frozen := ""
 	if c.Frozen {
 		frozen = "Heliostat writes nothing until it is unfrozen"
@@ -262,6 +278,7 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 				Count:     u.Count,
 				Selectors: u.LabelSelectors,
 				Slice:     u.Slice,
+				Moving:    u.Moving,
 			},
 			AskedBy: u.AskedBy,
 			Reason:  u.Reason,

@@ -78,7 +78,13 @@ func foldDemand(all []planner.DemandSummary) []*foldedDemand {
 }
 
 func (k *foldedDemand) text() string {
-	asked := raydemand.Request{Bundle: k.Resources, Count: k.Asked, Selectors: k.Selectors, Slice: k.Slice}
+	asked := raydemand.Request{
+		Bundle:    k.Resources,
+		Count:     k.Asked,
+		Selectors: k.Selectors,
+		Slice:     k.Slice,
+		Moving:    k.Moving,
+	}
 	switch {
 	case len(k.gangs) > 0:
 		return describeGangs(k.gangs)

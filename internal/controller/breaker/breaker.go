@@ -47,8 +47,10 @@ type Breaker struct {
 	shortage bool
 	// launched is the smallest number of machines on their way since the breaker opened; more are a sign of stock.
 	launched int
-	// failedAt is when it last opened; zero after a pod has joined since.
+	// failedAt is when it last opened, or a cloud last took a machine back; zero after a pod has joined since.
 	failedAt time.Time
+	// reclaimed are the pods whose machine the cloud has taken back and that still exist, by UID.
+	reclaimed map[string]bool
 	// failures are the pods that failed before they joined, since the last one that joined.
 	failures map[string]bool
 }
@@ -65,6 +67,8 @@ type podCounts struct {
 	why, proof string
 	// failed are the pods that failed before they joined, by UID, with the reason that Kubernetes gives.
 	failed map[string]string
+	// reclaimed are the pods whose machine the cloud takes back, by UID.
+	reclaimed map[string]bool
 }
 
 // observe adds one reading.
@@ -91,6 +95,7 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 	case b.stalledSince.IsZero():
 		b.stalledSince = now
 	}
+	b.noteReclaimed(now, s.reclaimed)
 	proof := s.proof
 	if proof == "" {
 		proof = b.tooManyFailures(s.failed)
@@ -121,6 +126,17 @@ func (b *Breaker) noteJoined(s podCounts) (progress bool) {
 	}
 	b.joined = joined
 	return progress
+}
+
+// noteReclaimed makes the group rank below its equals for a while if the cloud takes another machine back: machines
+// like it may be short. That is no proof, so the breaker stays as it is.
+func (b *Breaker) noteReclaimed(now time.Time, reclaimed map[string]bool) {
+	for uid := range reclaimed {
+		if !b.reclaimed[uid] {
+			b.failedAt = now
+		}
+	}
+	b.reclaimed = reclaimed
 }
 
 // failuresForProof is how many pods in a row must fail before they join: a single one may be on a bad node or evicted.
@@ -194,6 +210,12 @@ func countPods(cluster nodepool.Cluster, members []membership.Member) map[string
 			s.joined, s.there = map[string]bool{}, map[string]bool{}
 		}
 		s.there[m.UID] = true
+		if m.Going != nil && m.Going.Reclaimed {
+			if s.reclaimed == nil {
+				s.reclaimed = map[string]bool{}
+			}
+			s.reclaimed[m.UID] = true
+		}
 		if m.Failed && m.Node == nil && !m.Named {
 			if s.failed == nil {
 				s.failed = map[string]string{}
@@ -264,4 +286,9 @@ func (b Groups) Open(group string, now time.Time) bool {
 // breaker of its group is open, unless the pod has a node and only nodes are short.
 func (b Groups) NothingExpected(group string, placed bool, now time.Time) bool {
 	return b.Open(group, now) && !(placed && b[group].shortage)
+}
+
+// Forget forgets groups that are gone.
+func (b Groups) Forget(gone func(group string) bool) {
+	maps.DeleteFunc(b, func(group string, _ *Breaker) bool { return gone(group) })
 }

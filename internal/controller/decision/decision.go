@@ -53,6 +53,8 @@ type Decision struct {
 	GrowthWanted time.Time
 	// Next is the pause until the next reading.
 	Next time.Duration
+	// Reverted: another field manager changed replicas since this process wrote them.
+	Reverted bool
 	// NumGPUs is the number of GPUs of a worker, by group.
 	NumGPUs map[string]GroupNumGPUs
 	// OptIn is what Heliostat would do if it managed the RayCluster; nil if it does.
@@ -76,6 +78,10 @@ const (
 	ActionSync = "sync"
 	// ActionClusterConfig reports to Ray which nodes the cluster could have.
 	ActionClusterConfig = "config"
+	// ActionGuard adds or removes the annotations of a pod that keep node autoscalers from evicting it.
+	ActionGuard = "guard"
+	// ActionProvision writes or deletes a ProvisioningRequest, or annotates a pod that uses one.
+	ActionProvision = "provision"
 )
 
 // The results of actions.
@@ -100,8 +106,11 @@ type Action struct {
 	Took    time.Duration
 }
 
-// ReportsOnly reports whether the action only sends a report to Ray, and scales nothing.
-func (a Action) ReportsOnly() bool { return a.Kind == ActionReport || a.Kind == ActionClusterConfig }
+// ScalesNothing reports whether the action only sends a report to Ray or annotates a pod. There are many of these.
+func (a Action) ScalesNothing() bool {
+	return a.Kind == ActionReport || a.Kind == ActionClusterConfig || a.Kind == ActionGuard ||
+		a.Kind == ActionProvision
+}
 
 // GroupNumGPUs is the number of GPUs of a worker of one group according to each source, and the result of a
 // difference.

@@ -253,5 +253,12 @@ func unmetEntries(p *planner.Plan) int {
 }
 
 func withoutReports(actions []decision.Action) []decision.Action {
-	return slices.DeleteFunc(slices.Clone(actions), decision.Action.ReportsOnly)
+	return slices.DeleteFunc(slices.Clone(actions), decision.Action.ScalesNothing)
+}
+
+// Used returns how much of the memory of the history is in use, from 0 to 1.
+func (h *History) Used() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return float64(h.used) / float64(h.bytes)
 }

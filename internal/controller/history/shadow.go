@@ -79,7 +79,9 @@ type Difference struct {
 	// Lead is how much earlier than the other side Heliostat wanted the final number; negative if it was later. It is
 	// set with OursFirst and TheirsFirst alone.
 	Lead time.Duration
-	// Reason is ours, Writer theirs, both as of the last time they differed.
+	// Reason is ours, as of when Heliostat began to want Ours, or else as of when they began to differ. Later, when
+	// the pods of the other side are seen before its replicas, no pod more is needed. Writer is theirs, as of the last
+	// time they differed.
 	Reason planner.Reason
 	Writer string
 }
@@ -223,9 +225,12 @@ func (c *comparison) compare(row ComparedGroup, now time.Time) {
 	s.openGoal = s.ours
 	if s.open == nil {
 		s.withdrawn = nil
-		s.open = &Difference{Group: row.Name, At: now, Outcome: StillDiffers}
+		s.open = &Difference{Group: row.Name, At: now, Outcome: StillDiffers, Reason: row.Reason}
 	}
-	s.open.Ours, s.open.Theirs, s.open.Reason, s.open.Writer = row.Ours, row.Theirs, row.Reason, c.report.Writer
+	if s.ours != ours {
+		s.open.Reason = row.Reason
+	}
+	s.open.Ours, s.open.Theirs, s.open.Writer = row.Ours, row.Theirs, c.report.Writer
 }
 
 // outcome returns how the two sides came to agree; oursMoved says that our change ended the difference.

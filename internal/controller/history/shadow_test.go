@@ -111,6 +111,20 @@ func TestADifferenceKeepsWhatBothWantedLastAndOurReason(t *testing.T) {
 	}
 }
 
+// The other side's pods can be seen before its replicas. Heliostat then wants the same number, and launches none.
+func TestADifferenceKeepsWhyWeBeganToWantIt(t *testing.T) {
+	w := newShadowWorld()
+	w.decide(0, 0, 0)
+	w.decide(1, 1, 0)
+	w.decide(4, 1, 0, func(d *decision.Decision) {
+		d.Plan.Groups[0].Reasons = []planner.Reason{{Code: "not_needed", Message: "no waiting demand"}}
+	})
+	w.decide(5, 1, 1)
+	if got := w.differences(t); len(got) != 1 || got[0].Reason.Code != "launch" {
+		t.Errorf("%+v, want one, with the reason of its launch", got)
+	}
+}
+
 func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 8, 9, func(d *decision.Decision) {

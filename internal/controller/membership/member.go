@@ -30,6 +30,14 @@ func (m Member) Dead() bool { return m.Node != nil && m.Node.Status == raydemand
 // replicas no longer counts a named one.
 func (m Member) Counted() bool { return !m.Named && !m.Terminating && !m.Failed }
 
+// Replaced reports whether the operator replaces the pod as soon as it is gone, without a change of the spec: somebody
+// else ends it, and replicas still asks for it (docs/reference/facts.md#ending-pods). A host of a multi-host replica
+// is left out, because the operator deletes and creates replicas whole.
+func (m Member) Replaced() bool { return m.Terminating && !m.Named && !m.Failed && m.Replica == "" }
+
+// Goes reports whether the pod's machine, or the pod by somebody else's decision, certainly ends soon.
+func (m Member) Goes() bool { return m.Going != nil && m.Going.Certain && !m.Named && !m.Failed }
+
 // Join joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods
 // without a group are left out: nothing may be decided about them.
 func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {

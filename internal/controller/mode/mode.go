@@ -24,7 +24,7 @@ const (
 	SidecarManages   = "SidecarManages"
 	Parked           = "Parked"
 	// QueuedByKueue: a change of replicas would restart the RayCluster or exceed its quota. ElasticQueuedByKueue:
-	// every pod template has Kueue's gate, so replicas may change, but Heliostat does not yet know what Kueue grants.
+	// every pod template has Kueue's gate, but it is not proven that replicas may change.
 	QueuedByKueue        = "QueuedByKueue"
 	ElasticQueuedByKueue = "ElasticQueuedByKueue"
 	// QueueUnknown: an owner that Kueue may queue has not been read.
@@ -50,7 +50,7 @@ func (r Rules) Effective(cluster nodepool.Cluster) (nodepool.Mode, planner.Reaso
 	case cluster.Deleting:
 		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
 	// Before the asked mode: the code must not suggest that an annotation is enough to have the RayCluster scaled.
-	case cluster.Queue.Queued():
+	case cluster.Queue.Refusal() != "":
 		return nodepool.Shadow, queued(cluster)
 	case asked == nodepool.Shadow && r.leftToSidecar(cluster):
 		return nodepool.Shadow, sidecarManages(cluster)
@@ -117,7 +117,7 @@ func invalid(cluster nodepool.Cluster, of string) (nodepool.Mode, planner.Reason
 func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
 	switch {
-	case cluster.Queue.Queued():
+	case cluster.Queue.Refusal() != "":
 		return queued(cluster)
 	case cluster.Queue.Unknown != "":
 		return because(QueueUnknown, cluster.Queue.Unknown)
@@ -127,6 +127,8 @@ func (r Rules) Obstacle(cluster nodepool.Cluster) planner.Reason {
 		return because(Unreadable, "not enough of the RayCluster can be read to write to it; see findings")
 	case cluster.ManagedElsewhere:
 		return because(ManagedElsewhere, "spec.managedBy names another controller")
+	case cluster.Suspended && cluster.Queue.Queued():
+		return because(Suspended, suspendedByKueue(cluster.Queue))
 	case cluster.Suspended:
 		return because(Suspended, "spec.suspend is true; set it to false to have the RayCluster scaled")
 	case cluster.Freeze:
@@ -157,6 +159,15 @@ func queued(cluster nodepool.Cluster) planner.Reason {
 		code = ElasticQueuedByKueue
 	}
 	return planner.Reason{Code: code, Message: cluster.Queue.Refusal()}
+}
+
+// suspendedByKueue says what a suspended RayCluster in a queue waits for. Nothing is written meanwhile.
+func suspendedByKueue(queue nodepool.Queue) string {
+	why := "Kueue holds it back (queue " + queue.Name + ", spec.suspend is true)"
+	if queue.Quota != nil && queue.Quota.Pending != nil && queue.Quota.Pending.Message != "" {
+		why += ": " + queue.Quota.Pending.Message
+	}
+	return why + "; Heliostat scales it after Kueue starts it"
 }
 
 // leftToSidecar reports whether Heliostat's sidecar manages the cluster, so that the fleet does not.

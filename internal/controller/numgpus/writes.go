@@ -4,6 +4,7 @@ package numgpus
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -118,4 +119,10 @@ var Quiet = []string{
 	nodepool.SyncNotManaged,
 	nodepool.SyncNotLeading,
 	nodepool.SyncLater,
+}
+
+// Forget forgets groups that are gone.
+func (s *Writes) Forget(gone func(group string) bool) {
+	maps.DeleteFunc(s.writes, func(group string, _ []written) bool { return gone(group) })
+	maps.DeleteFunc(s.refused, func(group string, _ refused) bool { return gone(group) })
 }

@@ -12,14 +12,20 @@ import (
 type Clocks struct {
 	unjoined map[string]time.Time // pod → first seen without a Ray node
 	dead     map[string]time.Time // pod → first seen with a dead Ray node
-	// quiet is since when nothing is requested; zero while something is.
+	going    map[string]time.Time // pod → first seen as about to lose its machine
+	// quiet is since when nothing is requested and no node is about to lose its machine; zero while something is.
 	quiet time.Time
 }
 
 // Observe adds one complete reading. kept says whether anything is requested over REST.
 func (w *Clocks) Observe(now time.Time, members []membership.Member, demand raydemand.Demand, kept bool) {
-	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
+	unjoined, dead, going := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
+	moving := false // a replacement for the work of such a node is needed, though nothing is requested
 	for _, m := range members {
+		moving = moving || m.Goes() && m.Joined()
+		if m.Goes() {
+			going[m.Pod] = earlier(w.going, m.Pod, now)
+		}
 		switch {
 		case m.Dead():
 			dead[m.Pod] = earlier(w.dead, m.Pod, now)
@@ -27,9 +33,9 @@ func (w *Clocks) Observe(now time.Time, members []membership.Member, demand rayd
 			unjoined[m.Pod] = earlier(w.unjoined, m.Pod, now)
 		}
 	}
-	w.unjoined, w.dead = unjoined, dead
+	w.unjoined, w.dead, w.going = unjoined, dead, going
 	switch {
-	case kept || len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint) > 0:
+	case kept || moving || len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint) > 0:
 		w.quiet = time.Time{}
 	case w.quiet.IsZero():
 		w.quiet = now
@@ -44,6 +50,8 @@ func (w *Clocks) UnjoinedFor(pod string, now time.Time) time.Duration {
 }
 
 func (w *Clocks) DeadFor(pod string, now time.Time) time.Duration { return lasted(w.dead[pod], now) }
+
+func (w *Clocks) GoingFor(pod string, now time.Time) time.Duration { return lasted(w.going[pod], now) }
 
 func (w *Clocks) QuietFor(now time.Time) time.Duration { return lasted(w.quiet, now) }
 

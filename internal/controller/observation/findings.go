@@ -68,6 +68,11 @@ func gatedFindings(v View) []raydemand.Finding {
 			gated[m.Group]++
 		}
 	}
+	why := "a scheduling gate holds them back, as Kueue does until quota is available; the demand they are for keeps " +
+		"waiting"
+	if q := v.Cluster.Queue.Quota; q != nil && q.Pending != nil && q.Pending.Message != "" {
+		why += ". Kueue: " + q.Pending.Message
+	}
 	var all []raydemand.Finding
 	for _, group := range slices.Sorted(maps.Keys(gated)) {
 		all = append(all, raydemand.Finding{
@@ -76,9 +81,8 @@ func gatedFindings(v View) []raydemand.Finding {
 			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
 			Field:    "spec.schedulingGates",
 			Seen:     fmt.Sprintf("%d pods", gated[group]),
-			Why: "a scheduling gate holds them back, as Kueue does until quota is available; the demand they " +
-				"are for keeps waiting",
-			Fix: "free quota, or lower the group's maxReplicas to what the quota allows",
+			Why:      why,
+			Fix:      "free quota, or lower the group's maxReplicas to what the quota allows",
 		})
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 )
 
 func TestObservationsCallNothing(t *testing.T) {
-	importtest.Only(t, "internal/controller/breaker", "internal/controller/membership", "internal/planner", "internal/snapshotfile", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/raylabels", "pkg/raydemand")
+	importtest.Only(t, "internal/controller/breaker", "internal/controller/membership", "internal/planner", "internal/snapshotfile", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":                "package pkg/nodepool/kube knows Kubernetes objects",
 		"google.golang.org/grpc": "package pkg/raydemand/gcs speaks to Ray",

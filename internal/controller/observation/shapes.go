@@ -2,6 +2,7 @@ package observation
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -167,4 +168,9 @@ func OwnResources(total raydemand.Bundle) raydemand.Bundle {
 		}
 	}
 	return own
+}
+
+// Forget forgets groups that are gone.
+func (s Shapes) Forget(gone func(group string) bool) {
+	maps.DeleteFunc(s, func(group string, _ *shape) bool { return gone(group) })
 }

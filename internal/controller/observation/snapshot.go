@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,9 +39,17 @@ type SnapshotInput struct {
 	Breakers breaker.Groups
 	// NodeComing are the pods for which a node is on its way.
 	NodeComing map[string]bool
+	// Arrivals are the starting workers, and how long others took.
+	Arrivals Arrivals
 	// Since is since when a group has requested pods that do not exist yet.
 	Since  map[string]time.Time
 	Shapes Shapes
+	// Quotas bound groups beside those that the cluster has. TakenBack reports whether a pod waits for quota in vain;
+	// nil if none does.
+	Quotas    []nodepool.QuotaBound
+	TakenBack func(pod string) bool
+	// Surge is that of groups without the annotation.
+	Surge nodepool.Surge
 	// DemandUnknown says why the demand is unknown, or is empty; Members are then as of Ray's last answer.
 	DemandUnknown string
 }
@@ -56,6 +65,7 @@ func Assemble(s SnapshotInput) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.Cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.Now, headNode(s), s.Demand
 	snapshot.KeptResources, snapshot.OwnedRequests = s.PlainRequests, s.OwnedRequests
+	snapshot.Quotas = append(snapshot.Quotas, planner.QuotasOf(s.Quotas)...)
 	room := maxExpected
 	for i := range snapshot.Groups {
 		group := &snapshot.Groups[i]
@@ -87,6 +97,8 @@ func headNode(s SnapshotInput) *planner.Node {
 		Labels:       s.Head.Labels,
 		PlacedLabels: s.Head.PlacedLabels,
 		Refused:      s.Unplaceable[s.Head.ID],
+		KubeNode:     s.Cluster.Head.Node,
+		Guard:        s.Cluster.Head.Guard.By(),
 	}
 }
 
@@ -95,6 +107,12 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.Announces = s.Shapes.Announced(g.Name, g.Announces)
 	group.Resources = withoutType(s.Shapes.Of(g), group.Announces)
 	group.NodesComing = s.nodesComing(g)
+	if seconds, known := s.Arrivals.StartSeconds[g.Name]; known {
+		group.StartSeconds = &seconds
+	}
+	if g.Surge == "" && s.Surge == nodepool.SurgeOne {
+		group.Surge = 1
+	}
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.Cluster.Refused {
 		group.Closed = "the operator rejects the RayCluster's spec; see findings"
@@ -127,7 +145,11 @@ func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []pla
 		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
 			continue
 		}
-		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica}
+		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica,
+			KubeNode: m.Worker.Node, Guard: m.Guard.By()}
+		if !m.Named && membership.Reconciled(s.Cluster, g.Name) {
+			node.Going = m.Going
+		}
 		if m.Joined() {
 			node.Total, node.Available = m.Node.Total, m.Node.Available
 			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
@@ -139,6 +161,9 @@ func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []pla
 			node.Total, node.Available = group.Resources, group.Resources
 			node.Labels = group.Labels
 			node.Since = m.CreatedAt
+			if node.State != planner.Leaving {
+				node.Arrival = s.Arrivals.States[m.UID]
+			}
 		}
 		if node.State == planner.Idle {
 			node.IdleSeconds = s.Idle[m.Node.ID].Seconds()
@@ -151,7 +176,7 @@ func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []pla
 // state returns what the planner may expect of a pod.
 func (s SnapshotInput) state(m membership.Member) planner.NodeState {
 	switch {
-	case m.Terminating || m.Named || m.NodeGone:
+	case m.Terminating || m.Named || m.NodeGone || m.Goes():
 		return planner.Leaving
 	case m.Joined() && (m.Node.Status == raydemand.Draining || s.Leaving[m.Node.ID]):
 		return planner.Leaving
@@ -163,6 +188,8 @@ func (s SnapshotInput) state(m membership.Member) planner.NodeState {
 		return planner.Running
 	case m.Dead() && (s.Leaving[m.Node.ID] || s.Crashed[m.Pod]):
 		return planner.Leaving
+	case m.Gated && s.TakenBack != nil && s.TakenBack(m.Pod):
+		return planner.AllocationTimeout
 	case s.Breakers.NothingExpected(m.Group, membership.Placed(m) || s.NodeComing[m.Pod], s.Now):
 		return planner.AllocationTimeout
 	}
@@ -170,7 +197,9 @@ func (s SnapshotInput) state(m membership.Member) planner.NodeState {
 	return planner.Pending
 }
 
-// expected returns the pods that the group's goal asks for beyond those that exist, at most room of them.
+// expected returns the pods that the group's goal asks for beyond those that exist, at most room of them. Pods that the
+// operator would replace once they are gone count as existing: the planner decides whether they are replaced, and if
+// so the loop names them, so that the replacement does not wait for their end.
 func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
 	missing := membership.GoalPods(g)
 	hosts := map[string]int{}
@@ -178,11 +207,17 @@ func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, ro
 		if m.Group == g.Name && m.Counted() {
 			missing--
 			hosts[m.Replica]++
+		} else if m.Group == g.Name && m.Replaced() {
+			missing--
 		}
 	}
 	state := planner.Pending
 	if s.Breakers.NothingExpected(g.Name, false, s.Now) {
 		state = planner.AllocationTimeout
+	}
+	var requested *arrival.State
+	if state == planner.Pending {
+		requested = &arrival.State{Stage: arrival.Requested, Since: s.Since[g.Name]}
 	}
 	missing = max(0, min(missing, room))
 	replicas := replicaNames(g, hosts, missing)
@@ -198,6 +233,7 @@ func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, ro
 			Replica:   replicas[i],
 			Expected:  true,
 			Since:     s.Since[g.Name],
+			Arrival:   requested,
 		})
 	}
 	return nodes

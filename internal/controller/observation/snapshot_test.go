@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,10 +39,25 @@ func TestSnapshotStates(t *testing.T) {
 			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Failed: true}},
 			want: map[string]string{"gpu-expected-0": "PENDING expected"},
 		},
-		"a pod deleted by hand leaves and its replacement is expected": {
+		"a pod that somebody else deletes leaves, and the plan decides whether it is replaced": {
 			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Terminating: true}},
 			nodes: []raydemand.Node{ray("a", raydemand.Running)},
+			want:  map[string]string{"a": "LEAVING"},
+		},
+		"a host that somebody else deletes is replaced with its replica": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Replica: "r", Terminating: true}},
+			nodes: []raydemand.Node{ray("a", raydemand.Running)},
 			want:  map[string]string{"a": "LEAVING", "gpu-expected-0": "PENDING expected"},
+		},
+		"a busy node whose machine goes leaves": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Going: departure.Of(departure.KarpenterDisrupted, "taint")}},
+			nodes: []raydemand.Node{ray("a", raydemand.Running)},
+			want:  map[string]string{"a": "LEAVING"},
+		},
+		"a warning leaves a node where it is": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Going: departure.Of(departure.Cordoned, "cordoned")}},
+			nodes: []raydemand.Node{ray("a", raydemand.Running)},
+			want:  map[string]string{"a": "RUNNING"},
 		},
 		"a named pod leaves and nothing replaces it": {
 			replicas: 0, workers: []nodepool.Worker{{Pod: "a"}}, named: []string{"a"},

@@ -28,6 +28,8 @@ type View struct {
 	ReadAt   time.Time
 	Head     *raydemand.Node
 	Demand   raydemand.Demand
+	// Reverted: another field manager changed replicas since this process wrote them.
+	Reverted bool
 }
 
 // Live reports whether the GCS answered in this cycle.

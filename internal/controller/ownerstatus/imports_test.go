@@ -7,7 +7,7 @@ import (
 )
 
 func TestStatusesAreComputedAndNotWritten(t *testing.T) {
-	importtest.Only(t, "internal/controller/membership", "internal/controller/observation", "internal/planner", "pkg/nodepool", "pkg/raydemand")
+	importtest.Only(t, "internal/controller/membership", "internal/controller/observation", "internal/planner", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":                "package pkg/nodepool/kube knows Kubernetes objects",
 		"google.golang.org/grpc": "package pkg/raydemand/gcs speaks to Ray",

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -50,7 +51,7 @@ func Counted(cluster *nodepool.Cluster, next Reported, now time.Time) []raydeman
 
 // Updates returns what to write to requests, what is now reported of each, and the requests whose lease was first seen
 // to be over. known is what was reported before.
-func Updates(v *observation.View, plan planner.Plan, known Reported, starts *StartTimes) (
+func Updates(v *observation.View, plan planner.Plan, known Reported, starts *arrival.History) (
 	updates []nodepool.OwnedUpdate, next Reported, expired []*nodepool.OwnedRequest,
 ) {
 	plans := map[string]*planner.RequestPlan{}
@@ -87,7 +88,7 @@ func update(
 	v *observation.View,
 	request *nodepool.OwnedRequest,
 	plan *planner.RequestPlan,
-	starts *StartTimes,
+	starts *arrival.History,
 ) (nodepool.OwnedUpdate, bool) {
 	u := nodepool.OwnedUpdate{
 		Namespace:       request.Cluster.Namespace,
@@ -113,7 +114,7 @@ func update(
 	case request.Admission == nodepool.Refused:
 		status = nodepool.OverMemory(request)
 	case v.Mode == nodepool.Managed && plan != nil:
-		status = statusOf(plan, starts.expected(plan, v.Now))
+		status = statusOf(plan, expected(plan, starts, v.Now))
 	case v.Mode != nodepool.Managed && (plan != nil || v.Mode == nodepool.Off):
 		status = notScaled(plan, v)
 	default:

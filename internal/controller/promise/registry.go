@@ -4,10 +4,10 @@
 package promise
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
@@ -20,6 +20,7 @@ type Registry struct {
 	mu      sync.Mutex // guards all below
 	entries map[nodepool.ClusterKey]entry
 	turns   int64 // how many have been given
+	kept    []former
 }
 
 // entry is what one RayCluster has on its way.
@@ -28,89 +29,58 @@ type entry struct {
 	promises []nodepool.Promise
 }
 
-// rank orders RayClusters: by the priority of their pods, then by who asked first.
-type rank struct {
-	priority int32
-	// turn is the order in which RayClusters asked. One keeps its turn while it has pods on their way, or waits for
-	// room.
-	turn int64
-}
-
-// compare returns a negative number if r comes before other.
-func (r rank) compare(other rank) int {
-	return cmp.Or(cmp.Compare(other.priority, r.priority), cmp.Compare(r.turn, other.turn))
-}
-
 // Publish replaces what a RayCluster has on its way by what its latest decision says. The decision must not be one that
 // could not read the RayCluster.
-func (r *Registry) Publish(d *decision.Decision) {
+func (r *Registry) Publish(d *decision.Decision, now time.Time) {
 	promises := promisesOf(d)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.keep(d.Cluster, promises, now)
 	if len(promises) == 0 && !waits(d.Plan) {
 		delete(r.entries, d.Cluster)
 		return
 	}
-	r.enter(d.Cluster, d.Kube.Head.Priority, promises)
+	r.enter(d.Cluster, rankOf(&d.Kube), promises)
 }
 
 // enter replaces what a RayCluster has on its way. The caller holds mu.
-func (r *Registry) enter(key nodepool.ClusterKey, priority int32, promises []nodepool.Promise) {
-	known, asked := r.entries[key]
-	if !asked {
+func (r *Registry) enter(key nodepool.ClusterKey, place rank, promises []nodepool.Promise) {
+	if known, asked := r.entries[key]; asked {
+		place = place.after(known.rank)
+	} else {
 		r.turns++
-		known.turn = r.turns
+		place.turn = r.turns
 	}
-	if r.entries == nil {
+	if place.waits = len(promises) == 0; r.entries == nil {
 		r.entries = map[nodepool.ClusterKey]entry{}
 	}
-	r.entries[key] = entry{rank{priority, known.turn}, promises}
+	r.entries[key] = entry{place, promises}
 }
 
 // Reserve adds pods that a RayCluster is about to launch, by group, to what it has on its way, until its decision is
-// published. It does nothing and reports false if more comes before them by now than the plan that launches them knew.
-func (r *Registry) Reserve(cluster *nodepool.Cluster, launch map[string]int, before []nodepool.Promise) bool {
+// published; readAt is when its reading began. It does nothing and reports false if more comes before them by now than
+// the plan that launches them knew.
+func (r *Registry) Reserve(
+	cluster *nodepool.Cluster, launch map[string]int, before []nodepool.Promise, readAt time.Time,
+) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if grown(before, r.before(cluster.Key, cluster.Head.Priority)) {
+	if grown(before, r.before(cluster, readAt)) {
 		return false
 	}
 	promises := slices.Clone(r.entries[cluster.Key].promises)
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		if n := int64(launch[g.Name]); n > 0 {
-			promises = add(promises, nodepool.Promise{RayCluster: cluster.Key, Group: g.Name, Pods: n, Shape: &g.Pod})
+			promises = add(promises, nodepool.PromiseOf(cluster.Key, g, n))
 		}
 	}
-	r.enter(cluster.Key, cluster.Head.Priority, promises)
+	place := rankOf(cluster)
+	if known := r.entries[cluster.Key]; place.since.IsZero() && (known.waits || len(known.promises) == 0) {
+		place.since = readAt
+	}
+	r.enter(cluster.Key, place, promises)
 	return true
-}
-
-// add adds pods of a group.
-func add(promises []nodepool.Promise, more nodepool.Promise) []nodepool.Promise {
-	for i := range promises {
-		if promises[i].Group == more.Group {
-			promises[i].Pods += more.Pods
-			return promises
-		}
-	}
-	return append(promises, more)
-}
-
-// grown reports whether some group has more pods on their way now.
-func grown(before, now []nodepool.Promise) bool {
-	type group struct {
-		key  nodepool.ClusterKey
-		name string
-	}
-	pods := make(map[group]int64, len(before))
-	for i := range before {
-		pods[group{before[i].RayCluster, before[i].Group}] = before[i].Pods
-	}
-	return slices.ContainsFunc(
-		now,
-		func(p nodepool.Promise) bool { return p.Pods > pods[group{p.RayCluster, p.Group}] },
-	)
 }
 
 // Forget drops a RayCluster that is gone.
@@ -120,19 +90,23 @@ func (r *Registry) Forget(key nodepool.ClusterKey) {
 	delete(r.entries, key)
 }
 
-// Before returns the promises that come before a RayCluster with this priority, in their order. One that has not asked
-// yet comes after all others of its priority.
-func (r *Registry) Before(key nodepool.ClusterKey, priority int32) []nodepool.Promise {
+// Before returns the promises that come before a RayCluster, in their order. One that has neither asked nor pods on
+// their way comes after all others of its priority. What was on its way when the RayCluster's reading began counts too:
+// that reading may show the nodes as they were before those pods arrived.
+func (r *Registry) Before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.before(key, priority)
+	return r.before(cluster, readAt)
 }
 
 // before does the same. The caller holds mu.
-func (r *Registry) before(key nodepool.ClusterKey, priority int32) []nodepool.Promise {
-	own := rank{priority, math.MaxInt64}
+func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
+	key, own := cluster.Key, rankOf(cluster)
 	if known, asked := r.entries[key]; asked {
-		own.turn = known.turn
+		own.waits = known.waits && own.since.IsZero()
+		own = own.after(known.rank)
+	} else {
+		own.turn, own.waits = math.MaxInt64, own.since.IsZero()
 	}
 	var before []entry
 	for other, e := range r.entries {
@@ -145,6 +119,11 @@ func (r *Registry) before(key nodepool.ClusterKey, priority int32) []nodepool.Pr
 	for _, e := range before {
 		promises = append(promises, e.promises...)
 	}
+	for i := len(r.kept) - 1; i >= 0 && !r.kept[i].until.Before(readAt); i-- {
+		if f := &r.kept[i]; f.key != key && f.compare(own) < 0 {
+			promises = most(promises, f.promises)
+		}
+	}
 	return promises
 }
 
@@ -152,14 +131,15 @@ func (r *Registry) before(key nodepool.ClusterKey, priority int32) []nodepool.Pr
 // those that the RayCluster asks for and that do not exist yet, and those that the decision has launched. Pods that a
 // scheduling gate holds back need no node yet.
 func promisesOf(d *decision.Decision) []nodepool.Promise {
-	settled := map[string]bool{}
+	settled, uncounted := map[string]bool{}, map[string]bool{}
 	for i := range d.Kube.Workers {
 		w := &d.Kube.Workers[i]
-		settled[w.Pod] = w.Counted || w.Gated
+		settled[w.Pod], uncounted[w.Pod] = w.Counted || w.Gated, w.Uncounted
 	}
 	counts := launched(d)
 	for i := range d.Snapshot.Nodes {
-		if n := &d.Snapshot.Nodes[i]; n.State == planner.Pending && !settled[n.Pod] {
+		n := &d.Snapshot.Nodes[i]
+		if n.State == planner.Pending && !settled[n.Pod] || uncounted[n.Pod] {
 			counts[n.Group]++
 		}
 	}
@@ -167,7 +147,7 @@ func promisesOf(d *decision.Decision) []nodepool.Promise {
 	for i := range d.Kube.Groups {
 		g := &d.Kube.Groups[i]
 		if n := counts[g.Name]; n > 0 {
-			promises = append(promises, nodepool.Promise{RayCluster: d.Cluster, Group: g.Name, Pods: n, Shape: &g.Pod})
+			promises = append(promises, nodepool.PromiseOf(d.Cluster, g, n))
 		}
 	}
 	return promises

@@ -59,7 +59,7 @@ func Compose(
 // shapes, and does not compare selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
 func addImpossible(report *raydemand.Report, plan planner.Plan, h possible) {
 	for _, u := range plan.InfeasibleRequests {
-		if u.Reason.Code == planner.Impossible && !h.fits(u.Bundle) {
+		if u.Reason.Code == planner.Impossible && !u.Moving && !h.fits(u.Bundle) {
 			report.InfeasibleRequests = append(report.InfeasibleRequests, u.Request)
 		}
 	}

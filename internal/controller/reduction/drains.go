@@ -158,14 +158,17 @@ func (d *drainState) Refuse(now time.Time) {
 }
 
 // Begin notes a drain right before the call, because its answer may never come.
-func (d Drains) Begin(id raydemand.NodeID, pod string, now, deadline time.Time) *drainState {
-	entry := d[id]
+func (d Drains) Begin(w DrainRequest, now time.Time) *drainState {
+	entry := d[w.Node.ID]
 	if entry == nil {
-		entry = &drainState{Pod: pod}
-		d[id] = entry
+		entry = &drainState{Pod: w.Pod}
+		d[w.Node.ID] = entry
 	}
-	entry.askedAt, entry.Deadline = now, deadline
-	entry.idle, entry.resumed = deadline.IsZero(), false
+	entry.askedAt, entry.Deadline = now, time.Time{}
+	if !w.Going {
+		entry.Deadline = w.Deadline
+	}
+	entry.idle, entry.resumed = w.Reason == raydemand.DrainIdle, false
 	entry.accepted, entry.answered = false, false
 	return entry
 }
@@ -174,6 +177,12 @@ func (d Drains) Begin(id raydemand.NodeID, pod string, now, deadline time.Time) 
 func (d Drains) Leaving(id raydemand.NodeID) bool {
 	entry := d[id]
 	return entry != nil && (entry.accepted || !entry.answered)
+}
+
+// EndsIdle reports whether Ray accepted to drain the node when it was idle: it ends and gets no work before.
+func (d Drains) EndsIdle(id raydemand.NodeID) bool {
+	entry := d[id]
+	return entry != nil && entry.accepted && entry.idle
 }
 
 // acceptedPod reports whether Ray accepted the drain of the pod's node. The GCS forgets dead nodes some day; Drains

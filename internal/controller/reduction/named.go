@@ -15,7 +15,7 @@ type NamedPods map[string]bool
 // Note remembers the pods that were named because no living node was in them.
 func (n *NamedPods) Note(removals []Removal) {
 	for _, gone := range removals {
-		if gone.reason != removedOverdue {
+		if gone.reason != removedOverdue && gone.reason != removedEvicted {
 			if *n == nil {
 				*n = NamedPods{}
 			}

@@ -21,6 +21,9 @@ const (
 	removedStuck    = "stuck"
 	removedUnneeded = "unneeded"
 	removedOverMax  = "over-max"
+	removedEvicted  = "evicted"
+	// removedNoQuota: the pod waits behind Kueue's gate and gets no quota.
+	removedNoQuota = "no-quota"
 )
 
 // Rules decide which workers may be taken away now.
@@ -28,6 +31,8 @@ type Rules struct {
 	Drains   Drains
 	Breakers breaker.Groups
 	Waits    *observation.Clocks
+	// TakenBack reports whether Kueue refuses a pod that waits behind its gate.
+	TakenBack func(pod string) bool
 	// AllocationTimeout, DeadGrace and DrainDeadline are those of controller.Config.
 	AllocationTimeout, DeadGrace, DrainDeadline time.Duration
 }
@@ -104,8 +109,11 @@ func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
 	return slices.DeleteFunc(removals, func(gone Removal) bool { return stays[units[gone.pod]] })
 }
 
-// absent reports whether a removal depends on no living node being in the pod. Ray or a deadline allowed the others.
-func absent(reason string) bool { return reason != removedDrained && reason != removedOverdue }
+// absent reports whether a removal depends on no living node being in the pod. Ray, a deadline or whoever ends the pod
+// allowed the others.
+func absent(reason string) bool {
+	return reason != removedDrained && reason != removedOverdue && reason != removedEvicted
+}
 
 func (r Rules) removable(v observation.View, m membership.Member, overMax bool) (reason string, always bool) {
 	switch {
@@ -121,6 +129,8 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 		return "", false // it is drained once it has joined
 	case overMax:
 		return removedOverMax, true
+	case m.Gated && !membership.Placed(m) && r.TakenBack != nil && r.TakenBack(m.Pod):
+		return removedNoQuota, false
 	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout &&
 		!starting(m, v.Now, r.AllocationTimeout):
 		return removedStuck, false
@@ -231,6 +241,8 @@ type DrainRequest struct {
 	Reason   raydemand.DrainReason
 	Deadline time.Time
 	Message  string
+	// Going: the machine goes, so the deadline is not one that this process enforces.
+	Going bool
 }
 
 // DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that

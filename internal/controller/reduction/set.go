@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,6 +22,14 @@ type Set struct {
 
 // Any reports whether anything is taken away.
 func (s Set) Any() bool { return len(s.Removals)+len(s.Drains) > 0 }
+
+// OnlyWaiting keeps the pods that wait for quota behind Kueue's gate. No doubt about Ray's nodes concerns them: they
+// have never had a node, so nothing can run in them.
+func (s Set) OnlyWaiting() Set {
+	s.Drains = nil
+	s.Removals = slices.DeleteFunc(slices.Clone(s.Removals), func(r Removal) bool { return r.reason != removedNoQuota })
+	return s
+}
 
 // ConfirmedBy keeps of fresh reductions those that s has too.
 func (s Set) ConfirmedBy(fresh Set) Set {
@@ -90,7 +99,8 @@ func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {
 
 // sameUse reports whether the node is still the same, and as idle or busy as before.
 func sameUse(before raydemand.Node, now *raydemand.Node) bool {
-	return now != nil && now.ID == before.ID && now.Status == before.Status
+	return now != nil && now.ID == before.ID && now.Status == before.Status &&
+		observation.UseOf(now) == observation.UseOf(&before)
 }
 
 // unitOf names what leaves as a whole: a multi-host replica, or the pod itself.

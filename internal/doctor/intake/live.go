@@ -45,6 +45,10 @@ var sources = []source{
 	{resource("resource.k8s.io", "v1", "resourceclaims"), "ResourceClaim", true, "", false},
 	{resource("resource.k8s.io", "v1", "resourceclaimtemplates"), "ResourceClaimTemplate", true, "", false},
 	{resource("karpenter.sh", "v1", "nodepools"), "NodePool", false, "", false},
+	{resource("policy", "v1", "poddisruptionbudgets"), "PodDisruptionBudget", true, "", false},
+	{resource("kueue.x-k8s.io", "v1beta2", "localqueues"), "LocalQueue", true, "", false},
+	{resource("kueue.x-k8s.io", "v1beta2", "clusterqueues"), "ClusterQueue", false, "", false},
+	{resource("kueue.x-k8s.io", "v1beta2", "resourceflavors"), "ResourceFlavor", false, "", false},
 	{resource("keda.sh", "v1alpha1", "scaledobjects"), "ScaledObject", true, "", false},
 }
 
@@ -79,7 +83,7 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nod
 	}
 	reader.At = time.Now()
 	input, err := Input(objects, reader)
-	input.Forbidden = forbidden
+	input.Forbidden, input.Partial = forbidden, scope != Scope{}
 	return input, err
 }
 

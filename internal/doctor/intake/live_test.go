@@ -65,6 +65,21 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: cluster-autoscaler-status, namespace: kube-system}
 data: {status: "nodeGroups: []"}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: ray, namespace: ml}
+spec: {maxUnavailable: 1, selector: {matchLabels: {ray.io/cluster: llm}}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: other}
+spec: {maxUnavailable: 1, selector: {}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec: {}
 `
 
 func names(input doctor.Input) []string {
@@ -81,9 +96,10 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 		scope Scope
 		want  []string
 	}{
-		"everything": {Scope{}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "Pod/ml/llm-head",
-			"RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm"}},
-		"one RayCluster": {Scope{"ml", "llm"}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "Pod/ml/llm-head", "RayCluster/ml/llm"}},
+		"everything": {Scope{}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+			"PodDisruptionBudget/ml/ray", "PodDisruptionBudget/other/web", "RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm"}},
+		"one RayCluster": {Scope{"ml", "llm"}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+			"PodDisruptionBudget/ml/ray", "RayCluster/ml/llm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
@@ -93,6 +109,9 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, names(input)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if partial := c.scope != (Scope{}); input.Partial != partial {
+				t.Errorf("some RayClusters alone: %t, want %t", input.Partial, partial)
 			}
 			for _, action := range client.Actions() {
 				if verb := action.GetVerb(); verb != "get" && verb != "list" {

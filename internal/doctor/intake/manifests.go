@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -112,6 +115,9 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, er
 			return input, err
 		}
 		object.Unreadable = unreadable[i]
+		if object.Kind == "PodDisruptionBudget" {
+			object.Unreadable = budgetFaults(&object)
+		}
 		if object.Kind == "ConfigMap" || object.Kind == "NodePool" {
 			var ceilings []pools.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
@@ -141,8 +147,8 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 	if start := at.GetGenerateName(); object.Name == "" && start != "" {
 		object.Name, object.Generated = start+"*", true
 	}
-	if object.Name == "" {
-		return object, fmt.Errorf("%s: metadata.name is missing", object.Kind)
+	if err := named(object); err != nil {
+		return object, err
 	}
 	if path, hasSpec := specs[object.Kind]; hasSpec && strings.HasPrefix(at.GetAPIVersion(), "ray.io/") {
 		spec, found, err := unstructured.NestedFieldNoCopy(fields, path...)
@@ -169,6 +175,48 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		object.Node = &inventory.NodeViews{GPUs: gpus, Fit: fit}
 	}
 	return object, nil
+}
+
+// named returns an error if an object has no name, or if its name or namespace is no string.
+func named(object inventory.Object) error {
+	metadata := object.Root().Get("metadata")
+	for _, key := range []string{"name", "namespace"} {
+		if _, isText := metadata.Get(key).Raw().(string); metadata.Has(key) && !isText {
+			return fmt.Errorf("%s: metadata.%s is %s: want a string", object.Kind, key, metadata.Get(key))
+		}
+	}
+	if object.Name == "" {
+		return fmt.Errorf("%s: metadata.name is missing: want the name of the object", object.Kind)
+	}
+	return nil
+}
+
+// budgetFaults returns what the API server would refuse in a PodDisruptionBudget.
+func budgetFaults(budget *inventory.Object) (faults []string) {
+	spec := budget.Root().Get("spec")
+	for _, key := range []string{"minAvailable", "maxUnavailable"} {
+		if limit := spec.Get(key); limit.Has() && !isLimit(limit) {
+			faults = append(faults, fmt.Sprintf("spec.%s is %s: want a whole number of 0 or more, or a percentage "+
+				"such as \"50%%\"", key, limit))
+		}
+	}
+	selector := spec.Get("selector")
+	if _, err := inventory.ReadSelector(selector); err != nil {
+		faults = append(faults, fmt.Sprintf("spec.selector is %s: want a label selector with matchLabels or "+
+			"matchExpressions: %v", selector, err))
+	}
+	return faults
+}
+
+// isLimit reports whether a value limits how many pods may be unavailable.
+func isLimit(v fieldpath.Value) bool {
+	if percent, isText := v.Raw().(string); isText {
+		number, isPercentage := strings.CutSuffix(percent, "%")
+		n, err := strconv.ParseUint(number, 10, 8)
+		return isPercentage && err == nil && n <= 100
+	}
+	n, isWhole := v.Raw().(int64)
+	return isWhole && n >= 0 && n <= math.MaxInt32
 }
 
 // asCluster returns the RayCluster that a RayJob, RayService or RayCronJob would create.

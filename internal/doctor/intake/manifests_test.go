@@ -36,6 +36,8 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"items of another type":          {"kind: List\nitems: 3\n", "items is 3: want a list"},
 		"an item of another type":        {"kind: List\nitems: [3]\n", "items[0] is 3: want an object"},
 		"an item without kind":           {"kind: List\nitems: [{}]\n", "items[0]: kind is missing"},
+		"a name that is a number":        {"kind: PodDisruptionBudget\nmetadata: {name: 5}\n", "PodDisruptionBudget: metadata.name is 5: want a string"},
+		"a namespace that is a list":     {"kind: Pod\nmetadata: {name: a, namespace: [b]}\n", "Pod: metadata.namespace is [\"b\"]: want a string"},
 		"no name":                        {"kind: Pod\n", "Pod: metadata.name is missing"},
 		"a RayCluster without spec":      {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n", "RayCluster/a: spec is <nil>"},
 		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", "spec.rayClusterConfig is big"},
@@ -51,6 +53,30 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestFaultsOfABudgetAreNamed(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{maxUnavailable: 1, selector: {matchLabels: {a: b}}}`: "",
+		`{minAvailable: "100%"}`:                               "",
+		`{minAvailable: "1"}`:                                  `spec.minAvailable is 1: want a whole number of 0 or more, or a percentage such as "50%"`,
+		`{maxUnavailable: -1}`:                                 "spec.maxUnavailable is -1: want a whole number of 0 or more",
+		`{maxUnavailable: "150%"}`:                             "spec.maxUnavailable is 150%: want",
+		`{maxUnavailable: 0.5}`:                                "spec.maxUnavailable is 0.5: want",
+		`{selector: {matchLabels: {team: 5}}}`:                 `spec.selector is {"matchLabels":{"team":5}}: want a label selector`,
+		`{selector: {matchExpressions: [{key: a, operator: Is}]}}`: "want a label selector with matchLabels or matchExpressions: " +
+			`"Is" is not a valid label selector operator`,
+	} {
+		objects, err := Read(strings.NewReader("kind: PodDisruptionBudget\nmetadata: {name: a, namespace: b}\nspec: " + spec + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := Input(objects, nodegpu.Reader{})
+		got := strings.Join(input.Objects[0].Unreadable, "; ")
+		if err != nil || !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %q, %v; want %q", spec, got, err, want)
+		}
 	}
 }
 
@@ -133,7 +159,7 @@ func FuzzManifests(f *testing.F) {
 func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 	const pod = "kind: Pod\nmetadata: {name: a, namespace: ml, labels: {ray.io/cluster: llm}}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity`},
+		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity of 0 or more`},
 		"a field of a pod":      {pod + "spec: {containers: all}\n", "reading pod ml/a: "},
 		"limits of a NodePool":  {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {limits: {cpu: lots}}\n", "lots"},
 		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "neither YAML nor the text of releases before 1.30"},

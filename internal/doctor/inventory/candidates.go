@@ -22,13 +22,12 @@ type Candidates struct {
 	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
 	classes *podfit.Classes
 	rooms   []pools.Room
-	// judge says where a group can run; its places are those of the group. pooled says whether the configuration says
-	// anything of pools, at is when the objects were read.
-	judge  pools.Judge
-	pooled bool
-	at     time.Time
+	// judge says where a group can run; its places are those of the group. at is when the objects were read.
+	judge pools.Judge
+	at    time.Time
 	// ofGroup and blocking are remembered for each group that a check has asked for.
 	ofGroup  map[*nodepool.WorkerGroup][]podfit.Node
+	pools    map[*nodepool.WorkerGroup][]pools.Pods
 	blocking map[*nodepool.WorkerGroup]BlockingTaints
 }
 
@@ -36,6 +35,7 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	c := Candidates{
 		byName:   make(map[string]*Node, len(found)),
 		ofGroup:  map[*nodepool.WorkerGroup][]podfit.Node{},
+		pools:    map[*nodepool.WorkerGroup][]pools.Pods{},
 		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
 	}
 	nodes := make([]podfit.Node, len(found))
@@ -53,22 +53,19 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	c.rooms = pools.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
 	c.any = len(nodes)+len(shapes) > 0
 	c.judge = pools.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
-	c.pooled, c.at = len(input.Pools.Pools) > 0 || input.Pools.Complete, input.Reader.At
+	c.at = input.Reader.At
 	return c
 }
 
 // NoNode returns what plans say about a group for whose pods there is no known node, as nodepool.WorkerGroup.NoNode.
 // Without any node, only what the configuration of pools proves counts.
 func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
-	if !c.any && !c.pooled {
-		return raydemand.Finding{}, false
-	}
 	workers, judge := *g.Workers, c.judge
+	if !c.any {
+		return workers.JudgeUnseen(judge)
+	}
 	judge.Places = c.NodesFor(g)
 	workers.Judge(judge.Of(&workers.Pod), c.at)
-	if !c.any && workers.Verdict.State == pools.Trying {
-		return raydemand.Finding{}, false
-	}
 	return workers.NoNode()
 }
 
@@ -102,11 +99,13 @@ func ceilings(read []pools.Ceiling, deployments []*Object) []pools.Ceiling {
 func (c *Candidates) HasNodes() bool { return c.any }
 
 // NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
-func (c *Candidates) NodesFor(g Group) []podfit.Node {
-	nodes, known := c.ofGroup[g.Workers]
+func (c *Candidates) NodesFor(g Group) []podfit.Node { return c.nodesFor(g.Workers) }
+
+func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []podfit.Node {
+	nodes, known := c.ofGroup[pods]
 	if !known {
-		nodes = c.classes.For(&g.Workers.Pod)
-		c.ofGroup[g.Workers] = nodes
+		nodes = c.classes.For(&pods.Pod)
+		c.ofGroup[pods] = nodes
 	}
 	return nodes
 }
@@ -124,9 +123,7 @@ func (c *Candidates) VisitReal(nodes []podfit.Node, visit func(*Node) bool) {
 }
 
 // Pools returns how many pods of the group each pool of nodes may ever hold, were it empty.
-func (c *Candidates) Pools(g Group) []pools.Pods {
-	return pools.PodsOf(&g.Workers.Pod, c.rooms, c.NodesFor(g))
-}
+func (c *Candidates) Pools(g Group) []pools.Pods { return c.poolsOf(g.Workers) }
 
 // Room returns how far a pool may grow.
 func (c *Candidates) Room(pool string) pools.Room {

@@ -23,6 +23,9 @@ type Input struct {
 	Ceilings []pools.Ceiling
 	// Pools is the configuration of pools; the pods of a group may fit on the nodes that an empty pool would get.
 	Pools pools.Config
+	// Partial says that only some of the RayClusters were read, those of one namespace or one of them, while nodes and
+	// NodePools serve all.
+	Partial bool
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
 }

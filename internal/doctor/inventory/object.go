@@ -39,7 +39,8 @@ type NodeViews struct {
 func Kinds() []string {
 	return []string{
 		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler",
-		"ScaledObject", "ResourceClaim", "ResourceClaimTemplate", "NodePool",
+		"ScaledObject", "ResourceClaim", "ResourceClaimTemplate", "NodePool", "PodDisruptionBudget",
+		"LocalQueue", "ClusterQueue", "ResourceFlavor",
 	}
 }
 

@@ -77,6 +77,26 @@ func (e KeepRequestParamsIfNoneMatch) Valid() bool {
 	}
 }
 
+// Arrival One starting worker, how far it has come, and when it is expected.
+type Arrival struct {
+	// ExpectedAt When half of such workers have joined Ray (p50); absent if too few workers of the group have been seen, or if nothing says that a node comes. If it is over, the worker is later than usual.
+	ExpectedAt *time.Time `json:"expectedAt,omitempty"`
+	Group      string     `json:"group"`
+
+	// LateAt When nine in ten such workers have joined Ray (p90); absent if `expectedAt` is.
+	LateAt *time.Time `json:"lateAt,omitempty"`
+
+	// Message What holds it up, for example ImagePullBackOff.
+	Message string `json:"message,omitempty"`
+
+	// Pod Its name; invented if the pod does not exist yet.
+	Pod string `json:"pod"`
+
+	// Since When the stage began; absent if unknown.
+	Since *time.Time `json:"since,omitempty"`
+	Stage string     `json:"stage"`
+}
+
 // Build The build information of a program; values that the build did not record are absent.
 type Build struct {
 	// Go The release of Go.
@@ -105,6 +125,9 @@ type Bundle = raydemand.Bundle
 
 // Cluster One RayCluster as of the last decision.
 type Cluster struct {
+	// Arrivals Starting workers, sorted by group, then those that have come furthest first; absent if there are none, at most 100.
+	Arrivals []Arrival `json:"arrivals,omitempty"`
+
 	// CycleSeconds How long the last cycle took.
 	CycleSeconds float64 `json:"cycleSeconds"`
 
@@ -117,6 +140,9 @@ type Cluster struct {
 	// Demand The demand of Ray.
 	Demand Demand `json:"demand"`
 
+	// Departures Workers whose machine is about to go, by deadline; absent if there are none, at most 100.
+	Departures []Departure `json:"departures,omitempty"`
+
 	// Error Why the last cycle failed; empty if it succeeded.
 	Error    string    `json:"error"`
 	Findings []Finding `json:"findings"`
@@ -126,6 +152,9 @@ type Cluster struct {
 
 	// Groups Sorted by name.
 	Groups []Group `json:"groups"`
+
+	// Guards Pods that node autoscalers do not evict, by annotations of the pod; absent if there are none, at most 100, the head first.
+	Guards []Guard `json:"guards,omitempty"`
 
 	// LastCycle When the last decision was made; null before the first.
 	LastCycle *time.Time `json:"lastCycle"`
@@ -146,6 +175,9 @@ type Cluster struct {
 
 	// Requested The request over this API.
 	Requested []ResourceRequest `json:"requested"`
+
+	// Shard The shard of Heliostat that decides about the RayCluster. Absent if one process decides about all.
+	Shard string `json:"shard,omitempty"`
 
 	// Summary All demand by outcome, both kinds of request_resources included.
 	Summary []DemandSummary `json:"summary"`
@@ -181,6 +213,9 @@ type ClusterSummary struct {
 	ModeReason string `json:"modeReason"`
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace"`
+
+	// Shard The shard of Heliostat that decides about the RayCluster. Absent if one process decides about all.
+	Shard string `json:"shard,omitempty"`
 
 	// Unmet Entries of the cluster's `unmet`.
 	Unmet int `json:"unmet"`
@@ -238,6 +273,26 @@ type Demand struct {
 // DemandSummary The outcome of one demand. `asked` is the sum of the other counts; a gang counts as one.
 type DemandSummary = planner.DemandSummary
 
+// Departure One worker whose machine, or whose pod by somebody else's decision, is about to go.
+type Departure struct {
+	// Certain Otherwise it is a warning that changes nothing.
+	Certain bool `json:"certain"`
+
+	// Deadline When the machine or the pod ends at the latest; absent if unknown.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	Group    string     `json:"group"`
+
+	// Leaving Nothing new is placed on the worker.
+	Leaving bool `json:"leaving"`
+
+	// Message What was seen: taint karpenter.sh/disrupted.
+	Message string `json:"message"`
+	Pod     string `json:"pod"`
+
+	// Sign The code of the sign, for example karpenter-disrupted.
+	Sign string `json:"sign"`
+}
+
 // Difference The difference between two plans.
 type Difference = planner.Difference
 
@@ -278,6 +333,9 @@ type Group struct {
 	// Desired The desired size.
 	Desired int `json:"desired"`
 
+	// Guarded Pods that node autoscalers do not evict; see `guards`.
+	Guarded int `json:"guarded"`
+
 	// Idle Ready pods that Ray reports as idle.
 	Idle int `json:"idle"`
 
@@ -304,6 +362,19 @@ type Group struct {
 
 	// Starting Requested or created but not joined yet.
 	Starting int `json:"starting"`
+}
+
+// Guard One pod that node autoscalers do not evict.
+type Guard struct {
+	// By Who wrote the annotations.
+	By string `json:"by"`
+
+	// Group Its worker group, or headgroup.
+	Group string `json:"group"`
+
+	// KubeNode Its Kubernetes node; absent if it has none.
+	KubeNode string `json:"kubeNode,omitempty"`
+	Pod      string `json:"pod"`
 }
 
 // HistoryEntry A past decision. Its snapshot and its plan are at `history/{id}`.
@@ -666,6 +737,9 @@ type Unmet struct {
 	// Kind A pending `request`, a `gang`, or `requestResources`.
 	Kind           UnmetKind       `json:"kind"`
 	LabelSelectors []LabelSelector `json:"labelSelectors,omitempty"`
+
+	// Moving It is work on nodes whose machine is about to go, and waits for nothing yet.
+	Moving bool `json:"moving,omitempty"`
 
 	// Reason A stable code with a sentence.
 	Reason Reason `json:"reason"`

@@ -31,6 +31,8 @@ type View struct {
 	Mode       nodepool.Mode
 	ModeReason string
 	Frozen     bool
+	// Shard decides about the RayCluster; empty if one process decides about all.
+	Shard string
 	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil if it scales it.
 	OptIn *apiv1.OptIn
 	// Paused is why Heliostat does not scale down now; empty if it may.
@@ -83,6 +85,7 @@ func (g NumGPUs) shown() apiv1.NumGPUs {
 func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 	s := apiv1.ClusterSummary{
 		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
+		Shard:     v.Shard,
 		LastCycle: apiv1.Time(v.CycleAt), DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
 	}
@@ -114,6 +117,7 @@ func (v View) Cluster(now time.Time) apiv1.Cluster {
 		Mode:           v.Mode,
 		ModeReason:     v.ModeReason,
 		Frozen:         v.Frozen,
+		Shard:          v.Shard,
 		OptIn:          v.OptIn,
 		Paused:         v.Paused,
 		LastCycle:      apiv1.Time(v.CycleAt),
@@ -121,6 +125,9 @@ func (v View) Cluster(now time.Time) apiv1.Cluster {
 		DataAgeSeconds: age(v.StateAt, now),
 		Error:          v.Error,
 		Groups:         v.groups(),
+		Departures:     v.departures(),
+		Arrivals:       v.arrivals(),
+		Guards:         v.guards(),
 		Demand: apiv1.Demand{
 			Requests:         apiv1.List(v.Snapshot.Requests),
 			Gangs:            apiv1.List(v.Snapshot.Gangs),
@@ -146,6 +153,7 @@ func (v View) groups() []apiv1.Group {
 			group.Resources = apiv1.Bundle{}
 		}
 		group.Ready, group.Idle, group.Starting, group.Leaving = v.count(planned.Name)
+		group.Guarded = v.guarded(planned.Name)
 		groups = append(groups, group)
 	}
 	return groups
@@ -212,6 +220,7 @@ func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
 		Kind:           kind,
 		AskedBy:        r.AskedBy,
 		Count:          r.Count,
+		Moving:         r.Moving,
 		Resources:      r.Bundle,
 		LabelSelectors: r.Selectors,
 		Slice:          r.Slice,

@@ -91,6 +91,18 @@ func (h *Hub) Changed(key nodepool.ClusterKey) { h.record(key, false) }
 // Gone records that a cluster was deleted. It never blocks.
 func (h *Hub) Gone(key nodepool.ClusterKey) { h.record(key, true) }
 
+// Moved ends the streams that show a cluster: another replica decides about it, and sends its events from now on.
+func (h *Hub) Moved(key nodepool.ClusterKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sent, key)
+	for s := range h.subscribers {
+		if s.includes(key) {
+			s.end("RayCluster " + key.String() + " has moved to another replica; open a new stream")
+		}
+	}
+}
+
 func (h *Hub) record(key nodepool.ClusterKey, gone bool) {
 	if h.subscribed.Load() == 0 {
 		return
@@ -292,3 +304,6 @@ func (h *Hub) event(key nodepool.ClusterKey, kind string, data any) event {
 
 // writeTimeout is how long a reader may take for each write.
 const writeTimeout = limits.StreamTimeout
+
+// Used returns how many of the streams that may be open at once are, from 0 to 1.
+func (h *Hub) Used() float64 { return float64(h.subscribed.Load()) / maxSubscribers }

@@ -152,7 +152,10 @@ func sumOfPlan(e apiv1.PlanEvent, v clusterview.View) uint64 {
 		if s.Gang != nil {
 			d.add(s.Gang.ID, string(s.Gang.Strategy))
 		}
-		d.count(s.Asked, s.Served, s.Waiting, s.Launching, s.Impossible, s.Capped, s.Closed, s.CoolingDown)
+		d.count(
+			s.Asked, s.Served, s.Waiting, s.Launching, s.Impossible, s.Trying, s.PoolPromised, s.Capped, s.Closed,
+			s.CoolingDown,
+		)
 	}
 	for _, u := range e.Unmet {
 		d.count(u.Count)

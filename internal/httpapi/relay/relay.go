@@ -1,5 +1,5 @@
-// Package relay passes calls on to the replica that leads, and its answers back. It must not answer a call itself,
-// except with the reason why the leader did not.
+// Package relay passes calls on to the replica that leads, or to those that share the RayClusters, and their answers
+// back. It must not answer a call itself, except with the reason why another replica did not.
 package relay
 
 import (
@@ -61,6 +61,8 @@ var (
 type Config struct {
 	// Leadership is nil if this is the only replica.
 	Leadership Leadership
+	// Division is nil unless replicas divide the RayClusters. Then Leadership is not asked.
+	Division Division
 	// Peers is the TLS configuration of calls to the leader; nil means no TLS.
 	Peers *tls.Config
 	// Authenticated means that callers must show the leader who they are.
@@ -110,6 +112,10 @@ func (r *Relay) Close() { r.close() }
 // contract and the page itself. PassOn runs after the guard: this replica refuses callers at its own address, and the
 // leader checks them again.
 func (r *Relay) PassOn(c *gin.Context) {
+	if r.Division != nil {
+		r.divide(c)
+		return
+	}
 	if r.Leadership == nil || r.Leadership.Leads() || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
 	}
@@ -118,12 +124,21 @@ func (r *Relay) PassOn(c *gin.Context) {
 		r.Answers.Fail(c, err)
 		return
 	}
+	r.pass(c, address, func() bool {
+		now, known := r.Leadership.Leader()
+		return known && now == address
+	})
+}
+
+// pass reads the body of a call and answers the call through address. right reports whether that is still the replica
+// to call.
+func (r *Relay) pass(c *gin.Context, address string, right func() bool) {
 	text, err := body.Read(c.Writer, c.Request)
 	if err != nil {
 		r.Answers.Fail(c, err)
 		return
 	}
-	r.call(c, address, text)
+	r.call(c, address, text, right)
 	c.Abort()
 }
 
@@ -152,8 +167,8 @@ func (r *Relay) leaderFor(c *gin.Context) (string, error) {
 	return "", &problem.Error{Kind: problem.Unavailable, Detail: reason}
 }
 
-// call sends the call to address and writes the answer.
-func (r *Relay) call(c *gin.Context, address string, text []byte) {
+// call sends the call to address and writes the answer. right reports whether that is still the replica to call.
+func (r *Relay) call(c *gin.Context, address string, text []byte, right func() bool) {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	timeout := limits.WriteTimeout
@@ -163,7 +178,7 @@ func (r *Relay) call(c *gin.Context, address string, text []byte) {
 	timer := time.AfterFunc(timeout, func() { cancel(errLeaderSlow) })
 	defer timer.Stop()
 	out := &relayed{ResponseWriter: c.Writer, stream: answer.NewStream(c.Writer, limits.StreamTimeout)}
-	go r.watchLeader(ctx, address, &out.streams, cancel)
+	go r.watchLeader(ctx, right, &out.streams, cancel)
 	if err := out.stream.SetDeadline(time.Now().Add(timeout + limits.WriteTimeout/3)); err != nil {
 		r.Answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
 		return
@@ -197,7 +212,7 @@ func (r *Relay) call(c *gin.Context, address string, text []byte) {
 // watchLeader cancels a call when its replica no longer leads: a replica that hangs would never answer. Close ends
 // streams, because the shutdown of the server would wait for them.
 func (r *Relay) watchLeader(
-	ctx context.Context, address string, streams *atomic.Bool, cancel context.CancelCauseFunc,
+	ctx context.Context, right func() bool, streams *atomic.Bool, cancel context.CancelCauseFunc,
 ) {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -213,7 +228,7 @@ func (r *Relay) watchLeader(
 			}
 			closed = nil // other answers end by themselves
 		case <-tick.C:
-			if now, known := r.Leadership.Leader(); !known || now != address {
+			if !right() {
 				cancel(errLeaderGone)
 				return
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -17,6 +18,8 @@ type Model struct {
 	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
 	// else its scarce resources.
 	PerReplica []float64
+	// Waiting is the part of it for the time until a new node is there, which pods on existing nodes save.
+	Waiting []float64
 	// Tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
 	Tier  []int
 	tiers int
@@ -27,18 +30,21 @@ type Model struct {
 // rater computes the costs of launches.
 type rater struct {
 	*fleet.Fleet
-	gpuForCPU bool
+	policy model.Policy
 }
 
 // New rates the groups of a fleet for all items of the demand.
-func New(r *fleet.Fleet, gpuForCPU bool, items iter.Seq[*vector.Item]) Model {
-	p := rater{r, gpuForCPU}
+func New(r *fleet.Fleet, policy model.Policy, items iter.Seq[*vector.Item]) Model {
+	p := rater{r, policy}
 	y := Model{
 		Substitutes: p.newSubstitutes(items),
 		Tier:        make([]int, len(p.Groups)),
 		hosts:       make([]int64, len(p.Groups)),
 	}
-	y.PerReplica = p.costs(&y.Substitutes)
+	y.PerReplica, y.Waiting = p.costs(&y.Substitutes), p.waiting(&y.Substitutes)
+	for i, cost := range y.Waiting {
+		y.PerReplica[i] += cost
+	}
 	preferences := make([]fleet.Preference, len(p.Groups))
 	for i := range p.Groups {
 		preferences[i] = p.Groups[i].Preference()
@@ -69,6 +75,13 @@ func (y *Model) LaunchCost(launched []int64) LaunchCost {
 		b.pods += n
 	}
 	return b
+}
+
+// Refund subtracts the cost of waiting for pods that need no new node.
+func (y *Model) Refund(b *LaunchCost, hosted []fleet.Hosted) {
+	for i, n := range hosted {
+		b.Costs[y.tiers-1-y.Tier[i]] -= y.Waiting[i] * float64(n.All/y.hosts[i])
+	}
 }
 
 // Compare orders costs, the lower first: tier by tier, then by the number of pods.

@@ -24,12 +24,14 @@ type Ceilings struct {
 	order []int
 	// present is how many pods of each group have no place among those that are counted: all but the bound ones.
 	present []int64
-	// last remembers the last placing.
+	// last places pods beside the promised ones and remembers the last placing.
 	last *chain
 	// promised are pods of other RayClusters, which come first.
 	promised []promised
-	// start has the promised pods and the present ones on it, unpromised the present ones alone.
-	start, unpromised *binpack.State
+	// promisedKinds are the numbers of their pods in the packer, by name.
+	promisedKinds map[string]int
+	// unproven are the pools in which pods of a group are tried, by the group's number.
+	unproven map[int][]string
 	// Most is how many pods of each group can exist if no other pods come.
 	Most []int64
 }
@@ -44,9 +46,10 @@ type promised struct {
 const unlimited = -1
 
 // newCeilings finds the groups whose pods can only be on a limited number of nodes. Pods of other groups limit nobody:
-// they may go elsewhere.
-func newCeilings(s *model.Snapshot, groups []Group) *Ceilings {
-	all := &Ceilings{places: s.Places}
+// they may go elsewhere. tries is how many pods of a group may be where nothing shows that there is room.
+func newCeilings(s *model.Snapshot, groups []Group, tries func(*Group) int64) *Ceilings {
+	all := &Ceilings{}
+	all.places, all.unproven = placesFor(s.Places, groups, tries)
 	all.kinds = make([]int, len(groups))
 	byPool := newDeclared(groups)
 	for i := range groups {
@@ -65,11 +68,23 @@ func newCeilings(s *model.Snapshot, groups []Group) *Ceilings {
 		return nil
 	}
 	for _, p := range s.Promised {
-		all.promised = append(all.promised, promised{p, len(all.pods)})
-		all.pods = append(all.pods, p.Pod)
+		all.promise(p)
 	}
 	all.places = append(slices.Clip(all.places), byPool.places()...)
 	return all.limited().of(groups)
+}
+
+// promise adds a promise. Promises of pods with one name are of one kind.
+func (c *Ceilings) promise(p model.Promise) {
+	kind, known := c.promisedKinds[p.Pod.Name]
+	if !known {
+		if c.promisedKinds == nil {
+			c.promisedKinds = map[string]int{}
+		}
+		kind, c.promisedKinds[p.Pod.Name] = len(c.pods), len(c.pods)
+		c.pods = append(c.pods, p.Pod)
+	}
+	c.promised = append(c.promised, promised{p, kind})
 }
 
 // limited returns the ceilings of those groups alone that have some places and no unlimited one; nil if there is none.
@@ -81,7 +96,7 @@ func (c *Ceilings) limited() *Ceilings {
 		}
 	}
 	empty := binpack.New(c.pods, c.places).Empty()
-	few := &Ceilings{kinds: make([]int, len(c.kinds)), last: &chain{}}
+	few := &Ceilings{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
 	named := map[string]bool{}
 	limited := func(kind int) bool {
 		return kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < podfit.Unbounded
@@ -92,6 +107,9 @@ func (c *Ceilings) limited() *Ceilings {
 			few.kinds[i] = len(few.pods)
 			few.pods = append(few.pods, c.pods[kind])
 			named[c.pods[kind].Name] = true
+			if pools := c.unproven[i]; len(pools) > 0 {
+				few.unproven[i] = pools
+			}
 		}
 	}
 	if len(few.pods) == 0 {
@@ -99,8 +117,7 @@ func (c *Ceilings) limited() *Ceilings {
 	}
 	for _, p := range c.promised {
 		if limited(p.kind) {
-			few.promised = append(few.promised, promised{p.Promise, len(few.pods)})
-			few.pods = append(few.pods, p.Pod)
+			few.promise(p.Promise)
 		}
 	}
 	for i := range c.places {
@@ -131,15 +148,10 @@ func (c *Ceilings) of(groups []Group) *Ceilings {
 		c.Most[i] = min(alone[i], vector.MaxCount) + bound
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(alone[a], alone[b]) })
-	c.start, c.unpromised = &binpack.State{}, empty
-	c.start.CopyFrom(empty)
 	for _, p := range c.promised {
-		c.start.Add(p.kind, p.Pods)
+		empty.Add(p.kind, p.Pods)
 	}
-	for _, i := range c.order {
-		c.start.Add(c.kinds[i], c.present[i])
-		c.unpromised.Add(c.kinds[i], c.present[i])
-	}
+	c.last = newChain(c, empty)
 	return c
 }
 
@@ -157,6 +169,17 @@ func (c *Ceilings) Rivals(i int) []int {
 	}
 	slices.Sort(rivals)
 	return rivals
+}
+
+// NewNodesFor returns the places of new nodes that accept pods of a group.
+func (c *Ceilings) NewNodesFor(i int) []binpack.Place {
+	if !c.Limits(i) {
+		return nil
+	}
+	name := c.pods[c.kinds[i]].Name
+	return slices.DeleteFunc(slices.Clone(c.places), func(p binpack.Place) bool {
+		return !p.New || p.Nodes != nil && *p.Nodes == 0 || !slices.Contains(p.Accepts, name)
+	})
 }
 
 // Limits reports whether nodes limit a group.
@@ -189,9 +212,9 @@ func (c *Ceilings) Room(on *binpack.State, i int) int64 {
 // all of them again, the nodes count as full, and Occupied returns nil.
 func (c *Ceilings) Occupied(given []int64) *binpack.State { return c.last.place(c, given) }
 
-// WithinPools removes from a proposal the pods that no node has room for, beyond those given before.
-func (r *Fleet) WithinPools(proposal, given []int64) {
-	c := r.Ceilings
+// WithinShared removes from a proposal the pods that no quota and no node has room for, beyond those given before.
+func (r *Fleet) WithinShared(c *Ceilings, proposal, given []int64) {
+	r.withinQuotas(proposal, given)
 	if c == nil {
 		return
 	}
@@ -218,9 +241,27 @@ func (r *Fleet) PoolRoomUnpromised(i int, given []int64) int64 {
 	if !r.Ceilings.Limits(i) || len(r.Ceilings.promised) == 0 {
 		return r.PoolRoom(i, given)
 	}
-	c := *r.Ceilings
-	c.start, c.last = c.unpromised, &chain{}
-	return c.Room(c.Occupied(given), i)
+	c := r.Ceilings
+	return c.Room(newChain(c, c.packer.Empty()).place(c, given), i)
+}
+
+// AllOccupied returns the nodes with promised, present and given pods, for Shortage. It places all pods anew.
+func (c *Ceilings) AllOccupied(given []int64) *binpack.State {
+	on := c.packer.All()
+	for _, p := range c.promised {
+		on.Add(p.kind, p.Pods)
+	}
+	for _, counts := range [][]int64{c.present, given} {
+		for _, j := range c.order {
+			on.Add(c.kinds[j], counts[j])
+		}
+	}
+	return on
+}
+
+// Shortage returns why nodes cannot hold more pods of a group. They come from AllOccupied, and do not change.
+func (c *Ceilings) Shortage(on *binpack.State, i int) binpack.Shortage {
+	return on.Shortage(c.kinds[i])
 }
 
 // PromisedBeside returns the promises to pods of other RayClusters that can use nodes of a group.

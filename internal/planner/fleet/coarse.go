@@ -22,38 +22,102 @@ const (
 	leastShapes = 300
 	mostShapes  = 2000
 	// finest is the number of equal parts into which classes first divide the amounts between two powers of two:
-	// members differ by a thousandth.
-	finest = 1024
+	// members differ by a thousandth. With coarsest, which applies to plans with a budget, they differ by a
+	// sixty-fourth at most.
+	finest   = 1024
+	coarsest = 64
 	// mostCuts bounds the number of node sizes that classes respect, in addition to those of groups.
 	mostCuts = 256
 )
 
 // MaxShapes is how many shapes of demand are placed individually.
-func (r *Fleet) MaxShapes() int {
+func (r *Fleet) MaxShapes() int { return r.MaxShapesAt(r.level) }
+
+// MaxShapesAt is MaxShapes on a level.
+func (r *Fleet) MaxShapesAt(level int) int {
+	if !r.budgeted {
+		return r.mostShapes()
+	}
+	return atLevel(level, r.most)
+}
+
+func (r *Fleet) mostShapes() int {
 	most := int(math.Sqrt(float64(shapeWork / max(len(r.Groups), 1))))
 	return min(max(most, leastShapes), mostShapes)
 }
 
-// Coarsen returns the items if there are few, or else classes of them. Classes depend only on the demand and on the
-// sizes of groups and nodes, so the next plan makes the same ones.
-func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
+// Similar returns the items if there are few, or else classes of similar items. If these are still too many, it returns
+// those of a part of the items, from the fleet's turn on, and defers the others. Items that no group and no node suits
+// need no turn. Classes depend only on the demand, the turn, and the sizes of groups and nodes, so an equal plan makes
+// the same ones.
+func (r *Fleet) Similar(items []*vector.Item) []*vector.Item {
 	most := r.MaxShapes()
 	if len(items) <= most {
 		return items
 	}
+	items, hopeless := r.split(items)
+	if len(hopeless) > 0 {
+		return append(r.similar(items, most), r.placeless(hopeless))
+	}
+	return r.similar(items, most)
+}
+
+func (r *Fleet) similar(items []*vector.Item, most int) []*vector.Item {
+	if len(items) <= most {
+		return slices.Clip(items)
+	}
+	least := int64(0)
+	if r.budgeted {
+		least = coarsest
+	}
 	cuts := r.cuts()
-	var classes []*vector.Item
-	for parts := int64(finest); ; parts = parts * 4 / 5 {
-		if classes = r.classes(items, cuts, parts, most); len(classes) <= most || parts == 0 {
+	if classes := r.joined(items, cuts, least, most); classes != nil {
+		return classes
+	}
+	classes, rest := r.classes(r.inTurn(items), cuts, least, most)
+	slices.SortFunc(classes, vector.LargestFirst)
+	return append(classes, r.deferred(rest))
+}
+
+// Coarsen is Similar for demand that is served together: it defers nothing if it can join items, no matter how much
+// their amounts differ. Otherwise it returns the classes whose turn it is.
+func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
+	most := min(r.MaxShapes(), r.mostShapes())
+	if len(items) <= most {
+		return items
+	}
+	cuts := r.cuts()
+	if classes := r.joined(items, cuts, coarsest, most); classes != nil {
+		return classes
+	}
+	if classes := r.joined(items, cuts, 0, most); classes != nil {
+		return classes
+	}
+	items, hopeless := r.split(items)
+	classes, rest := r.classes(r.inTurn(items), cuts, 0, most)
+	slices.SortFunc(classes, vector.LargestFirst)
+	if len(rest) > 0 {
+		classes = append(classes, r.deferred(rest))
+	}
+	if len(hopeless) > 0 {
+		classes = append(classes, r.placeless(hopeless))
+	}
+	return classes
+}
+
+// joined returns the finest classes that are few enough, largest first, or nil if there are none down to the least
+// number of parts.
+func (r *Fleet) joined(items []*vector.Item, cuts [][]raydemand.Amount, least int64, most int) []*vector.Item {
+	for parts := int64(finest); parts >= least; parts = parts * 4 / 5 {
+		if classes, rest := r.classes(items, cuts, parts, most); len(rest) == 0 {
+			slices.SortFunc(classes, vector.LargestFirst)
+			return classes
+		}
+		if parts == 0 {
 			break
 		}
 	}
-	slices.SortFunc(classes, vector.LargestFirst)
-	if len(classes) > most {
-		put := r.deferred(classes[most:])
-		classes = append(classes[:most:most], put)
-	}
-	return classes
+	return nil
 }
 
 // cuts lists, by resource, the total amounts of groups' pods and of nodes. No class has members on both sides of a cut,
@@ -80,18 +144,20 @@ func (r *Fleet) cuts() [][]raydemand.Amount {
 	return cuts
 }
 
-// classes joins items that can go to the same places and ask for similar amounts of the same resources. It stops early,
-// with too many classes, unless all amounts are already in one part.
-func (r *Fleet) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int) []*vector.Item {
+// classes joins items that can go to the same places and ask for similar amounts of the same resources. It stops before
+// the item that would need one class too many, and returns the rest of the items.
+func (r *Fleet) classes(
+	items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int,
+) (classes, rest []*vector.Item) {
 	index := map[string]int{}
-	var classes []*vector.Item
 	var key []byte
-	for _, it := range items {
+	for i, it := range items {
 		key = appendClass(it, key[:0], cuts, parts)
 		at, known := index[string(key)]
 		if !known {
-			if len(classes) > most && parts > 0 {
-				return classes
+			if len(classes) == most {
+				rest = items[i:]
+				break
 			}
 			index[string(key)] = len(classes)
 			class := *it
@@ -109,7 +175,7 @@ func (r *Fleet) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts i
 	for _, class := range classes {
 		settleClass(class, r.Catalog)
 	}
-	return classes
+	return classes, rest
 }
 
 // settleClass completes a class after all of its members are known.
@@ -155,19 +221,68 @@ func appendPart(key []byte, amount, parts int64) []byte {
 	return binary.AppendVarint(key, rest*parts>>(power-drop))
 }
 
-// deferred postpones the classes that are still too many. They are planned after others are served.
-func (r *Fleet) deferred(classes []*vector.Item) *vector.Item {
-	put := *classes[0]
+// split separates the items that no group and no node suits.
+func (r *Fleet) split(items []*vector.Item) (open, hopeless []*vector.Item) {
+	shapes := r.shapes()
+	for _, it := range items {
+		if slices.ContainsFunc(shapes, it.Suits) {
+			open = append(open, it)
+		} else {
+			hopeless = append(hopeless, it)
+		}
+	}
+	return open, hopeless
+}
+
+// shapes lists the shapes of groups and nodes, each once.
+func (r *Fleet) shapes() (all []*vector.Shape) {
+	known := map[string]bool{}
+	var key []byte
+	add := func(s *vector.Shape) {
+		key = binary.AppendVarint(key[:0], int64(s.Labels))
+		for _, amount := range s.Total {
+			key = binary.AppendVarint(key, int64(amount))
+		}
+		if !known[string(key)] {
+			known[string(key)] = true
+			all = append(all, s)
+		}
+	}
+	for i := range r.Groups {
+		add(r.Groups[i].Shape)
+	}
+	for i := range r.Nodes {
+		if r.Nodes[i].Shape != nil {
+			add(r.Nodes[i].Shape)
+		}
+	}
+	return all
+}
+
+// deferred stands for items, or classes of them, that are too many. They have no place in this plan.
+func (r *Fleet) deferred(items []*vector.Item) *vector.Item {
+	put := r.placeless(items)
+	put.Deferred = true
+	for _, it := range put.Members {
+		it.Deferred = true
+	}
+	return put
+}
+
+// placeless stands for items, or classes of them, without a place.
+func (r *Fleet) placeless(items []*vector.Item) *vector.Item {
+	put := *items[0]
 	put.Members, put.Rank = nil, make([]int, len(r.Sets))
 	for set := range put.Rank {
 		put.Rank[set] = vector.NoMatch
 	}
 	put.Request.Count = 0
-	for _, class := range classes {
-		put.Request.Count = min(put.Request.Count+class.Request.Count, vector.MaxCount)
-		for _, it := range class.Members {
-			it.Deferred = true
+	for _, it := range items {
+		put.Request.Count = min(put.Request.Count+it.Request.Count, vector.MaxCount)
+		if it.Members == nil {
 			put.Members = append(put.Members, it)
+		} else {
+			put.Members = append(put.Members, it.Members...)
 		}
 	}
 	return &put

@@ -16,8 +16,13 @@ func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
 		r := New(&s)
 		items := r.Items(s.Requests)
 		parts := rapid.Int64Range(0, 4).Draw(t, "parts")
+		most := rapid.IntRange(1, 1+len(items)).Draw(t, "most")
 		members := 0
-		for _, class := range r.classes(items, r.cuts(), parts, 0) {
+		classes, rest := r.classes(items, r.cuts(), parts, most)
+		if len(classes) > most {
+			t.Errorf("%d classes, want at most %d", len(classes), most)
+		}
+		for _, class := range classes {
 			members += len(class.Members)
 			for _, it := range class.Members {
 				for i := range r.Groups {
@@ -32,8 +37,8 @@ func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
 				}
 			}
 		}
-		if parts == 0 && members != len(items) {
-			t.Errorf("%d members of %d items", members, len(items))
+		if members+len(rest) != len(items) {
+			t.Errorf("%d members and %d others of %d items", members, len(rest), len(items))
 		}
 	})
 }

@@ -33,6 +33,17 @@ type Fleet struct {
 	Findings []raydemand.Finding
 	// Ceilings say how many pods fit together on the nodes; nil if nothing limits a group.
 	Ceilings *Ceilings
+	// Known are the ceilings if no pod is tried in a pool of which nothing shows that its nodes can hold it, and Hoped
+	// if any number may be; Ceilings themselves allow one replica of each group. All are the same if there is no such
+	// pool.
+	Known, Hoped *Ceilings
+	// Quotas bound what the pods of groups may have together; nil if nothing bounds a group.
+	Quotas *Quotas
+	// most is for how many shapes a plan with a budget has work, and level how much less than usual it takes on. turn
+	// is where it begins (turn.go).
+	budgeted    bool
+	most, level int
+	turn        string
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology
@@ -45,6 +56,8 @@ type Group struct {
 	// Current counts the pods that the group has or has requested. Live ones have joined or are visible on their way;
 	// Missing ones were requested and are not visible yet.
 	Current, Live, Joined, Missing, Leaving, TimedOut int64
+	// going counts leaving nodes whose machine goes, and kept how many pods of the maximum are free for replacements.
+	going, kept int64
 	// leavingOf counts leaving hosts by multi-host replica.
 	leavingOf map[string]int64
 	// Stopping counts live nodes that this plan stops.
@@ -93,19 +106,17 @@ func (n *Node) ownPhase() Phase {
 
 // PhaseOf returns the phase of a node. It separates idle nodes that can stay from those that are due to stop.
 func (r *Fleet) PhaseOf(n *Node) Phase {
-	at := n.ownPhase()
-	if at != idle || n.GroupIndex < 0 {
-		return at
+	if !r.overdue(n) {
+		return n.ownPhase()
 	}
-	if g := &r.Groups[n.GroupIndex]; g.Timeout != nil && n.IdleSeconds > *g.Timeout && g.Remaining() > g.MinPods &&
-		!g.LimitsConflict() {
+	if g := &r.Groups[n.GroupIndex]; g.Remaining() > g.MinPods && !g.LimitsConflict() {
 		return Overdue
 	}
-	return at
+	return idle
 }
 
 func New(s *model.Snapshot) *Fleet {
-	r := &Fleet{Catalog: vector.NewCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64}
+	r := &Fleet{Catalog: vector.NewCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64, turn: s.Turn}
 	if s.MaxWorkers != nil {
 		r.Bound = int64(max(*s.MaxWorkers, 0))
 	}
@@ -132,10 +143,12 @@ func New(s *model.Snapshot) *Fleet {
 	}
 	r.addNodes(s, byName)
 	for i := range r.Groups {
+		r.Groups[i].keepSurge()
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
-	r.Ceilings = newCeilings(s, r.Groups)
+	r.boundByNodes(s)
+	r.Quotas = newQuotas(s, r.Groups)
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
@@ -200,6 +213,9 @@ func (g *Group) count(n *model.Node) {
 
 func (g *Group) leave(n *model.Node) {
 	g.Leaving++
+	if n.Going != nil && n.Going.Certain {
+		g.going++
+	}
 	if g.Hosts == 1 || n.Replica == "" {
 		return
 	}

@@ -21,8 +21,10 @@ type Gang struct {
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	Key    string
 	weight float64
-	// Deferred: too many kinds of gangs come before this one to plan it now.
+	// Deferred: there are too many kinds of gangs to plan this one now. Position is its place on the ring of turns;
+	// empty if there are not too many.
 	Deferred bool
+	Position string
 	// Unplaceable: in each option, some bundle has no place.
 	Unplaceable bool
 }
@@ -68,14 +70,37 @@ const (
 	maxDistinctGangs = 2000
 )
 
-// deferMany leaves the kinds of gangs that exceed the bound to later plans.
-func (r *Fleet) deferMany(gangs []*Gang) {
+// MaxGangs is how many kinds of gangs are planned.
+func (r *Fleet) MaxGangs() int { return r.MaxGangsAt(r.level) }
+
+// MaxGangsAt is MaxGangs on a level.
+func (r *Fleet) MaxGangsAt(level int) int {
 	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
-	for n := 0; len(gangs) > 0; n++ {
+	return atLevel(level, most)
+}
+
+// deferMany leaves the kinds of gangs that exceed the bound to later plans. Those whose turn it is stay.
+func (r *Fleet) deferMany(gangs []*Gang) {
+	var kinds [][]*Gang
+	for len(gangs) > 0 {
 		var front []*Gang
 		front, gangs = CutIdentical(gangs)
-		for _, g := range front {
-			g.Deferred = n >= most
+		kinds = append(kinds, front)
+	}
+	most := r.MaxGangs()
+	if len(kinds) <= most {
+		return
+	}
+	for _, kind := range kinds {
+		position := r.positionOf(kind[0])
+		for _, g := range kind {
+			g.Position = position
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b []*Gang) int { return r.CompareTurns(a[0].Position, b[0].Position) })
+	for _, kind := range kinds[most:] {
+		for _, g := range kind {
+			g.Deferred = true
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (r *Fleet) WithoutIdle(used []bool, given []int64) *Fleet {
 // the minimum, and its other hosts stop too: the operator deletes only whole replicas. Stopping idle nodes never makes
 // room for launches in the same plan, because Ray may refuse the drain.
 func (r *Fleet) stopIdle(used []bool, given []int64) {
-	for _, u := range r.units(r.Overdue()) {
+	for _, u := range r.units(r.Overdue(), func(n int) bool { return !used[n] && r.PhaseOf(&r.Nodes[n]) == Overdue }) {
 		g := &r.Groups[u.group]
 		spare := g.leavingOf[u.key] > 0 || g.Remaining()+given[u.group]-r.podsOf(&u) >= g.MinPods
 		if !spare || !r.mayLeave(&u, used) {
@@ -42,12 +42,20 @@ func (r *Fleet) stopIdle(used []bool, given []int64) {
 func (r *Fleet) Overdue() []bool {
 	groups := make([]bool, len(r.Groups))
 	for i := range r.Nodes {
-		if n := &r.Nodes[i]; n.State == model.Idle && n.GroupIndex >= 0 {
-			g := &r.Groups[n.GroupIndex]
-			groups[n.GroupIndex] = groups[n.GroupIndex] || g.Timeout != nil && n.IdleSeconds > *g.Timeout
+		if n := &r.Nodes[i]; r.overdue(n) {
+			groups[n.GroupIndex] = true
 		}
 	}
 	return groups
+}
+
+// overdue reports whether a worker has been idle for longer than its group allows.
+func (r *Fleet) overdue(n *Node) bool {
+	if n.State != model.Idle || n.GroupIndex < 0 {
+		return false
+	}
+	g := &r.Groups[n.GroupIndex]
+	return g.Timeout != nil && n.IdleSeconds > *g.Timeout
 }
 
 func (r *Fleet) mayLeave(u *unit, used []bool) bool {

@@ -21,7 +21,7 @@ func (g *Group) findBlocked(mode string) {
 	case g.Excluded() && (g.Closed == "" || g.CoolingSeconds > 0):
 		g.Blocked = model.Reason{
 			Code:    model.CodeClosed,
-			Message: "closed: no node can hold a pod of group " + g.Name + ": " + g.NodeFit.Why,
+			Message: "no node can hold its pods (" + g.NodeFit.Why + ")",
 		}
 	case g.CoolingSeconds > 0:
 		g.Blocked = model.Reason{
@@ -114,7 +114,7 @@ func (s Preference) Compare(other Preference) int {
 }
 
 func (g *Group) Preference() Preference {
-	s := Preference{!g.Trying(), 1, g.Priority}
+	s := Preference{!g.Trying() && !g.Waiting(), 1, g.Priority}
 	if g.RecoverableScore != nil {
 		s.Recoverable = math.Floor(2**g.RecoverableScore) / 2
 	}

@@ -15,7 +15,7 @@ func (r *Fleet) stopOutdated(checkDisabled bool) {
 	if checkDisabled {
 		return
 	}
-	for _, u := range r.units(nil) {
+	for _, u := range r.units(nil, nobody) {
 		at := slices.IndexFunc(u.nodes, func(n int) bool { return r.outdated(&r.Nodes[n]) != "" })
 		if at < 0 || r.Groups[u.group].LimitsConflict() {
 			continue
@@ -56,7 +56,7 @@ func (r *Fleet) stopOverMaximum() {
 	if !r.overMaximum() {
 		return
 	}
-	units := r.units(nil)
+	units := r.units(nil, func(n int) bool { return r.Nodes[n].State == model.Idle })
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		over := g.Live - g.Stopping - g.MaxPods
@@ -147,11 +147,16 @@ type unit struct {
 	joined, busy bool
 	idleSeconds  float64 // of the host that was busy last
 	used         float64 // mean share of the nodes' resources
+	emptying     emptying
 }
 
+// nobody leaves for the sake of a machine.
+func nobody(int) bool { return false }
+
 // units returns the remaining units of the marked groups, or of all, in the order in which they are stopped: not joined
-// yet, idle longest, least used (the order of Ray 2.60).
-func (r *Fleet) units(marked []bool) []unit {
+// yet, idle on machines that can become empty, idle longest, least used (the order of Ray 2.60 but for the machines).
+// leaves reports whether a node may be stopped too, so that its machine can become empty.
+func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
 	type identity struct {
 		group int
 		key   string
@@ -175,6 +180,12 @@ func (r *Fleet) units(marked []bool) []unit {
 		}
 		r.join(&units[at], i)
 	}
+	all := r.machinesOf(leaves)
+	for i := range units {
+		if u := &units[i]; u.joined && !u.busy && len(all) > 0 {
+			u.emptying = r.emptying(u, all)
+		}
+	}
 	slices.SortFunc(units, leastDisruptiveFirst)
 	return units
 }
@@ -192,6 +203,7 @@ func leastDisruptiveFirst(a, b unit) int {
 	return cmp.Or(
 		vector.CompareBool(a.joined, b.joined),
 		vector.CompareBool(a.busy, b.busy),
+		a.emptying.compare(b.emptying),
 		cmp.Compare(b.idleSeconds, a.idleSeconds),
 		cmp.Compare(a.used, b.used),
 		cmp.Compare(a.group, b.group),

@@ -6,6 +6,12 @@ const FindingPoolWithoutNodes = "pool-without-nodes"
 // FindingNodeRepeated reports that a snapshot has several nodes of one name.
 const FindingNodeRepeated = "node-repeated"
 
+// FindingPodRepeated reports that a snapshot has several pods of one namespace and name.
+const FindingPodRepeated = "pod-repeated"
+
+// FindingNodePodsUnknown reports that nodes of a snapshot do not say how many pods they take.
+const FindingNodePodsUnknown = "node-pods-unknown"
+
 // Reasons of a Termination.
 const (
 	StopIdle       = "idle"
@@ -22,6 +28,7 @@ const (
 	CodeMaxWorkers    = "max_workers"    // demand is waiting, and all groups together are at their bound
 	CodeConservative  = "conservative"   // demand is waiting for upscalingMode Conservative to allow more pods
 	CodeInFlight      = "in_flight"      // demand is waiting for an in-flight cap to allow more pods on the way
+	CodeTooMany       = "too_many"       // demand that is too much for this plan is waiting for its turn
 	CodeClosed        = "closed"         // the group is closed to launches until somebody corrects its configuration
 	CodeCoolingDown   = "cooling_down"   // the group takes no launches for a while because its last ones failed
 	CodeTooSmall      = "too_small"      // its pods are too small for the waiting demand
@@ -33,6 +40,7 @@ const (
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
 	CodeTrying        = "trying"         // one replica is launched to find out whether a node or its labels suit
+	CodeProvisioning  = "provisioning"   // pods are launched once a ProvisioningRequest has brought all their nodes
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 )
 
@@ -58,6 +66,9 @@ const CodePoolCeiling = "pool_ceiling"
 // pods of other RayClusters, which come first.
 const CodePoolPromised = "pool_promised"
 
+// CodeQuota reports that demand is waiting, and the quota of the RayCluster has no room for more pods of the group.
+const CodeQuota = "quota"
+
 // Codes of the findings in a plan.
 const (
 	// FindingOverstated: a node reports more available than total.
@@ -82,6 +93,9 @@ const FindingSlicesUnknown = "slices-unknown"
 // FindingTooManyRequests reports that a RayCluster has more requests of owners, or more shapes in them, than a plan
 // takes.
 const FindingTooManyRequests = "too-many-requests"
+
+// FindingWithoutEffect reports promises and names of pods in a snapshot file that match nothing.
+const FindingWithoutEffect = "without-effect"
 
 // FindingKeyUnknown reports an unknown key in a snapshot file.
 const FindingKeyUnknown = "key-unknown"

@@ -30,6 +30,9 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	for _, p := range cluster.Promised {
 		s.Promised = append(s.Promised, Promise{p.RayCluster.String(), p.Pods, p.Pod})
 	}
+	if q := cluster.Queue.Quota; q != nil {
+		s.Quotas = QuotasOf(q.Bounds)
+	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
 		if named[g.Name] {
@@ -43,6 +46,15 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		s.Groups = append(s.Groups, group)
 	}
 	return s
+}
+
+// QuotasOf converts what the pods of groups may have together.
+func QuotasOf(bounds []nodepool.QuotaBound) []Quota {
+	var quotas []Quota
+	for _, b := range bounds {
+		quotas = append(quotas, Quota{b.Name, b.Resource, b.Amount, b.PodTakes, b.Why})
+	}
+	return quotas
 }
 
 // groupOf converts a worker group. Its replicas are those that the operator maintains: pods for a minimum above
@@ -59,6 +71,9 @@ func groupOf(g nodepool.WorkerGroup) Group {
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name
+	if g.Surge == nodepool.SurgeOne {
+		group.Surge = 1
+	}
 	if g.IdleTimeout != nil {
 		seconds := g.IdleTimeout.Seconds()
 		group.IdleTimeoutSeconds = &seconds

@@ -2,7 +2,7 @@ package model
 
 import "heliostat.dev/heliostat/pkg/nodepool"
 
-// NodeFit says that no known node could hold a pod of a group, and what that proves. A group without one fits
+// NodeFit says that no known node could hold a pod of a group now, and what that proves. A group without one fits
 // somewhere, or its nodes are unknown.
 type NodeFit struct {
 	Verdict FitVerdict `json:"verdict"`
@@ -20,6 +20,8 @@ const (
 	FitNowhere FitVerdict = "nowhere"
 	// FitLimited: the limit of a pool allows no node that could hold a pod.
 	FitLimited FitVerdict = "limited"
+	// FitWaiting: nodes that are not ready could hold pods, and their pools may add none.
+	FitWaiting FitVerdict = "waiting"
 )
 
 // fitOf returns nil if the group fits somewhere, or if nodes are unknown.
@@ -28,14 +30,19 @@ func fitOf(g nodepool.WorkerGroup) *NodeFit {
 		return nil
 	}
 	switch verdict := FitVerdict(g.Verdict.State); verdict {
-	case FitTrying, FitNowhere, FitLimited:
+	case FitTrying, FitNowhere, FitLimited, FitWaiting:
 		return &NodeFit{verdict, g.Verdict.Why}
 	}
 	return nil
 }
 
 // Excluded reports whether it is proven that no pod of the group can run. Its pods on their way serve nothing.
-func (g *Group) Excluded() bool { return g.NodeFit != nil && g.NodeFit.Verdict != FitTrying }
+func (g *Group) Excluded() bool {
+	return g.NodeFit != nil && g.NodeFit.Verdict != FitTrying && !g.Waiting()
+}
+
+// Waiting reports whether pods of the group could only run on nodes that are not ready.
+func (g *Group) Waiting() bool { return g.NodeFit != nil && g.NodeFit.Verdict == FitWaiting }
 
 // Hopeless reports whether it is proven that no node will ever hold a pod of the group, whatever its limits.
 func (g *Group) Hopeless() bool { return g.NodeFit != nil && g.NodeFit.Verdict == FitNowhere }

@@ -18,6 +18,13 @@ type Policy struct {
 	// alone.
 	MaxInFlight         int `json:"maxInFlight,omitempty"`
 	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
+	// WaitingCost is what it costs to wait one hour for one pod, in the currency of prices. A launch then costs its
+	// price for one hour and the cost of its StartSeconds. 0: only of equal plans the one that is ready sooner counts.
+	WaitingCost float64 `json:"waitingCost,omitempty"`
+	// Work is about how much work the plan may take, in looks of one bundle at one node (some nanoseconds each). A plan
+	// that would take more joins similar shapes, and then defers a part of the demand. 0 means that only the planner's
+	// own bounds apply. It counts work and not time, so that a plan repeats exactly.
+	Work int64 `json:"work,omitempty"`
 }
 
 // Reason is a stable code with a sentence for users.
@@ -56,8 +63,19 @@ type Plan struct {
 	Requests []RequestPlan `json:"requests,omitempty"`
 	// Price is the price of the launched pods, if every launched group has one.
 	Price *float64 `json:"price,omitempty"`
+	// Deferred is the demand that was too much for this plan; nil if all of it was planned.
+	Deferred *Deferred `json:"deferred,omitempty"`
 	// Findings report contradictions in the snapshot, and how the plan handles them.
 	Findings []raydemand.Finding `json:"findings,omitempty"`
+}
+
+// Deferred is demand that the next plans take on, one part after the other.
+type Deferred struct {
+	// Shapes counts the shapes of requests, Gangs the gangs.
+	Shapes int `json:"shapes,omitempty"`
+	Gangs  int `json:"gangs,omitempty"`
+	// Next is the Turn of the next snapshot.
+	Next string `json:"next"`
 }
 
 // Termination names one pod to stop. Reason is idle, max_group, max_workers or outdated.
@@ -137,12 +155,18 @@ type UnmetGang struct {
 	Reason Reason `json:"reason"`
 }
 
-// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit prevents it. Closed: the
-// groups that could serve it are closed to launches until somebody corrects them. CoolingDown: some of them take no
-// launches for a while because their last ones failed, and are then tried again automatically.
+// Reason codes of unmet demand. Impossible: no group could ever serve it. Trying: only pods that are tried one replica
+// at a time could. PoolPromised: the nodes that could serve it are promised to RayClusters that come first. Capped: a
+// limit prevents it. Closed: the groups that could serve it are closed to launches until somebody corrects them.
+// CoolingDown: some of them take no launches for a while because their last ones failed, and are then tried again
+// automatically. TooMany: there is too much demand for one plan, and one of the next plans takes this on; the summary
+// counts it as capped.
 const (
-	Impossible  = "impossible"
-	Capped      = "capped"
-	Closed      = "closed"
-	CoolingDown = "cooling_down"
+	Impossible   = "impossible"
+	Trying       = "trying"
+	PoolPromised = "pool_promised"
+	Capped       = "capped"
+	Closed       = "closed"
+	CoolingDown  = "cooling_down"
+	TooMany      = "too_many"
 )

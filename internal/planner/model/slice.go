@@ -100,7 +100,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 		total += s.UnitsPerPod
 	}
 	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
-		return nil // one number for several kinds of devices does not tell which kind is meant
+		return nil // one number for several kinds of devices does not say which kind is meant
 	}
 	var least podfit.Slice
 	for i, s := range g.Slices {

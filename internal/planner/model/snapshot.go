@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -43,9 +45,26 @@ type Snapshot struct {
 	// Promised are pods that other RayClusters have on their way to the same places and that come before the groups'
 	// pods.
 	Promised []Promise `json:"promised,omitempty"`
+	// Quotas bound what the pods of groups may have together, for example a quota of Kueue.
+	Quotas []Quota `json:"quotas,omitempty"`
+	// Turn is where the plan continues among demand that is too much for one plan: the Next of the plan before, or
+	// empty for the beginning.
+	Turn string `json:"turn,omitempty"`
 	// Policy is the policy of the original plan, for programs that plan the snapshot again. Compute uses its argument
 	// instead.
 	Policy Policy `json:"policy,omitzero"`
+}
+
+// Quota is what the pods of some groups may have together of one resource. Pods that exist count.
+type Quota struct {
+	// Name names it, for example "flavor spot of ClusterQueue research".
+	Name     string           `json:"name"`
+	Resource string           `json:"resource"`
+	Amount   raydemand.Amount `json:"amount"`
+	// PodTakes is what one pod takes, by group; other groups are not bound.
+	PodTakes raydemand.Bundle `json:"podTakes"`
+	// Why says more about it, for example the message of the one that grants it.
+	Why string `json:"why,omitempty"`
 }
 
 // Promise is pods of another RayCluster that are on their way and on no node yet. Places accept them by the name of
@@ -74,6 +93,11 @@ type Group struct {
 	LaunchConfigHash  string   `json:"launchConfigHash,omitempty"`
 	// Price is the hourly price of one pod, in any single currency; nil if unknown.
 	Price *float64 `json:"price,omitempty"`
+	// StartSeconds is how long its pods usually take from their creation until they join Ray, if a node must be added
+	// for them; nil if it is unknown.
+	StartSeconds *float64 `json:"startSeconds,omitempty"`
+	// Surge is how many replicas of Max are only for replacements of nodes whose machine goes.
+	Surge int `json:"surge,omitempty"`
 	// Closed, if not empty, says why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
 	// CoolingSeconds, if above 0, is how much longer the group takes no launches because its last ones failed. Closed
@@ -137,6 +161,15 @@ type Node struct {
 	Since time.Time `json:"since,omitzero"`
 	// Replica is equal for the hosts of one multi-host replica.
 	Replica string `json:"replica,omitempty"`
+	// KubeNode is the Kubernetes node of the pod; empty if it has none or it is unknown. Of workers that are idle for
+	// long enough, those leave first whose Kubernetes node can become empty.
+	KubeNode string `json:"kubeNode,omitempty"`
+	// Guard says who keeps node autoscalers from evicting the pod: heliostat, user, or nobody. Compute does not use it.
+	Guard string `json:"guard,omitempty"`
+	// Going says why the node's machine is about to go, and until when. If that is certain, the node is Leaving.
+	Going *departure.Notice `json:"going,omitempty"`
+	// Arrival is where a starting worker is and when it is expected; nil if that is unknown. Compute does not use it.
+	Arrival *arrival.State `json:"arrival,omitempty"`
 	// Expected marks a pod that was requested and is not visible yet. Its Pod is a generated name.
 	Expected bool `json:"expected,omitempty"`
 	// IMState is the node's state in Ray's own instance manager. Compute does not use it; the programs that plan the

@@ -31,6 +31,8 @@ type DemandSummary struct {
 	Slice *raydemand.SliceRequirement `json:"slice,omitempty"`
 	Gang  *raydemand.Gang             `json:"gang,omitempty"`
 
+	// Moving: it is work on nodes whose machine goes, and waits for nothing yet.
+	Moving bool `json:"moving,omitempty"`
 	// OverREST: the call of request_resources was made over REST, not from within Ray.
 	OverREST bool `json:"overREST,omitempty"`
 
@@ -42,11 +44,13 @@ type DemandSummary struct {
 	Waiting      int64     `json:"waiting"`
 	WaitingSince time.Time `json:"waitingSince,omitzero"`
 	Launching    int64     `json:"launching"`
-	// Impossible, Capped, Closed and CoolingDown demand is not served, for the reason with that code.
-	Impossible  int64 `json:"impossible"`
-	Capped      int64 `json:"capped"`
-	Closed      int64 `json:"closed"`
-	CoolingDown int64 `json:"coolingDown"`
+	// The demand that follows is not served, for the reason with that code.
+	Impossible   int64 `json:"impossible"`
+	Trying       int64 `json:"trying,omitempty"`
+	PoolPromised int64 `json:"poolPromised,omitempty"`
+	Capped       int64 `json:"capped"`
+	Closed       int64 `json:"closed"`
+	CoolingDown  int64 `json:"coolingDown"`
 }
 
 // AddUnmet counts unserved demand by its reason.
@@ -54,6 +58,10 @@ func (d *DemandSummary) AddUnmet(code string, n int64) {
 	switch code {
 	case Impossible:
 		d.Impossible += n
+	case Trying:
+		d.Trying += n
+	case PoolPromised:
+		d.PoolPromised += n
 	case Closed:
 		d.Closed += n
 	case CoolingDown:
@@ -71,6 +79,8 @@ func (d *DemandSummary) Join(other DemandSummary) {
 	d.WaitingSince = Earliest(d.WaitingSince, other.WaitingSince)
 	d.Launching += other.Launching
 	d.Impossible += other.Impossible
+	d.Trying += other.Trying
+	d.PoolPromised += other.PoolPromised
 	d.Capped += other.Capped
 	d.Closed += other.Closed
 	d.CoolingDown += other.CoolingDown
@@ -87,6 +97,10 @@ func (d *DemandSummary) Worst() string {
 		return CoolingDown
 	case d.Capped > 0:
 		return Capped
+	case d.PoolPromised > 0:
+		return PoolPromised
+	case d.Trying > 0:
+		return Trying
 	case d.Launching > 0:
 		return DispositionLaunching
 	case d.Waiting > 0:
@@ -127,6 +141,9 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
 	add(d.Launching, "is placed on pods launched now", "are placed on pods launched now")
 	add(d.Impossible, "is impossible", "are impossible")
+	add(d.Trying, "follows if a pod that is tried serves it", "follow if a pod that is tried serves them")
+	add(d.PoolPromised, "waits for nodes that are promised to RayClusters that come first",
+		"wait for nodes that are promised to RayClusters that come first")
 	add(d.Capped, "is capped", "are capped")
 	add(d.Closed, "fits closed groups only", "fit closed groups only")
 	add(d.CoolingDown, "waits until a group has cooled down", "wait until a group has cooled down")

@@ -7,7 +7,7 @@ import (
 )
 
 // Describe formats a request: {CPU 1, memory 2 GiB} where zone=a, else zone=b; a slice requirement as {GPU 1} of 10
-// GiB, hardware. It leaves out amounts of zero.
+// GiB, hardware; work that needs another place as {GPU 1} of work on nodes that go. It leaves out amounts of zero.
 func Describe(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteByte('{')
@@ -34,6 +34,9 @@ func Describe(r raydemand.Request) string {
 			s.WriteString(", else ")
 		}
 		s.WriteString(selector.String())
+	}
+	if r.Moving {
+		s.WriteString(" of work on nodes that go")
 	}
 	return s.String()
 }

@@ -31,10 +31,9 @@ type filled struct {
 func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
 	var take []packing.Portion
 	free = slices.Clone(free)
-	for k := range b.items {
+	for k := b.next(0, free); k < len(b.items); k = b.next(k+1, free) {
 		i := b.at(k)
 		it := b.items[i]
-		b.Looks++
 		if left[i] == 0 || it.Rank[labels] == vector.NoMatch {
 			continue
 		}
@@ -51,10 +50,50 @@ func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 	return take, free
 }
 
+// next returns the place in the order of the next item, from one on, of which a bundle may fit; the number of items if
+// there is none.
+func (b *Batch) next(k int, free vector.Vector) int {
+	if b.order != nil || len(b.items) < leastIndexed || b.names == 0 || b.names > vector.MostIndexed {
+		b.Looks++
+		return k
+	}
+	if b.index == nil {
+		b.index = newFitIndex(b.items, b.Left, b.names)
+	}
+	for {
+		i, looks := b.index.next(k, free)
+		b.Looks += looks
+		switch {
+		case i < 0:
+			return len(b.items)
+		case b.Left[i] > 0:
+			return i
+		}
+		b.index.remove(i)
+	}
+}
+
 // newPattern fills a number of hosts of a shape in turn, each with at most quota bundles. It fills equal hosts at once.
 func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
+	p.count(b)
 	p.BreakOff()
 	var pat pattern
+	if hosts == 1 {
+		take, after := b.fill(free, s.Labels, b.Left, quota)
+		pat.hosts, pat.uses = []filled{{1, take, after}}, b.inOrder(take)
+	} else {
+		pat.hosts, pat.uses = b.fillHosts(s, free, hosts, quota)
+	}
+	if len(pat.uses) == 0 {
+		return pat, false
+	}
+	pat.score = p.score(b, s, free, hosts, pat.uses)
+	return pat, true
+}
+
+// fillHosts fills a number of hosts in turn, and returns what they take together.
+func (b *Batch) fillHosts(s *vector.Shape, free vector.Vector, hosts, quota int64) ([]filled, []packing.Portion) {
+	var all []filled
 	left := append(b.scratch[:0], b.Left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
@@ -63,22 +102,29 @@ func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts
 		for _, t := range take {
 			count = min(count, left[t.Item]/t.Count)
 		}
-		pat.hosts = append(pat.hosts, filled{count, take, after})
+		all = append(all, filled{count, take, after})
 		for _, t := range take {
 			left[t.Item] -= t.Count * count
 		}
 		rest -= count
 	}
+	var uses []packing.Portion
 	for i := range left {
 		if n := b.Left[i] - left[i]; n > 0 {
-			pat.uses = append(pat.uses, packing.Portion{Item: i, Count: n})
+			uses = append(uses, packing.Portion{Item: i, Count: n})
 		}
 	}
-	if len(pat.uses) == 0 {
-		return pat, false
+	return all, uses
+}
+
+// inOrder returns the portions in the order of the items.
+func (b *Batch) inOrder(take []packing.Portion) []packing.Portion {
+	if b.order == nil {
+		return take
 	}
-	pat.score = p.score(b, s, free, hosts, pat.uses)
-	return pat, true
+	take = slices.Clone(take)
+	slices.SortFunc(take, func(x, y packing.Portion) int { return x.Item - y.Item })
+	return take
 }
 
 // holds reports whether filling again would give the same pattern, although less demand may be waiting now.

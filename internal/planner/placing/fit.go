@@ -25,11 +25,15 @@ type Batch struct {
 	order   []int
 	memory  bool // some bundle asks for memory, so unused memory counts as waste
 	scratch []int64
-	Looks   int64
+	// names is the number of resource names. index finds items that fit; nil until fill needs it. Left may only shrink
+	// while it exists.
+	names int
+	index *fitIndex
+	Looks int64
 }
 
 func (p *Placer) NewBatch(purpose string, items []*vector.Item, how Strategy) *Batch {
-	b := &Batch{purpose: purpose, items: items, Left: make([]int64, len(items))}
+	b := &Batch{purpose: purpose, items: items, Left: make([]int64, len(items)), names: len(p.Names)}
 	if how.RaysOrder() {
 		b.order = rayOrder(items)
 	}
@@ -84,7 +88,7 @@ func (b *Batch) quota(l *NodeClass) int64 {
 // it launches new ones, it tries the existing nodes once more for all of the batch together.
 func (p *Placer) Place(l *Ledger, b *Batch) {
 	p.BreakOff()
-	defer func() { p.Looks += b.Looks }()
+	defer p.count(b)
 	if l.How.RaysOrder() {
 		p.placeAsRay(l, b)
 		return
@@ -102,16 +106,19 @@ func (p *Placer) Place(l *Ledger, b *Batch) {
 	}
 	if retry && !b.Served() {
 		greedy := b.Left
-		b.Left = left
+		b.Left, b.index = left, nil
 		if p.fitJointly(before, b, greedy) {
 			*l, *before = *before, *l
 		} else {
-			b.Left = greedy
+			b.Left, b.index = greedy, nil
 		}
 	}
 	p.Release(before)
 	p.launchBest(l, b)
 }
+
+// count adds the looks of a batch to those of the plan.
+func (p *Placer) count(b *Batch) { p.Looks, b.Looks = p.Looks+b.Looks, 0 }
 
 // retryable reports whether a batch that does not fit item by item is worth a second try.
 func (p *Placer) retryable(l *Ledger, b *Batch) bool {

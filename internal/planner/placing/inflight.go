@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 )
 
 // MostInFlight returns how many pods of a group may be on their way at once.
@@ -50,6 +51,9 @@ func (p *Placer) capLedger(l *Ledger, given []int64) {
 		l.cut[i] = l.Room[i]
 		l.Room[i] = min(l.Room[i], room-room%g.Hosts)
 		l.cut[i] -= l.Room[i]
+		if l.tries {
+			l.lowerRoomOf(i)
+		}
 		if l.Room[i] > 0 {
 			least = min(least, g.Hosts)
 		}
@@ -69,6 +73,7 @@ func (l *Ledger) liftCaps() {
 		l.Room[i] += n
 	}
 	l.Spare += l.cutAll
+	l.lifted = l.tries
 }
 
 func (l *Ledger) restoreCaps() {
@@ -80,6 +85,9 @@ func (l *Ledger) restoreCaps() {
 	left := l.Spare
 	l.Spare = max(left-l.cutAll, 0)
 	l.cutAll = left - l.Spare
+	if l.lifted = false; l.tries {
+		l.lowerRoom()
+	}
 }
 
 // cappedFor reports whether the caps prevent launches of a group that an option could use.
@@ -112,21 +120,39 @@ func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) 
 	return l, 0
 }
 
-// try reports whether launches need more pods of a group for which no node is known than may be on their way, and then
-// launches one replica of each such group: once a pod of it has joined, the gang is launched whole.
-func (p *Placer) try(l *Ledger, launched []int64) (tries bool) {
+// try reports whether launches need more pods than known nodes hold and may be tried, and then launches what may be of
+// the groups that are tried: once such a pod has joined, the gang is launched whole.
+func (p *Placer) try(l *Ledger, launched []int64) bool {
+	if l.allowsTries(p, launched) {
+		return false
+	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		if !g.Trying() || launched[i]-l.Launched[i] <= l.Room[i] {
+		if !g.Trying() && len(l.ceilings.UnprovenPools(i)) == 0 {
 			continue
 		}
-		tries = true
-		if min(l.Room[i], l.Spare) < g.Hosts {
-			continue
+		n := min(launched[i]-l.Launched[i], l.Room[i], l.Spare)
+		if n -= n % g.Hosts; n > 0 {
+			l.Classes = append(l.Classes, l.Launch(g, n))
 		}
-		l.Classes = append(l.Classes, l.Launch(g, g.Hosts))
 	}
-	return tries
+	return true
+}
+
+// allowsTries reports whether launches try no more than they may, whatever the other caps are.
+func (l *Ledger) allowsTries(p *Placer, launched []int64) bool {
+	var on *binpack.State
+	if l.tries && l.on != nil {
+		on = &binpack.State{}
+		on.CopyFrom(l.on)
+	}
+	for i := range p.Groups {
+		need := launched[i] - l.Launched[i]
+		if p.Groups[i].Trying() && need > l.Room[i] || l.tries && l.ceilings.Occupy(on, i, need) < need {
+			return false
+		}
+	}
+	return true
 }
 
 // alone reports whether nothing else counts toward the caps that launches would exceed.

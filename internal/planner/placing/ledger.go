@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Ledger records what is free on which nodes while demand is placed. A trial works on a clone; dropping the clone
@@ -37,6 +38,12 @@ type Ledger struct {
 	// the nodes are full.
 	ceilings *fleet.Ceilings
 	on       *binpack.State
+	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
+	// bound the ledger now.
+	tries, lifted bool
+	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
+	quotas *fleet.Quotas
+	left   []raydemand.Amount
 	// Runs lists the gangs that were placed.
 	Runs []Run
 	// Traces lists all placements, if tracing is on.
@@ -96,7 +103,7 @@ func (l *Ledger) copyFrom(other *Ledger) {
 	l.Waits = append(l.Waits[:0], other.Waits...)
 	l.Runs = append(l.Runs[:0], other.Runs...)
 	l.Traces, l.Tracing = append(l.Traces[:0], other.Traces...), other.Tracing
-	l.CopyNodes(other)
+	l.CopyShared(other)
 	l.InFlightCaps.CopyFrom(&other.InFlightCaps)
 	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
 }
@@ -288,30 +295,34 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 			l.Room[i] = min(l.Room[i], vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
 		}
 		if given[i] > 0 {
-			planned := p.NewClass(g, given[i], true)
-			at, _ := slices.BinarySearchFunc(
-				l.Classes,
-				planned,
-				func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) },
-			)
-			l.Classes = slices.Insert(l.Classes, at, planned)
+			p.insert(l, p.NewClass(g, given[i], true))
 		}
 	}
-	p.bindPools(l, given)
+	p.bindShared(l, given)
 	if p.Uncut != nil {
 		p.capLedger(l, given)
 	}
 	return l
 }
 
-// LaunchMinimum launches pods until every group is at its minimum. These pods serve demand like any other.
+// insert adds a node class after equal ones.
+func (p *Placer) insert(l *Ledger, class NodeClass) {
+	at, _ := slices.BinarySearchFunc(l.Classes, class,
+		func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
+	l.Classes = slices.Insert(l.Classes, at, class)
+}
+
+// LaunchMinimum launches pods until every group is at its minimum. These pods serve demand like any other, in the order
+// in which the next plan finds them on their way.
 func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		short := vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
 		n := min(short, l.Room[i], l.Spare)
 		if n -= n % g.Hosts; n > 0 {
-			l.Classes = append(l.Classes, l.Launch(g, n))
+			class := l.Launch(g, n)
+			class.Size = p.SizeOn(g.Shape, class.Free)
+			p.insert(l, class)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package placing
 
 import (
+	"slices"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
@@ -32,5 +33,29 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	}
 	if classes := p.OpenLedger(false, nil); r.Groups[classes[0].Shape.Group].Name != "b-1g" {
 		t.Errorf("nodes of group %s are used first", r.Groups[classes[0].Shape.Group].Name)
+	}
+}
+
+// TestPodsForAMinimumAreInTheOrderOfTheNextPlan compares a ledger on which a minimum is launched with one on which these
+// pods are on their way.
+func TestPodsForAMinimumAreInTheOrderOfTheNextPlan(t *testing.T) {
+	s := model.Snapshot{
+		Groups: []model.Group{
+			{Name: "large", Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}, Max: 10, NumOfHosts: 1},
+			{Name: "small", Resources: raydemand.Bundle{"CPU": raydemand.One}, Min: 1, Max: 10, NumOfHosts: 1},
+		},
+		Nodes: []model.Node{{Pod: "l", Group: "large", State: model.Pending}},
+	}
+	order := func(given []int64) (names []string) {
+		p := &Placer{Fleet: fleet.New(&s)}
+		l := p.Open(p.OpenLedger(false, nil), given)
+		p.LaunchMinimum(l, given)
+		for i := range l.Classes {
+			names = append(names, p.Groups[l.Classes[i].Shape.Group].Name)
+		}
+		return names
+	}
+	if now, next := order([]int64{0, 0}), order([]int64{0, 1}); !slices.Equal(now, next) || len(now) != 2 {
+		t.Errorf("used in the order %v, and by the next plan %v", now, next)
 	}
 }

@@ -133,7 +133,7 @@ func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 		if !it.Suits(s) {
 			continue
 		}
-		if reason, ok := w.limit(i, given); !ok || reason.Code != model.CodePoolCeiling {
+		if reason, ok := w.Limit(i, given); !ok || reason.Code != model.CodePoolCeiling {
 			return false
 		}
 		short = true
@@ -197,14 +197,9 @@ func (r recut) text(instances int64) string {
 			instances,
 		)
 	}
-	idle := r.cards.Count
-	if r.cards.Busy != nil {
-		idle = max(idle-*r.cards.Busy, 0)
-	}
+	idle := r.idle()
 	if idle == 0 {
-		all := phrase.OneOrMany(r.cards.Count, "the card", fmt.Sprintf("all %d cards", r.cards.Count))
-		return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d", all, r.where(),
-			r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are"), to.Max, to.Name, min(gain, instances))
+		return r.onceIdle(to, min(gain, instances))
 	}
 	cards := min(vector.RoundUp(instances, gain)/gain, idle)
 	each := phrase.OneOrMany(cards, "", " each")
@@ -219,6 +214,21 @@ func (r recut) text(instances int64) string {
 		min(instances, cards*gain),
 		r.inUse(),
 	)
+}
+
+// idle counts the cards that no pod uses.
+func (r recut) idle() int64 {
+	if r.cards.Busy == nil {
+		return r.cards.Count
+	}
+	return max(r.cards.Count-*r.cards.Busy, 0)
+}
+
+// onceIdle recommends the new layout for when a card is no longer in use.
+func (r recut) onceIdle(to gpuinfo.Profile, serves int64) string {
+	all := phrase.OneOrMany(r.cards.Count, "the card", fmt.Sprintf("all %d cards", r.cards.Count))
+	return fmt.Sprintf("%s of %s (%s) %s in use: once one is idle, cut it into %d × %s to serve %d", all, r.where(),
+		r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are"), to.Max, to.Name, serves)
 }
 
 // enoughNow returns how many instances of one card meet the requirement with the current layout.
@@ -245,7 +255,7 @@ func (r recut) where() string {
 	return "pool " + r.pool.Name
 }
 
-// now describes the current layout of a number of cards. The layout of several cards together does not tell what each
+// now describes the current layout of a number of cards. The layout of several cards together does not show what each
 // one is, unless all are alike.
 func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {

@@ -30,7 +30,7 @@ func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, 
 			return reason, true
 		}
 	}
-	return w.limit(i, given)
+	return w.Limit(i, given)
 }
 
 // mismatch lists what a shape lacks for an item: amounts, then labels, then properties of its GPUs. The code is that of
@@ -119,7 +119,7 @@ func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Re
 	if nearest == nil {
 		return model.Reason{}, false
 	}
-	what := phrase.Describe(nearest.Item.Request) + ": "
+	what := phrase.Describe(nearest.Item.Asked()) + ": "
 	if reason, ok := w.Obstacle(i, nearest.Item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
@@ -152,17 +152,20 @@ func (w *Writer) candidates(out *search.Outcome) []Candidate {
 		}
 	}
 	for at, n := range out.Unserved {
-		if n > 0 {
+		if n > 0 && !w.Requests[at].Deferred {
 			add(w.Requests[at], -1)
 		}
 	}
 	for _, g := range out.Gangs {
+		if g.Deferred {
+			continue
+		}
 		for _, it := range g.Items() {
 			add(it, -1)
 		}
 	}
 	for _, i := range out.Claims {
-		for _, it := range w.Claims[i].Items {
+		for _, it := range w.UnservedOf(i, out) {
 			add(it, -1)
 		}
 	}
@@ -187,53 +190,90 @@ func recoveryScore(score *float64) float64 {
 	return *score
 }
 
-// Considered explains for each group why it does not serve the items: first the groups whose pods could, then the
-// others, the nearest miss first. topology is the gang's topology label, or empty. open lists the values of that label
-// that are possible, if not all of them are.
+// verdict is why a group does not serve some items, and by how many of its properties.
+type verdict struct {
+	model.Reason
+	group, misses int
+}
+
+// considered are the verdicts on all groups: those whose pods could serve the items, in order, and the others, the
+// nearest miss first.
+type considered struct{ could, cannot []verdict }
+
+// Considered explains for each group why it does not serve the items. topology is the gang's topology label, or empty.
+// open lists the values of that label that are possible, if not all of them are.
 func (w *Writer) Considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
-	type verdict struct {
-		model.Reason
-		group, misses int
-	}
-	var could, cannot []verdict
+	return w.sentences(w.consider(items, given, topology, open...))
+}
+
+// consider finds for each group why it does not serve the items.
+func (w *Writer) consider(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) considered {
+	var all considered
 	for i := range w.Groups {
-		g := &w.Groups[i]
-		switch {
-		case !vector.SuitsAny(items, g.Shape):
-			reason, awaited := w.awaitedReason(i, items[0], nil, given)
-			if !awaited {
-				reason, _ = w.mismatch(items[0], g.Shape, g.Labels)
-			}
-			cannot = append(cannot, verdict{reason, i, w.Misses(items[0], g.Shape)})
-			continue
-		case !g.Carries(topology):
-			message := "it lacks the gang's topology label " + topology
-			if owner, _ := w.Owner(items[0]); owner.Gang != nil {
-				if reason, ok := w.awaitedReason(i, items[0], owner.Gang, given); ok {
-					message = reason.Message
-				}
-			}
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1})
-			continue
-		case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):
-			message := "label " + topology + " is " + g.Labels[topology]
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1})
+		if miss, ok := w.miss(i, items, given, topology, open); ok {
+			all.cannot = append(all.cannot, miss)
 			continue
 		}
-		limit, ok := w.limit(i, given)
+		limit, ok := w.Limit(i, given)
 		if !ok {
-			limit = w.roomFor(i, given, vector.BundlesOf(items))
+			limit = w.RoomFor(i, given, vector.BundlesOf(items))
 		}
-		could = append(could, verdict{limit, i, 0})
+		all.could = append(all.could, verdict{limit, i, 0})
 	}
-	slices.SortStableFunc(cannot, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
+	slices.SortStableFunc(all.cannot, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
+	return all
+}
+
+// miss explains why pods of a group could not serve the items even if there was room for them. It reports false if they
+// could.
+func (w *Writer) miss(
+	i int,
+	items []*vector.Item,
+	given []int64,
+	topology string,
+	open []fleet.Domain,
+) (verdict, bool) {
+	g, first := &w.Groups[i], items[0]
+	unlike := func(message string) (verdict, bool) {
+		return verdict{model.Reason{Code: model.CodeLabels, Message: message}, i, 1}, true
+	}
+	switch {
+	case !vector.SuitsAny(items, g.Shape):
+		reason, awaited := w.awaitedReason(i, first, nil, given)
+		if !awaited {
+			reason, _ = w.mismatch(first, g.Shape, g.Labels)
+		}
+		return verdict{reason, i, w.Misses(first, g.Shape)}, true
+	case !g.Carries(topology):
+		if owner, _ := w.Owner(first); owner.Gang != nil {
+			if reason, ok := w.awaitedReason(i, first, owner.Gang, given); ok {
+				return unlike(reason.Message)
+			}
+		}
+		return unlike("it lacks the gang's topology label " + topology)
+	case len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(g.Shape.Labels) }):
+		return unlike("label " + topology + " is " + g.Labels[topology])
+	}
+	return verdict{}, false
+}
+
+// namesGroup lists the codes whose sentences name the group themselves.
+var namesGroup = []string{
+	model.CodeAtMax,
+	model.CodeMaxWorkers,
+	model.CodePoolCeiling,
+	model.CodePoolPromised,
+	model.CodeQuota,
+	model.CodeConservative,
+	model.CodeInFlight,
+}
+
+// sentences writes one sentence for each group.
+func (w *Writer) sentences(groups considered) []string {
 	var sentences []string
-	for _, v := range append(could, cannot...) {
+	for _, v := range slices.Concat(groups.could, groups.cannot) {
 		text := v.Message
-		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling &&
-			v.Code != model.CodePoolPromised &&
-			v.Code != model.CodeConservative &&
-			v.Code != model.CodeInFlight {
+		if !slices.Contains(namesGroup, v.Code) {
 			text = "group " + w.Groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)
@@ -243,7 +283,7 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 
 // ByChoice names the choice of labels that a group matches, for an item with several.
 func (w *Writer) ByChoice(it *vector.Item, group int) string {
-	if it.Alternatives < 2 {
+	if !it.HasChoices() {
 		return ""
 	}
 	return ", " + phrase.Choice(it.Rank[w.Groups[group].Shape.Labels], it.Alternatives)

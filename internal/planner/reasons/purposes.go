@@ -66,7 +66,7 @@ func (w *Writer) purposesOf(i int, out *search.Outcome) []*purpose {
 			continue
 		}
 		owner, ofGang := w.Owner(e.Item)
-		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Request) + partOfSlice(&w.Groups[i], e.Item)}
+		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Asked()) + partOfSlice(&w.Groups[i], e.Item)}
 		if ofGang {
 			k.gangs = owner.Gang.Key
 		}

@@ -28,8 +28,12 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 				phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i), w.nodesComing(i)),
 		})
 	}
-	if g.Trying() && reasons[0].Code != model.CodeTrying && g.Blocked.Code == "" {
+	tried := reasons[0].Code == model.CodeTrying || reasons[0].Code == model.CodePoolCeiling
+	if g.Trying() && !tried && g.Blocked.Code == "" {
 		reasons = append(reasons, g.TryingReason())
+	}
+	if w.Tries(i, given) > 0 && !tried {
+		reasons = append(reasons, w.TriedInPool(i))
 	}
 	if stop, ok := w.stopReason(i); ok {
 		reasons = append(reasons, stop)
@@ -77,7 +81,7 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 				"launching %s %s%s",
 				phrase.Pods(given[i]),
 				w.purposes(i, given[i], out),
-				w.following(i),
+				w.Following(i),
 			),
 		}
 	}
@@ -91,9 +95,15 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 		if reason, ok := w.passedOver(i, given, out); ok {
 			return reason
 		}
+		if vector.SuitsAny(w.DeferredItems(), g.Shape) {
+			return model.Reason{
+				Code:    model.CodeTooMany,
+				Message: "waiting demand that it could serve is too much for one plan; the next plans continue with it",
+			}
+		}
 		return notNeeded(g)
 	}
-	if limit, ok := w.limit(i, given); ok {
+	if limit, ok := w.Limit(i, given); ok {
 		return limit
 	}
 	return model.Reason{
@@ -120,7 +130,7 @@ func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 			return reason.Message
 		}
 	}
-	if slices.ContainsFunc(out.Claims, func(c int) bool { return short(w.Claims[c].Items) }) {
+	if slices.ContainsFunc(out.Claims, func(c int) bool { return short(w.UnservedOf(c, out)) }) {
 		return reason.Message
 	}
 	return ""
@@ -146,7 +156,7 @@ func (w *Writer) minimumReason(i int, given []int64) (model.Reason, bool) {
 	}
 	g := &w.Groups[i]
 	text := fmt.Sprintf("%s below its minimum of %d", phrase.Pods(short), g.MinPods)
-	if limit, ok := w.limit(i, given); ok {
+	if limit, ok := w.Limit(i, given); ok {
 		return model.Reason{Code: limit.Code, Message: text + ": " + limit.Message}, true
 	}
 	return model.Reason{Code: model.CodeStop, Message: text + " until stopping pods are gone"}, true
@@ -163,69 +173,20 @@ func notNeeded(g *fleet.Group) model.Reason {
 	return model.Reason{Code: model.CodeNotNeeded, Message: "no waiting demand needs another pod of this group"}
 }
 
-// limit names the limit that prevents one more replica of a group.
-func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
-	g := &w.Groups[i]
-	pods := g.Current + given[i]
-	switch {
-	case g.Blocked.Code != "":
-		return g.Blocked, true
-	case pods+g.Hosts > g.MaxPods:
-		return model.Reason{
-			Code:    model.CodeAtMax,
-			Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.MaxPods, w.having(i, given[i])),
-		}, true
-	case w.Spare(given) < g.Hosts:
-		return w.workersLimit(g, given), true
-	}
-	if reason, ok := w.poolLimit(i, given); ok {
-		return reason, true
-	}
-	return w.inFlightLimit(i, given)
-}
-
-// workersLimit describes the bound on all groups: either it is reached, or what is left is smaller than a replica.
-func (w *Writer) workersLimit(g *fleet.Group, given []int64) model.Reason {
-	if n := w.Spare(given); n > 0 {
-		return model.Reason{
-			Code: model.CodeMaxWorkers,
-			Message: fmt.Sprintf(
-				"all groups together may have %d (%s), and one replica of group %s is %s",
-				w.Bound,
-				w.havingAll(given),
-				g.Name,
-				phrase.Pods(g.Hosts),
-			),
-		}
-	}
-	return model.Reason{
-		Code:    model.CodeMaxWorkers,
-		Message: fmt.Sprintf("all groups together are at their maximum of %d", w.Bound),
-	}
-}
-
-func (w *Writer) having(i int, given int64) string {
-	text := fmt.Sprintf("has %d", w.Groups[i].Current)
-	if given > 0 {
-		text += fmt.Sprintf(", launching %d", given)
-	}
-	return text
-}
-
 // wanted reports whether the group could serve some of the unserved demand.
 func (w *Writer) wanted(i int, out *search.Outcome) bool {
 	s := w.Groups[i].Shape
 	for at, n := range out.Unserved {
-		if n > 0 && w.Requests[at].Suits(s) {
+		if n > 0 && !w.Requests[at].Deferred && w.Requests[at].Suits(s) {
 			return true
 		}
 	}
 	for _, g := range out.Gangs {
-		if g.Suits(s) {
+		if !g.Deferred && g.Suits(s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(out.Claims, func(i int) bool { return vector.SuitsAny(w.Claims[i].Items, s) })
+	return slices.ContainsFunc(out.Claims, func(i int) bool { return vector.SuitsAny(w.UnservedOf(i, out), s) })
 }
 
 func (w *Writer) stopReason(i int) (model.Reason, bool) {
@@ -311,6 +272,8 @@ func (w *Writer) StaysIdle(at int, out *search.Outcome) string {
 		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case out.IsHeldOver(at):
 		return "; kept until its replacement has joined Ray"
+	case out.IsSpared(at):
+		return "; kept because too much demand waits for one plan, and what is planned later could need it"
 	case out.Used[at]:
 		return "; kept for demand that is placed on it"
 	case g.Hosts > 1:

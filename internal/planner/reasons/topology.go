@@ -1,6 +1,7 @@
 package reasons
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // topologyReason explains why a choice of a gang is not served although each of its bundles could be, if they did not
@@ -25,7 +25,8 @@ func (w *Writer) topologyReason(
 	label := g.TopologyLabel
 	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
-	reasons := phrase.List(w.Considered(o.Items, given, label, open...))
+	groups := w.consider(o.Items, given, label, open...)
+	reasons := phrase.List(w.sentences(groups))
 	because := func(code, format string, args ...any) model.Reason {
 		return model.Reason{Code: code, Message: fmt.Sprintf(format, args...)}
 	}
@@ -45,7 +46,7 @@ func (w *Writer) topologyReason(
 		return because(model.Capped, "its other bundles are on %s, where no node and no group can hold the rest: %s",
 			w.valuesOf(open, label), reasons)
 	case g.Held:
-		return because(w.codeWithin(o, given, open),
+		return because(cmp.Or(w.codeOf(groups.could, given), model.Capped),
 			"its other bundles are on %s, which has no room for the remaining %d: %s",
 			w.valuesOf(open, label), bundles, reasons)
 	}
@@ -60,25 +61,4 @@ func (w *Writer) valuesOf(domains []fleet.Domain, label string) string {
 		values = append(values, label+"="+w.Sets[set][label])
 	}
 	return strings.Join(values, ", ")
-}
-
-// codeWithin returns the reason code within some domains. Groups elsewhere do not matter.
-func (w *Writer) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain) string {
-	able, closed := false, true
-	for i := range w.Groups {
-		group := &w.Groups[i]
-		inside := slices.ContainsFunc(domains, func(d fleet.Domain) bool { return d.Admits(group.Shape.Labels) })
-		if !inside || !vector.SuitsAny(o.Items, group.Shape) || group.Hopeless() {
-			continue
-		}
-		if group.Blocked.Code == model.CodeCoolingDown && group.Current+given[i]+group.Hosts <= group.MaxPods &&
-			w.Spare(given) >= group.Hosts {
-			return model.CoolingDown
-		}
-		able, closed = true, closed && group.Blocked.Code == model.CodeClosed && !group.Excluded()
-	}
-	if able && closed {
-		return model.Closed
-	}
-	return model.Capped
 }

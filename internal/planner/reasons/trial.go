@@ -17,7 +17,7 @@ func (w *Writer) trialReason(i int) (model.Reason, bool) {
 	if trial == nil {
 		return model.Reason{}, false
 	}
-	what := phrase.Describe(trial.Item.Request)
+	what := phrase.Describe(trial.Item.Asked())
 	if trial.Gang != nil {
 		what = strings.TrimSpace("gang "+trial.Gang.ID) + ": " + what
 	}
@@ -50,7 +50,7 @@ func (w *Writer) awaitedReason(i int, it *vector.Item, gang *fleet.Gang, given [
 	case given[i]+g.Pending() > 0:
 		return because(model.CodeTrying, "the pods on their way show it")
 	}
-	if limit, ok := w.limit(i, given); ok {
+	if limit, ok := w.Limit(i, given); ok {
 		return because(limit.Code, limit.Message)
 	}
 	idle := func(n fleet.Node) bool { return n.GroupIndex == i && n.State == model.Idle && n.Stop == "" }

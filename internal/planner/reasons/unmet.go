@@ -16,57 +16,80 @@ import (
 )
 
 // UnmetReason explains why an item is not served: which groups were considered, and why none was chosen. Impossible: no
-// group and no node could ever serve it. CoolingDown: a group could within its limits, after its cool-down. Closed:
-// every group that could is closed to launches. Capped: a limit prevents it.
+// group and no node could ever serve it. CoolingDown: a group could within its limits, after its cool-down. Trying:
+// only pods that are tried could. PoolPromised: a group could, on nodes that are promised to other RayClusters.
+// Closed: every group that could is closed to launches. Capped: a limit prevents it.
+// TooMany: it is not this demand's turn.
 func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
 	w.BreakOff()
 	for _, it := range items {
-		if it.Deferred {
-			return model.Reason{
-				Code: model.Capped,
-				Message: fmt.Sprintf(
-					"there are more than %d shapes of demand; this one is planned after others are served",
-					w.MaxShapes(),
-				),
-			}
-		}
-		if !w.Possible(it) {
-			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it, given)}
-		}
-		if !w.Certain(it) {
-			if reason, open := w.openReason([]*vector.Item{it}, nil, given); open {
-				return reason
-			}
-		}
-	}
-	able, closed, cooling := false, true, false
-	for i := range w.Groups {
-		g := &w.Groups[i]
-		if !vector.SuitsAny(items, g.Shape) || !g.Carries(topology) || g.Hopeless() {
-			continue
-		}
-		able = true
-		closed = closed && g.Blocked.Code == model.CodeClosed && !g.Excluded()
-		cooling = cooling ||
-			g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods &&
-				w.Spare(given) >= g.Hosts
-	}
-	reasons := phrase.List(w.Considered(items, given, topology))
-	switch {
-	case !able:
-		if reason, open := w.openReason(items, nil, given); open {
+		if reason, ok := w.unmetAlone(it, given); ok {
 			return reason
 		}
-		return model.Reason{
-			Code:    model.Capped,
-			Message: "only existing nodes could serve it, and they do not have enough room",
-		}
-	case cooling:
-		return model.Reason{Code: model.CoolingDown, Message: reasons}
-	case closed:
-		return model.Reason{Code: model.Closed, Message: reasons}
 	}
-	return model.Reason{Code: model.Capped, Message: reasons}
+	groups := w.consider(items, given, topology)
+	if code := w.codeOf(groups.could, given); code != "" {
+		return model.Reason{Code: code, Message: phrase.List(w.sentences(groups))}
+	}
+	if reason, open := w.openReason(items, nil, given); open {
+		return reason
+	}
+	return model.Reason{
+		Code:    model.Capped,
+		Message: "only existing nodes could serve it, and they do not have enough room",
+	}
+}
+
+// unmetAlone explains an item that nothing can serve, whatever room there is. It reports false if something can.
+func (w *Writer) unmetAlone(it *vector.Item, given []int64) (model.Reason, bool) {
+	switch {
+	case it.Deferred:
+		return w.tooMany(), true
+	case !w.Possible(it):
+		return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it, given)}, true
+	case !w.Certain(it):
+		return w.openReason([]*vector.Item{it}, nil, given)
+	}
+	return model.Reason{}, false
+}
+
+// hasItsTurn says what becomes of demand that is too much for one plan.
+const hasItsTurn = "the next plans continue with this one"
+
+// tooMany explains an item that is too much for this plan.
+func (w *Writer) tooMany() model.Reason {
+	return model.Reason{Code: model.TooMany, Message: fmt.Sprintf(
+		"there are more different requests than the %d that one plan takes on; "+hasItsTurn, w.MaxShapes())}
+}
+
+// codeOf returns the code of demand that only these groups could serve, or "" if no pod of theirs will ever run.
+func (w *Writer) codeOf(could []verdict, given []int64) string {
+	able, closed := false, true
+	codes := map[string]bool{}
+	for _, v := range could {
+		g := &w.Groups[v.group]
+		if g.Hopeless() {
+			continue
+		}
+		able, closed = true, closed && g.Blocked.Code == model.CodeClosed && !g.Excluded()
+		codes[v.Code] = true
+		if v.Code == model.CodeCoolingDown &&
+			g.Current+given[v.group]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts {
+			return model.CoolingDown
+		}
+	}
+	follows := codes[model.CodeInFlight] || codes[model.CodeConservative] || codes[model.CodeNotInFull]
+	switch {
+	case !able:
+		return ""
+	case codes[model.CodeTrying] && !follows:
+		return model.Trying
+	case codes[model.CodePoolPromised] && !follows:
+		return model.PoolPromised
+	case closed:
+		return model.Closed
+	}
+	return model.Capped
 }
 
 // nearestMiss explains what the closest group lacks.
@@ -75,7 +98,7 @@ func (w *Writer) nearestMiss(it *vector.Item, given []int64) string {
 		return phrase.List(w.Considered([]*vector.Item{it}, given, ""))
 	}
 	if len(w.Groups) == 0 {
-		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
+		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Asked()))
 	}
 	if len(it.Need) > 0 {
 		if text := w.missedAlone(it); text != "" {
@@ -84,7 +107,7 @@ func (w *Writer) nearestMiss(it *vector.Item, given []int64) string {
 	}
 	return fmt.Sprintf(
 		"no group has all of %s: %s",
-		phrase.Describe(it.Request),
+		phrase.Describe(it.Asked()),
 		phrase.List(w.Considered([]*vector.Item{it}, nil, "")),
 	)
 }
@@ -173,8 +196,11 @@ func (w *Writer) resourcesThere() []string {
 func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	if g.Deferred {
 		return model.Reason{
-			Code:    model.Capped,
-			Message: "too many different gangs come before this one; it is planned after they are served",
+			Code: model.TooMany,
+			Message: fmt.Sprintf(
+				"there are more different gangs than the %d that one plan takes on; "+hasItsTurn,
+				w.MaxGangs(),
+			),
 		}
 	}
 	bundles := g.Alternatives()

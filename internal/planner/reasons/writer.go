@@ -3,13 +3,14 @@
 package reasons
 
 import (
+	"heliostat.dev/heliostat/internal/planner/limits"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // Writer explains one decision. It reads the decision and never changes it.
 type Writer struct {
-	*search.Search
+	*limits.Writer
 	// owners maps items to their gangs. It is filled on first use.
 	owners map[*vector.Item]ownedBy
 	// existing lists the resources of all groups and nodes. It is filled on first use.
@@ -18,4 +19,4 @@ type Writer struct {
 	considering []Candidate
 }
 
-func New(p *search.Search) *Writer { return &Writer{Search: p} }
+func New(p *search.Search) *Writer { return &Writer{Writer: limits.New(p)} }

@@ -16,7 +16,7 @@ import (
 
 // choices explains each of a request's selectors, in order: pods are launched for it, or why no group serves it.
 func (r *Reporter) choices(it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
-	if it.Alternatives < 2 {
+	if !it.HasChoices() {
 		return nil
 	}
 	var details []model.Detail

@@ -74,7 +74,7 @@ func (r *Reporter) explainRequests(
 	var all model.DemandSummary
 	var first *vector.Item
 	for i, it := range r.Requests {
-		if !same(it.Request) {
+		if !same(it.Asked()) {
 			continue
 		}
 		if first == nil {
@@ -82,7 +82,7 @@ func (r *Reporter) explainRequests(
 		}
 		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(
 			all.Selectors,
-			it.Request.Selectors,
+			it.Asked().Selectors,
 		)
 		all.Join(summaryOf(model.KindRequest, it, byItem[it], out.Unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {

@@ -58,7 +58,7 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 }
 
 func counted(it *vector.Item) string {
-	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Request))
+	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Asked()))
 }
 
 // podStates counts the group's pods by state, and those that are not idle by what keeps them busy.
@@ -92,9 +92,12 @@ func (r *Reporter) podStates(i int) []model.Detail {
 		{model.PodGivenUp, "given up"},
 	} {
 		if n := count[state.code]; n > 0 {
+			text := fmt.Sprintf("%d %s", n, state.does)
+			if state.code == model.PodPending {
+				text += r.arrivals(i)
+			}
 			details = append(details, model.Detail{
-				About:  "pods",
-				Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", n, state.does)},
+				About: "pods", Reason: model.Reason{Code: state.code, Message: text},
 			})
 		}
 	}
@@ -107,6 +110,9 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
 	if at := slices.IndexFunc(p.Nodes, func(n fleet.Node) bool { return n.Pod == name }); at >= 0 {
 		e.Reason = p.podReason(at, &out)
+		if going := p.Nodes[at].Going; going != nil {
+			e.Message = going.Text("") + "; " + e.Message
+		}
 		e.Details = append(e.Details, p.podDetails(at, &out)...)
 		return e, true
 	}
@@ -121,6 +127,9 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 			Code: model.PodLeaving,
 			Message: "it is draining or being deleted; it serves nothing, " +
 				"but counts toward its group's limits until it is gone",
+		}
+		if n.Going != nil {
+			e.Message = n.Going.Text("") + "; " + e.Message
 		}
 		if len(n.Activity) > 0 {
 			e.Details = activities(reasons.WhyBusy(n))
@@ -168,11 +177,8 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 			Message: "it is the head: it serves demand and is never launched or stopped",
 		}
 	case n.State == model.Pending:
-		text := "it has not joined Ray yet"
-		if !n.Since.IsZero() && n.Since.Before(r.TakenAt) {
-			text += ", for " + phrase.Span(r.TakenAt.Sub(n.Since).Seconds())
-		}
-		return model.Reason{Code: model.PodPending, Message: text + "; it counts with its group's resources"}
+		return model.Reason{Code: model.PodPending, Message: "it has not joined Ray yet" + r.lasting(n.Since) +
+			r.arrival(n.Arrival) + "; it counts with its group's resources"}
 	case out.IsHeldOver(at):
 		return model.Reason{
 			Code:    model.CodeHeldOver,

@@ -49,6 +49,7 @@ func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 	plan.Summary = r.summarize(&out, &unmet)
 	plan.Requests = r.requestPlans(given, &out)
 	plan.Price = r.price(given)
+	plan.Deferred = r.Deferred()
 	return plan
 }
 
@@ -149,10 +150,11 @@ func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 			blocked = k
 		}
 	}
-	whole := r.UnmetReason(c.Items, given, "")
+	taken := slices.DeleteFunc(slices.Clone(c.Items), func(it *vector.Item) bool { return it.Deferred })
+	whole := r.UnmetReason(taken, given, "")
 	for k, it := range c.Items {
 		switch {
-		case c.Purpose == search.OverREST || !r.Possible(it):
+		case c.Purpose == search.OverREST || !r.Possible(it) || it.Deferred:
 		case blocked >= 0:
 			reasons[k] = model.Reason{
 				Code: model.Impossible,
@@ -175,7 +177,7 @@ func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 func (r *Reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unmetReasons) {
 	for i, n := range out.Unserved {
 		if n > 0 {
-			rest := r.Requests[i].Request
+			rest := r.Requests[i].Asked()
 			rest.Count = n
 			plan.InfeasibleRequests = append(
 				plan.InfeasibleRequests,

@@ -21,7 +21,10 @@ func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.Requ
 	if len(r.RestRequests) == 0 {
 		return nil
 	}
-	d := attribution{Reporter: r, places: r.Assignments(given)}
+	d := attribution{Reporter: r, places: r.Assignments(given), deferred: map[string]bool{}}
+	for _, it := range r.Claims[r.RestClaim].Items {
+		d.deferred[it.Key] = it.Deferred
+	}
 	plans := make([]model.RequestPlan, 0, len(r.RestRequests))
 	for _, s := range r.AssignmentOrder() {
 		plans = append(plans, d.of(s, given, out))
@@ -36,7 +39,9 @@ func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.Requ
 // attribution assigns placements to requests.
 type attribution struct {
 	*Reporter
-	places map[string][]placing.Placement
+	places search.Places
+	// deferred are the kinds of bundles that are too many for this plan.
+	deferred map[string]bool
 }
 
 // of takes the next placements for a request and reports its state.
@@ -49,12 +54,15 @@ func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outco
 	}
 	for i, it := range s.Items {
 		plan.Asked += it.Request.Count
+		if a.deferred[it.Key] {
+			s.Admitted[i] = 0
+		}
 		had += s.Admitted[i]
 		if it.Trivial() {
 			t.joined += s.Admitted[i]
 			continue
 		}
-		a.places[it.Key] = t.take(a.places[it.Key], s.Admitted[i])
+		a.places.Take(it.Key, s.Admitted[i], t.take)
 	}
 	plan.Served, plan.Waiting = t.joined, had-t.joined
 	if !a.launchable(out) {
@@ -67,7 +75,7 @@ func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outco
 
 // launchable reports whether the planned pods will be launched, now or when the in-flight caps allow it.
 func (r *Reporter) launchable(out *search.Outcome) bool {
-	return r.Held != nil || !slices.Contains(out.Claims, r.RestClaim)
+	return r.Held != nil || r.Launches(r.RestClaim, out)
 }
 
 func (a *attribution) stateOf(
@@ -77,6 +85,9 @@ func (a *attribution) stateOf(
 	given []int64,
 ) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
+	if slices.ContainsFunc(s.Items, func(it *vector.Item) bool { return a.deferred[it.Key] }) {
+		return raydemand.RequestCapped, a.UnmetReason(a.DeferredItems(), given, "")
+	}
 	if missing > 0 && s.Unevaluated &&
 		!slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,

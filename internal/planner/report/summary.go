@@ -87,8 +87,9 @@ func summaryOf(
 	d := model.DemandSummary{
 		Kind:      kind,
 		Resources: it.Request.Bundle,
-		Selectors: it.Request.Selectors,
+		Selectors: it.Asked().Selectors,
 		Slice:     it.Request.Slice,
+		Moving:    it.Request.Moving,
 		Asked:     it.Request.Count,
 	}
 	d.Served = d.Asked - unserved

@@ -143,8 +143,10 @@ func clusterText(s *model.Snapshot) string {
 func policyText(p model.Policy) string {
 	var w words
 	w.when(p.GPUForCPU, "gpu-for-cpu")
+	w.when(p.WaitingCost != 0, "waiting-cost", numberText(p.WaitingCost))
 	w.when(p.MaxInFlight != 0, "max-in-flight", strconv.Itoa(p.MaxInFlight))
 	w.when(p.MaxInFlightPerGroup != 0, "max-in-flight-per-group", strconv.Itoa(p.MaxInFlightPerGroup))
+	w.when(p.Work != 0, "work", strconv.FormatInt(p.Work, 10))
 	return w.String()
 }
 
@@ -178,6 +180,7 @@ func groupText(g *model.Group, longest int) string {
 	}{
 		{"idle-timeout", g.IdleTimeoutSeconds, secondsText}, {"price", g.Price, numberText},
 		{"availability", g.CloudAvailability, numberText}, {"recoverable", g.RecoverableScore, numberText},
+		{"starts-in", g.StartSeconds, secondsText},
 	} {
 		if each.value != nil {
 			w.add(each.name, each.write(*each.value))
@@ -190,6 +193,7 @@ func groupText(g *model.Group, longest int) string {
 		w.add(string(fit.Verdict), strconv.Quote(fit.Why))
 	}
 	w.when(g.CoolingSeconds != 0, "cooling", secondsText(g.CoolingSeconds))
+	w.when(g.Surge != 0, "surge", strconv.Itoa(g.Surge))
 	w.when(g.NodesComing != 0, "nodes-coming", strconv.Itoa(g.NodesComing))
 	if g.Slice != nil {
 		w.add("gpu", sliceText(g.Slice))
@@ -308,7 +312,11 @@ func nodeText(s *model.Snapshot, n *model.Node) string {
 	for _, text := range n.Activity {
 		w.add("activity " + quote(text))
 	}
+	w.when(n.KubeNode != "", "on", quote(n.KubeNode))
+	w.when(n.Guard != "", "guarded-by", quote(n.Guard))
 	w.when(!n.Since.IsZero(), "since", momentText(n.Since))
+	w.departure(n.Going)
+	w.arrival(n.Arrival)
 	w.when(n.Replica != "", "replica", quote(n.Replica))
 	w.when(n.Expected, "expected")
 	w.when(n.IMState != "", "im-state", quote(n.IMState))

@@ -37,7 +37,7 @@ func (p *Search) newAdmitting() *admitting {
 		tries:    p.admissions(),
 		full:     map[string]bool{},
 		failed:   map[string]bool{},
-		eachWork: eachWork,
+		eachWork: p.shareOf(eachWork),
 	}
 }
 
@@ -74,7 +74,15 @@ func (a *admitting) none() {
 
 func (p *Search) admissions() int {
 	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
-	return min(max(admissionWork/work, minAdmissions), maxAdmissions)
+	return int(min(max(p.shareOf(admissionWork)/int64(work), minAdmissions), maxAdmissions))
+}
+
+// shareOf bounds the work of one part of a plan to an eighth of the plan's budget, if it has one.
+func (p *Search) shareOf(work int64) int64 {
+	if p.Policy.Work <= 0 {
+		return work
+	}
+	return min(work, p.Policy.Work>>(2*p.level)/8)
 }
 
 // fits reports whether everything that is planned for now can be served, placed as a round does.
@@ -86,7 +94,8 @@ func (a *admitting) fits() bool {
 	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
 	none := make([]int64, len(a.Groups))
 	l, out := a.before(none)
-	return a.placeClaim(l, a.Claims[a.RestClaim], none, &out) == nil
+	claim := a.Claims[a.RestClaim]
+	return claim.servedBut(a.placeClaim(l, claim, none, &out))
 }
 
 // before places the demand that comes before the requests, as a round does.

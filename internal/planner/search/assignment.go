@@ -32,7 +32,7 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 // returns what has no place.
 func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
 	l := p.joinedLedger(classes)
-	if b := p.NewBatch(OverREST, p.restItems(), placing.Fullest); p.placed(l, b) {
+	if b := p.NewBatch(OverREST, p.assigned(p.restItems()), placing.Fullest); p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(classes)
@@ -45,10 +45,18 @@ func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.NewBatch(OverREST, p.ofKinds(together), placing.Fullest); before > 0 && !p.placed(l, b) {
+	if b := p.NewBatch(OverREST, p.assigned(p.ofKinds(together)), placing.Fullest); before > 0 && !p.placed(l, b) {
 		l, before = p.joinedLedger(classes), 0
 	}
 	return l, p.ofKinds(p.assignEach(l, order[before:]))
+}
+
+// assigned returns the items of an assignment. A plan with a budget assigns classes of them if they are many.
+func (p *Search) assigned(items []*vector.Item) []*vector.Item {
+	if p.Policy.Work == 0 {
+		return items
+	}
+	return p.Coarsen(items)
 }
 
 // joinedLedger opens a ledger on the nodes that have joined Ray. Nothing can be launched on it.
@@ -70,11 +78,17 @@ func (p *Search) placed(l *placing.Ledger, b *placing.Batch) bool {
 	return b.Served()
 }
 
-// assignEach assigns one request after the other and returns the rest by kind of bundle.
+// assignEach assigns one request after the other and returns the rest by kind of bundle. In a plan with a budget, those
+// for which an eighth of it is not enough wait, as if they had no place.
 func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
+	end := p.Looks + p.shareOf(vector.MaxCount)
 	for _, s := range order {
 		p.BreakOff()
+		if p.Policy.Work > 0 && p.Looks+int64(len(s.Items)*len(p.Nodes)) > end {
+			s.addTo(left)
+			continue
+		}
 		b := p.NewBatch(OverREST, s.Items, placing.Fullest)
 		for i, it := range s.Items {
 			if b.Left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
@@ -96,9 +110,9 @@ func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	return left
 }
 
-// Assignments finds the places of each kind of bundle: those on joined nodes first, then on nodes on their way, then on
-// planned ones.
-func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
+// Assignments finds the places of each kind of bundle, or of its class: those on joined nodes first, then on nodes on
+// their way, then on planned ones.
+func (p *Search) Assignments(given []int64) Places {
 	settled := p.settledClasses()
 	l, left := p.assign(settled)
 	if len(left) > 0 {
@@ -107,11 +121,16 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 			func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay },
 		)
 		l.Classes = append(l.Classes, coming...)
-		p.Place(l, p.NewBatch(OverREST, left, placing.Fullest))
+		p.Place(l, p.NewBatch(OverREST, p.assigned(left), placing.Fullest))
 	}
-	places := map[string][]placing.Placement{}
+	places, classes := map[string][]placing.Placement{}, map[string][]string{}
 	for _, at := range l.Traces {
 		places[at.Item.Key] = append(places[at.Item.Key], at)
+		for _, member := range at.Item.Members {
+			if known := classes[member.Key]; member.Key != at.Item.Key && !slices.Contains(known, at.Item.Key) {
+				classes[member.Key] = append(known, at.Item.Key)
+			}
+		}
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b placing.Placement) int {
@@ -122,7 +141,28 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 			)
 		})
 	}
-	return places
+	return Places{places, classes}
+}
+
+// Places are the places of REST requests that no request has taken yet, by the key of the kind of bundle or of a class
+// of kinds. classes lists the classes of a kind.
+type Places struct {
+	of      map[string][]placing.Placement
+	classes map[string][]string
+}
+
+// Take calls take with the places of n bundles of a kind, as far as there are any: part of a placement at most. take
+// returns the placements with places left.
+func (p *Places) Take(kind string, n int64, take func(from []placing.Placement, n int64) []placing.Placement) {
+	for _, key := range append(slices.Clip(p.classes[kind]), kind) {
+		var room int64
+		for _, at := range p.of[key] {
+			room += at.Each*at.Count - at.Used
+		}
+		part := min(n, room)
+		p.of[key] = take(p.of[key], part)
+		n -= part
+	}
 }
 
 // settledClasses lists the nodes that stay, with their totals. It ignores which nodes are idle and for how long, so

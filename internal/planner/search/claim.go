@@ -32,6 +32,29 @@ func (c *Claim) counts() []int64 {
 	return counts
 }
 
+// servedBut reports whether nothing is left of a claim but what is deferred.
+func (c *Claim) servedBut(left []int64) bool {
+	for i, n := range left {
+		if n > 0 && !c.Items[i].Deferred {
+			return false
+		}
+	}
+	return true
+}
+
+// Launches reports whether pods are launched for a claim: all of it is served but what is deferred.
+func (p *Search) Launches(i int, out *Outcome) bool {
+	return p.Claims[i].servedBut(out.LeftOf(i, p.Claims[i]))
+}
+
+// UnservedOf lists the items of a claim that is not served: all of them but those that are deferred.
+func (p *Search) UnservedOf(i int, out *Outcome) []*vector.Item {
+	if p.Launches(i, out) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Claims[i].Items), func(it *vector.Item) bool { return it.Deferred })
+}
+
 // RestRequest is one request over REST.
 type RestRequest struct {
 	raydemand.Owned

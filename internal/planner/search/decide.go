@@ -13,23 +13,37 @@ import (
 // Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
 // brokenOff soon after stop is closed; nil is never closed.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
-	within, beyond := withinBounds(s)
-	p = newSearch(fleet.New(within), within, policy)
-	p.Stop, p.Beyond = stop, beyond
+	within, beyond := withinBounds(s.WithMoving())
+	var spent int64
+	for level := 0; ; level++ {
+		r := fleet.New(within)
+		r.Limit(policy.Work, level)
+		p = newSearch(r, within, policy)
+		p.level, p.Stop, p.Beyond, p.MostLooks = level, stop, beyond, p.allowance(level)
+		if placing.UnlessTooMuchWork(func() { given, out = p.decide() }) {
+			p.Looks, p.MostLooks = p.Looks+spent, 0
+			return p, given, out
+		}
+		spent += p.Looks
+	}
+}
+
+func (p *Search) decide() (given []int64, out Outcome) {
 	given, out = p.capInFlight(p.settleRest())
 	p.addUnplaceable(&out)
 	out.shareAmongIdentical()
 	p.refine(&out)
 	p.keepUntilReplaced(&out)
 	given = p.try(given, &out)
+	p.keepForDeferred(&out)
 	p.Fleet = p.WithoutIdle(out.Used, given)
-	return p, given, out
+	return given, out
 }
 
 func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p := &Search{
 		Placer:   &placing.Placer{Fleet: r, Policy: policy},
-		Requests: r.Coarsen(r.Items(s.Requests)),
+		Requests: r.Similar(r.Items(s.Requests)),
 		Gangs:    r.NewGangs(s.Gangs),
 	}
 	p.RestRequests = newRestRequests(r, s)
@@ -49,10 +63,11 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 		p.placeable = p.gangsWithPlaces()
 		p.distinctGangs = fleet.CountDistinct(p.placeable)
 	}
-	p.Costs = cost.New(r, policy.GPUForCPU, p.eachItem)
+	p.Costs = cost.New(r, policy, p.eachItem)
 	if !waiting {
 		return p // no one uses the free amounts
 	}
+	p.setReadiness(s)
 	for i := range p.Base {
 		if p.Base[i].Phase == fleet.Overdue {
 			p.overdueNodes = append(p.overdueNodes, p.Base[i].Members...)

@@ -28,7 +28,7 @@ const ConservativeMode = "upscalingMode Conservative"
 
 // capped reports whether any in-flight cap applies.
 func (p *Search) capped() bool {
-	return p.Policy.MaxInFlight > 0 ||
+	return p.Policy.MaxInFlight > 0 || p.TriesPools() ||
 		slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
 }
 
@@ -41,6 +41,7 @@ func (p *Search) exceedsCaps(given []int64) bool {
 		all += asked
 		exceeds = exceeds || n > 0 && asked > p.MostInFlight(&p.Groups[i])
 	}
+	exceeds = exceeds || p.TriesPools() && p.Ceilings.Occupied(given) == nil
 	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)
 }
 
@@ -82,6 +83,10 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 // comes, those of groups whose nodes are known. A try must not take the place of a pod that is known to come.
 func (p *Search) withoutTries(before, given []int64) []int64 {
 	kept, tries := slices.Clone(given), false
+	if p.TriesPools() {
+		kept = p.KnownToFit(given, before)
+		tries = !slices.Equal(kept, given)
+	}
 	for i := range p.Groups {
 		if p.Groups[i].Trying() && given[i] > before[i] {
 			kept[i], tries = before[i], true
@@ -109,7 +114,7 @@ func (p *Search) servedOn(l *placing.Ledger, c Claim) bool {
 	}
 	b := p.NewBatch(c.Purpose, c.Items, l.How)
 	p.Place(l, b)
-	return b.Served()
+	return c.servedBut(b.Left)
 }
 
 func (p *Search) HeldOf(i int) int64 {

@@ -21,6 +21,7 @@ type Outcome struct {
 	Used     []bool // nodes that demand was placed on
 	kept     int    // those of them that would otherwise stop as idle
 	HeldOver []bool // nodes that stay until demand has moved away; nil if there are none
+	Spared   []bool // nodes that stay for deferred demand; nil if there are none
 	joinable bool   // one program could have chosen some of the launches
 	// reordered: another order than the first was better.
 	reordered bool
@@ -80,6 +81,9 @@ func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 	}
 	return make([]int64, len(c.Items))
 }
+
+// IsSpared reports whether a node stays only because demand that is not planned now could need it.
+func (o *Outcome) IsSpared(node int) bool { return o.Spared != nil && o.Spared[node] }
 
 // IsHeldOver reports whether a node stays only until its replacement has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }

@@ -1,8 +1,6 @@
 package search
 
 import (
-	"slices"
-
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,7 +13,7 @@ import (
 func (p *Search) settleRest() ([]int64, Outcome) {
 	none := make([]int64, len(p.Groups))
 	given, out := p.settle(none)
-	if !p.Owned() || !slices.Contains(out.Claims, p.RestClaim) {
+	if !p.Owned() || p.Launches(p.RestClaim, &out) {
 		return given, out
 	}
 	return p.settleWith(p.newAdmitting())

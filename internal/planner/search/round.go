@@ -48,8 +48,9 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 }
 
 // placeClaim places a claim on total capacities, on a ledger of its own, because running work counts. If the whole
-// claim cannot be served, nothing is launched for it. The nodes that it would use are kept anyway: releasing half of
-// what was requested helps nobody. It returns the unserved bundles of each item, or nil if there are none.
+// claim cannot be served, without what is deferred, nothing is launched for it. The nodes that it would use are kept
+// anyway: releasing half of what was requested helps nobody. It returns the unserved bundles of each item, or nil if
+// there are none.
 func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outcome) []int64 {
 	if c.Refused {
 		return c.counts()
@@ -65,7 +66,7 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
 	l.Joinable = l.Joinable || own.Joinable
-	if !b.Served() && !p.servedOn(lifted, c) {
+	if !c.servedBut(b.Left) && !p.servedOn(lifted, c) {
 		return c.counts()
 	}
 	if l.Stepwise {
@@ -80,8 +81,11 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 		}
 	}
 	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
-	if b.Served() {
+	switch {
+	case b.Served():
 		return nil
+	case c.servedBut(b.Left):
+		return b.Left
 	}
 	l.ReserveRest(lifted.Launched, own.Launched)
 	return b.Left
@@ -98,7 +102,7 @@ func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 		}
 	}
 	own.Room, own.Spare = slices.Clone(l.Room), l.Spare
-	own.CopyNodes(l)
+	own.CopyShared(l)
 	own.InFlightCaps.CopyFrom(&l.InFlightCaps)
 	return own
 }

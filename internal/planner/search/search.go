@@ -51,6 +51,9 @@ type Search struct {
 	// not.
 	Beyond                  []raydemand.Owned
 	OwnedCount, OwnedShapes int
+	ready                   readiness
+	// level is how much less than usual the plan takes on.
+	level int
 	// kinds are the different bundles of the REST requests.
 	kinds []*vector.Item
 	// distinctGangs counts the gangs, with equal ones that are placed together counted once.

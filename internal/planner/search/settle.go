@@ -28,23 +28,31 @@ func (c *contender) before(other *contender) bool {
 	return c.compare(&other.verdict) < 0
 }
 
-// settle finds the launches in addition to those given. Groups for whose pods no node is known serve only what the
-// others leave.
+// settle finds the launches in addition to those given. Groups for whose pods no node is known, and pools of which
+// nothing shows that they have room, serve only what the others leave.
 func (p *Search) settle(given []int64) ([]int64, Outcome) {
-	if !slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return g.Trying() }) {
+	if !p.TriesPools() && !slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return g.Trying() }) {
 		return p.settleOpen(given)
 	}
 	p.KnownOnly = true
 	given, out := p.settleOpen(given)
 	p.KnownOnly = false
-	if out.served() {
+	if out.served() && !p.belowMinimum(given) {
 		return given, out
 	}
 	return p.settleOpen(given)
 }
 
+// belowMinimum reports whether a group that may be tried in a pool is below its minimum.
+func (p *Search) belowMinimum(given []int64) bool {
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
+		i := g.Shape.Group
+		return len(p.Ceilings.UnprovenPools(i)) > 0 && g.MinPods-g.Remaining()-given[i] > 0
+	})
+}
+
 // settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
-// unnecessary.
+// unnecessary, from the groups whose pods are ready soonest.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
@@ -53,6 +61,9 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	best := p.complete(given, first, placing.Fullest)
 	start := best
 	for _, s := range &launchStrategies {
+		if p.tired() {
+			break
+		}
 		if !s.applies(p, &start, first.joinable) {
 			continue
 		}
@@ -65,13 +76,14 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 		}
 	}
 	best = p.improve(given, best)
-	return p.drop(given, best.given, best.out)
+	launched, out := p.drop(given, best.given, best.out)
+	return p.exchange(given, launched, out)
 }
 
 // improve tries the repackings of the best plan so far.
 func (p *Search) improve(given []int64, best contender) contender {
 	for _, r := range &repackings {
-		if !r.applies(&best) {
+		if p.tired() || !r.applies(&best) {
 			continue
 		}
 		proposal, ok := p.together(given, &best, r.gangs(&best))
@@ -154,7 +166,7 @@ func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
 	for dropped := true; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
-			for given[i] > first[i] && trials > 0 {
+			for given[i] > first[i] && trials > 0 && !p.tired() {
 				trials--
 				less := slices.Clone(given)
 				less[i] -= p.Groups[i].Hosts

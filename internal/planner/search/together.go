@@ -41,7 +41,7 @@ func (p *Search) together(given []int64, best *contender, left []*fleet.Gang) ([
 			proposal[groups[f.Bin]] += f.Count * p.Groups[groups[f.Bin]].Hosts
 		}
 	}
-	p.WithinPools(proposal, given)
+	p.WithinShared(p.CeilingsNow(), proposal, given)
 	return proposal, true
 }
 

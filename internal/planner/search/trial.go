@@ -32,7 +32,7 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 	}
 	given = slices.Clone(given)
 	for _, i := range out.Claims {
-		for _, it := range p.Claims[i].Items {
+		for _, it := range p.UnservedOf(i, out) {
 			p.tryOne(given, it, nil)
 		}
 	}
@@ -42,7 +42,7 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 		}
 	}
 	for i, n := range out.Unserved {
-		if n > 0 {
+		if n > 0 && !p.Requests[i].Deferred {
 			p.tryOne(given, p.Requests[i], nil)
 		}
 	}
@@ -51,7 +51,10 @@ func (p *Search) try(given []int64, out *Outcome) []int64 {
 
 // delayed reports whether the in-flight caps delay launches for demand that some group is known to serve.
 func (p *Search) delayed() bool {
-	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.HeldOf(g.Shape.Group) > 0 && !g.Trying() })
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
+		i := g.Shape.Group
+		return p.HeldOf(i) > 0 && !g.Trying() && len(p.Ceilings.UnprovenPools(i)) == 0
+	})
 }
 
 // awaiting returns the items of a gang that a trial could help: all of an option for whose bundles no place is missing

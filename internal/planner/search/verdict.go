@@ -21,6 +21,9 @@ func (p *Search) verdict(given []int64, out *Outcome) verdict {
 	for i, n := range out.Unserved {
 		v.unserved += float64(n) * p.Needed(p.Requests[i])
 	}
+	if p.Policy.WaitingCost > 0 && p.ready.seconds != nil {
+		p.Costs.Refund(&v.LaunchCost, p.ready.vacancies().Host(given))
+	}
 	return v
 }
 

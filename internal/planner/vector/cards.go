@@ -142,7 +142,11 @@ func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
 		}
 		return min(limit, n)
 	}
-	trial := slices.Clone(v)
+	if v.unused(p.cards) < int64(p.whole/raydemand.One) {
+		return 0
+	}
+	var space [48]raydemand.Amount // most vectors are shorter
+	trial := append(Vector(space[:0]), v...)
 	limit = min(limit, mostPieced)
 	for n := range limit {
 		if !trial.takePieces(p) {

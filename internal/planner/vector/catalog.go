@@ -34,6 +34,9 @@ type Catalog struct {
 	Width   int
 }
 
+// MostIndexed is the number of resource names up to which an index of what fits is worth its memory.
+const MostIndexed = 32
+
 // Vector holds an amount for each name of the catalog, followed by the free amounts on single cards (cards.go). Vectors
 // are shared; clone one before you change it.
 type Vector []raydemand.Amount
@@ -195,12 +198,10 @@ func (v Vector) Times(need []Term, limit int64) int64 {
 			}
 			continue
 		}
-		if n := int64(v[t.Resource] / t.Amount); n < limit {
-			if n == 0 {
-				return 0
-			}
-			limit = n
+		if v[t.Resource] < t.Amount {
+			return 0 // most bundles do not fit, and a division is slow
 		}
+		limit = min(limit, int64(v[t.Resource]/t.Amount))
 	}
 	return limit
 }
@@ -221,12 +222,10 @@ func (v Vector) Subtract(need []Term, n int64) {
 // them.
 func (v Vector) TimesAdded(need []Term, limit int64) int64 {
 	for _, t := range need {
-		if n := int64(v[t.Resource] / t.Amount); n < limit {
-			if n == 0 {
-				return 0
-			}
-			limit = n
+		if v[t.Resource] < t.Amount {
+			return 0 // most bundles do not fit, and a division is slow
 		}
+		limit = min(limit, int64(v[t.Resource]/t.Amount))
 	}
 	return limit
 }

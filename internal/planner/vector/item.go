@@ -24,8 +24,10 @@ type Item struct {
 	Key          string
 	Slice        SliceRequirement
 	// Members are the items that a class stands for; nil for a single item. Deferred items are too many to plan now.
+	// Position is their place on the ring of turns; empty for items that never were too many.
 	Members  []*Item
 	Deferred bool
+	Position string
 }
 
 const NoMatch = -1
@@ -41,7 +43,9 @@ func (c *Catalog) Items(requests []raydemand.Request) []*Item {
 			continue
 		}
 		need := c.NeedOf(r.Bundle)
-		buffer = AppendKey(buffer[:0], need, r.Selectors, r.Slice)
+		if buffer = AppendKey(buffer[:0], need, r.Selectors, r.Slice); r.Moving {
+			buffer = append(buffer, "\x00moving"...)
+		}
 		if known, ok := merged[string(buffer)]; ok {
 			known.Request.Count = min(known.Request.Count+r.Count, MaxCount)
 			continue
@@ -64,7 +68,7 @@ func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 		Alternatives: max(1, len(r.Selectors)),
 		Slice:        sliceRequirementOf(&r, c.isolation),
 	}
-	if len(r.Selectors) > 0 {
+	if len(r.Selectors) > 0 && !r.Moving { // demand that waits comes before work that still has a place
 		it.Constraints = len(r.Selectors[0])
 	}
 	for _, t := range need {
@@ -102,6 +106,18 @@ func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
 		return !slices.ContainsFunc(s, func(c raydemand.Constraint) bool { return !matches(c, labels) })
 	})
 }
+
+// Asked returns the request as it was made, without the group that the replacement of a node prefers.
+func (it *Item) Asked() raydemand.Request {
+	r := it.Request
+	if r.Moving {
+		r.Selectors = nil
+	}
+	return r
+}
+
+// HasChoices reports whether the request was made with several selectors.
+func (it *Item) HasChoices() bool { return it.Alternatives > 1 && !it.Request.Moving }
 
 // Trivial reports whether the item needs nothing that a node would have to be launched for.
 func (it *Item) Trivial() bool {

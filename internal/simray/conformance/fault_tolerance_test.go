@@ -23,7 +23,7 @@ func TestRealHeadWithRedisOutlivesItsGCS(t *testing.T) {
 		t.Skip("HELIOSTAT_REDIS_SERVER is not set: it names a redis-server for GCS fault tolerance")
 	}
 	head := newReal(t, simray.Ray260)
-	port := freePort(t, "127.0.0.1")
+	port := freePort(t)
 	redis := startProcess(t, exec.Command(program, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--dir", head.dir), filepath.Join(head.dir, "redis.log"))
 	t.Cleanup(redis.stop)
 	head.env = append(head.env, fmt.Sprintf("RAY_REDIS_ADDRESS=127.0.0.1:%d", port), "RAY_external_storage_namespace=conformance")

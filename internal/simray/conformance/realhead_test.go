@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -50,7 +51,7 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 		t.Fatal(err)
 	}
 	h := &realHead{version: version, venv: venv, dir: dir, network: fmt.Sprintf("127.%d.%d", 128+os.Getpid()>>8&0x7f, os.Getpid()&0xff), hosts: 1}
-	h.port = freePort(t, h.network+".1")
+	h.port = freePort(t)
 	// The home directory is empty: if ~/.ray has a token, a head requires it. RAY_enable_autoscaler_v2 is set because
 	// the default of 2.40 is v1.
 	h.env = append(withoutRay(os.Environ()), "HOME="+dir, "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1")
@@ -76,14 +77,21 @@ func withoutRay(environ []string) []string {
 	return kept
 }
 
-func freePort(t *testing.T, ip string) int {
+// freePort returns a port that no program uses, also not at all addresses. It is below the ephemeral ports, from which
+// another program may get any port before the head listens.
+func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", ip+":0")
-	if err != nil {
-		t.Fatal(err)
+	const lowest, ephemeral = 20000, 32768
+	for range 200 {
+		port := lowest + rand.IntN(ephemeral-lowest)
+		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatalf("200 random ports between %d and %d are in use", lowest, ephemeral)
+	return 0
 }
 
 func startReal(t *testing.T, version simray.Version) *realHead {
@@ -134,7 +142,7 @@ func (h *realHead) startHead(t *testing.T) {
 	args := []string{
 		"start", "--head", "--block", "--node-ip-address=" + ip, fmt.Sprintf("--port=%d", h.port), "--temp-dir=" + h.dir + "/h",
 		"--num-cpus=0", "--num-gpus=0", "--memory=2147483648", "--object-store-memory=80000000", "--include-dashboard=false",
-		fmt.Sprintf("--dashboard-port=%d", freePort(t, ip)), fmt.Sprintf("--ray-client-server-port=%d", freePort(t, ip)),
+		fmt.Sprintf("--dashboard-port=%d", freePort(t)), fmt.Sprintf("--ray-client-server-port=%d", freePort(t)),
 		"--disable-usage-stats", "--no-monitor",
 	}
 	h.head = h.ray(t, "head", "headgroup", args)

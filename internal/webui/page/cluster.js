@@ -6,7 +6,8 @@ const kinds = {request: 'tasks and actors', gang: 'placement group', requestReso
 // not scale the RayCluster.
 function outcomeText(d, scaled) {
   const parts = [[d.served, 'on running nodes'], [d.waiting, 'waiting for starting pods' + (d.waitingSince ? ' since ' + hours(d.waitingSince) : '')],
-    [d.launching, scaled ? 'on pods that are launched now' : 'on pods that Heliostat would launch'], [d.coolingDown, 'waiting for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
+    [d.launching, scaled ? 'on pods that are launched now' : 'on pods that Heliostat would launch'], [d.coolingDown, 'waiting for a group to cool down'], [d.trying, 'waiting for a pod that is tried'], [d.poolPromised, 'waiting for nodes that are promised to other RayClusters'],
+    [d.capped, 'capped'], [d.closed, 'closed'],
     [d.impossible, 'impossible']];
   return parts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(', ');
 }
@@ -25,7 +26,7 @@ function sliceText(slice) {
 // demandRows lists all demand with its outcome, which is empty before the first decision.
 function demandRows(cluster) {
   if (!cluster.summary.length) return requestedRows(cluster).map(row => [...row, '']);
-  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), outcomeText(d, cluster.mode === 'managed')]);
+  return cluster.summary.map(d => [d.moving ? 'work on nodes that go' : d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), outcomeText(d, cluster.mode === 'managed')]);
 }
 
 function requestedRows(cluster) {
@@ -39,7 +40,7 @@ function requestedRows(cluster) {
 }
 
 function unmetRows(cluster) {
-  return cluster.unmet.map(u => [u.askedBy || kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
+  return cluster.unmet.map(u => [u.moving ? 'work on nodes that go' : u.askedBy || kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
     element('span', {}, tag(u.reason.code, 'bad'), u.reason.message)]);
 }
 
@@ -77,6 +78,39 @@ function unmetView(cluster) {
 function groupsView(cluster) {
   return section('Worker groups', cluster.groups.length,
     ...(cluster.groups.length ? [keyOf(barKey), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')]));
+}
+
+// departuresView lists the workers whose machine is about to go.
+function departuresView(cluster) {
+  const rows = (cluster.departures || []).map(d => [code(d.pod), d.group,
+    d.leaving ? tag('leaving', 'warning') : tag(d.certain ? 'goes' : 'warning'), d.deadline ? clock(d.deadline) : 'unknown',
+    element('span', {}, tag(d.sign), d.message)]);
+  return rows.length ? section('Machines that go', rows.length, table('Machines that go',
+    [{title: 'Worker'}, {title: 'Group'}, {title: 'State'}, {title: 'Until'}, {title: 'Why'}], rows)) : null;
+}
+
+// expectedText says when a starting worker is expected; never a negative time.
+function expectedText(a, now) {
+  if (!a.expectedAt) return 'not known yet';
+  const [middle, late] = [a.expectedAt, a.lateAt].map(at => (Date.parse(at) - now) / 1000);
+  if (middle > 0) return `in about ${duration(middle)} (p90 ${duration(late)})`;
+  return late > 0 ? `later than usual (p90 in ${duration(late)})` : 'later than usual';
+}
+
+// arrivalsView lists the starting workers, how far they have come, and when they are expected.
+function arrivalsView(cluster) {
+  const now = Date.now();
+  const rows = (cluster.arrivals || []).map(a => [code(a.pod), a.group, tag(a.stage), a.since ? clock(a.since) : 'unknown',
+    element('span', {}, expectedText(a, now), a.message ? ': ' + a.message : '')]);
+  return rows.length ? section('Starting workers', rows.length, table('Starting workers',
+    [{title: 'Worker'}, {title: 'Group'}, {title: 'Stage'}, {title: 'Since'}, {title: 'Expected'}], rows)) : null;
+}
+
+// guardsView lists the pods that node autoscalers do not evict.
+function guardsView(cluster) {
+  const rows = (cluster.guards || []).map(g => [code(g.pod), g.group, g.kubeNode ? code(g.kubeNode) : '', g.by === 'user' ? 'its user' : 'Heliostat']);
+  return rows.length ? section('Guarded pods', rows.length, table('Pods that node autoscalers do not evict',
+    [{title: 'Pod'}, {title: 'Group'}, {title: 'Node'}, {title: 'By'}], rows)) : null;
 }
 
 function demandView(cluster) {

@@ -28,7 +28,7 @@ async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
   const [cluster, series, history, requests, shadow] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
     readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null)]);
-  return [topView(cluster), unmetView(cluster), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster),
+  return [topView(cluster), unmetView(cluster), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster),
     requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 

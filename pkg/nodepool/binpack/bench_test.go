@@ -70,3 +70,24 @@ func BenchmarkCopyThousandNodes(b *testing.B) {
 		other.CopyFrom(state)
 	}
 }
+
+// TestTheSamePodsOnTheSameNodesAreComputedOnce places pods again on a copy of the state, as a plan does hundreds of
+// times.
+func TestTheSamePodsOnTheSameNodesAreComputedOnce(t *testing.T) {
+	pods := []binpack.Pod{{Name: "a", Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}
+	var places []binpack.Place
+	for i := range 100 {
+		free := podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "cpu": raydemand.Whole(int64(i))}
+		places = append(places, binpack.Place{Nodes: new(int64(1)), Free: free, Accepts: []string{"a"}})
+	}
+	var on binpack.State
+	empty := binpack.New(pods, places).Empty()
+	allocated := testing.AllocsPerRun(10, func() {
+		if on.CopyFrom(empty); on.Add(0, 800) != 800 {
+			t.Fatal("not all pods have a place")
+		}
+	})
+	if allocated > 20 {
+		t.Errorf("%.0f allocations for 100 nodes that have been filled before", allocated)
+	}
+}

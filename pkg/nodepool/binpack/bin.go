@@ -3,12 +3,14 @@ package binpack
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// bin is what is left of one node, or of a pool that adds nodes of any size. It is immutable; states share it.
+// bin is what is left of one node, or of a pool that adds nodes of any size. It is immutable but for what it remembers;
+// states share it.
 type bin struct {
 	place int
 	// free is by resource; unlimited marks a resource that does not bound.
@@ -22,12 +24,22 @@ type bin struct {
 	rank rank
 	// opened: the node does not exist yet, and pods have been placed on it.
 	opened bool
+	// took is what made the bin of another one, and next is one that was made of it. A plan places the same pods again
+	// and again.
+	took taking
+	next atomic.Pointer[bin]
+}
+
+// taking is a number of pods of a kind.
+type taking struct {
+	kind int
+	pods int64
 }
 
 const unlimited raydemand.Amount = math.MaxInt64
 
-// rank is the preference of a bin: nodes that exist before new ones that are in use before others, then those that the
-// fewest kinds of pods can use, then the fullest.
+// rank is the preference of a bin: nodes that exist before new ones that are in use before others, nodes that may have
+// no room last, then those that the fewest kinds of pods can use, then the fullest.
 type rank struct {
 	tier  int8
 	kinds int32
@@ -81,6 +93,8 @@ func (p *Packer) finish(b *bin) {
 	b.rank.left = p.left(b)
 	switch {
 	case !s.isNew:
+	case s.unproven:
+		b.rank.tier = 4
 	case b.opened:
 		b.rank.tier = 1
 	case s.unbounded || s.anySize:
@@ -124,7 +138,12 @@ func (k *kind) room(b *bin, order string) int64 {
 
 // take returns the bin with n more pods of a kind, of which it has room for as many.
 func (p *Packer) take(b *bin, k int, n int64) *bin {
-	after := &bin{place: b.place, free: slices.Clone(b.free), cards: b.cards, opened: p.places[b.place].isNew}
+	took := taking{k, n}
+	if known := b.next.Load(); known != nil && known.took == took {
+		return known
+	}
+	opened := p.places[b.place].isNew
+	after := &bin{took: took, place: b.place, free: slices.Clone(b.free), cards: b.cards, opened: opened}
 	kind := &p.kinds[k]
 	for _, r := range kind.requests {
 		if free := &after.free[r.resource]; *free != unlimited {
@@ -139,6 +158,7 @@ func (p *Packer) take(b *bin, k int, n int64) *bin {
 		after.holds[k] += n
 	}
 	p.finish(after)
+	b.next.Store(after)
 	return after
 }
 

@@ -13,6 +13,8 @@ import (
 type run struct {
 	count, total, memory, cores, slots int64
 	used                               bool
+	// rest is what is left of one card as a whole; it follows from the others.
+	rest int64
 }
 
 const unknownAmount = math.MaxInt64
@@ -31,6 +33,7 @@ func runsOf(place *Place) []run {
 	for i, c := range place.Cards {
 		runs[i] = run{count: max(c.Count, 1), total: c.Total, memory: known(c.Memory), cores: known(c.Cores),
 			slots: known(c.Slots), used: c.Used}
+		runs[i].rest = runs[i].left()
 	}
 	if place.CardOrder == LastCard {
 		slices.Reverse(runs)
@@ -43,9 +46,9 @@ func ordered(runs []run, order string) []run {
 	switch order {
 	case LastCard: // They keep the order of the cards.
 	case EmptiestCard:
-		slices.SortFunc(runs, func(a, b run) int { return b.compare(a) })
+		slices.SortFunc(runs, func(a, b run) int { return b.compare(&a) })
 	default:
-		slices.SortFunc(runs, run.compare)
+		slices.SortFunc(runs, func(a, b run) int { return a.compare(&b) })
 	}
 	joined := runs[:0]
 	for _, r := range runs {
@@ -66,8 +69,8 @@ func (r run) alike(other run) bool {
 }
 
 // compare orders cards by what is left of them, the fullest first.
-func (r run) compare(other run) int {
-	if c := cmp.Compare(r.left(), other.left()); c != 0 {
+func (r *run) compare(other *run) int {
+	if c := cmp.Compare(r.rest, other.rest); c != 0 {
 		return c
 	}
 	return cmp.Or(cmp.Compare(r.memory, other.memory),
@@ -89,7 +92,7 @@ func (r run) left() int64 {
 
 func leftOfCards(runs []run) (sum int64) {
 	for _, r := range runs {
-		sum += min(r.count, 1<<20) * r.left()
+		sum += min(r.count, 1<<20) * r.rest
 	}
 	return sum
 }
@@ -138,6 +141,7 @@ func (c *CardRequest) with(r run, count, n int64) run {
 		r.slots -= n
 	}
 	r.count, r.used = count, true
+	r.rest = r.left()
 	return r
 }
 

@@ -30,6 +30,8 @@ type Packer struct {
 	cells int
 	ruled bool
 	empty *State
+	// useless are the nodes that no pod can use even if they are empty.
+	useless []stack
 }
 
 // kind is a Pod with its requests by the numbers of resources.
@@ -49,11 +51,15 @@ type request struct {
 // site is a Place with what does not change when pods are placed on it.
 type site struct {
 	accepts, counted []bool
-	domains          []int
-	nodes            int64
+	// free is what each of the nodes has before pods are placed.
+	free    []raydemand.Amount
+	domains []int
+	nodes   int64
 	// unbounded: the pool may add nodes without a known bound.
-	unbounded, anySize, isNew bool
-	order                     string
+	unbounded, anySize, isNew, unproven bool
+	order                               string
+	// same are the other places of the same new nodes.
+	same []int
 }
 
 // podSlots is the resource of which each pod takes one.
@@ -76,6 +82,7 @@ func New(pods []Pod, places []Place) *Packer {
 		p.places[i].domains = p.domainsOf(&places[i], cells)
 	}
 	p.cells = len(cells)
+	p.joinNew(places)
 	p.findDomains()
 	p.empty = p.start(places, names)
 	return p
@@ -145,7 +152,10 @@ func (p *Packer) start(places []Place, names map[string]int) *State {
 			}
 		}
 		p.finish(b)
-		s.insert(b, nodes)
+		p.places[i].free = b.free
+		if s.insert(b, nodes); nodes > 0 && b.rank.kinds == 0 && b.holds == nil {
+			p.useless = append(p.useless, stack{b, nodes, i})
+		}
 	}
 	return s
 }
@@ -174,6 +184,7 @@ func siteOf(place *Place, names map[string]int, kinds int) site {
 		unbounded: place.Nodes == nil,
 		anySize:   place.AnySize,
 		isNew:     place.New,
+		unproven:  place.Unproven,
 		order:     place.CardOrder,
 	}
 	for _, name := range place.Accepts {
@@ -190,6 +201,21 @@ func siteOf(place *Place, names map[string]int, kinds int) site {
 		}
 	}
 	return s
+}
+
+// joinNew finds the places of the same new nodes, where the number of nodes that the pool may add is known.
+func (p *Packer) joinNew(places []Place) {
+	byPool := map[string][]int{}
+	for i := range places {
+		if s := &p.places[i]; places[i].SameNodes && s.isNew && !s.anySize && !s.unbounded {
+			byPool[places[i].Pool] = append(byPool[places[i].Pool], i)
+		}
+	}
+	for _, all := range byPool {
+		for at, i := range all {
+			p.places[i].same = slices.Delete(slices.Clone(all), at, at+1)
+		}
+	}
 }
 
 // nodesOf returns how many bins the place has. All nodes of a pool that adds nodes of any size are one.

@@ -167,3 +167,27 @@ func TestACopyOfAStateIsItsOwn(t *testing.T) {
 		t.Errorf("rooms %v", got)
 	}
 }
+
+// TestANewNodeCountsOnce has new nodes of which pods of one kind are known to find four GPUs and those of another eight.
+func TestANewNodeCountsOnce(t *testing.T) {
+	pods := []binpack.Pod{{Name: "small", Requests: free("gpu", 1)}, {Name: "large", Requests: free("gpu", 8)}}
+	packer := binpack.New(pods, []binpack.Place{
+		{Pool: "p", New: true, SameNodes: true, Nodes: of[int64](3), Free: free("gpu", 4), Accepts: []string{"small"}},
+		{Pool: "p", New: true, SameNodes: true, Nodes: of[int64](3), Free: free("gpu", 8), Accepts: []string{"large"}},
+		{Pool: "q", New: true, SameNodes: true, Nodes: of[int64](1), Free: free("gpu", 8), Accepts: []string{"large"}},
+	})
+	for _, order := range [][]add{
+		{{0, 9, 9}, {1, 9, 1}, {0, 9, 3}},
+		{{1, 3, 3}, {0, 20, 0}},
+		{{1, 9, 4}, {0, 9, 0}},
+		{{0, 20, 12}, {1, 9, 1}},
+	} {
+		state := packer.Empty()
+		for _, a := range order {
+			room := state.Room(a.pod)
+			if placed := state.Add(a.pod, int64(a.n)); placed != int64(a.placed) || placed != min(room, int64(a.n)) {
+				t.Errorf("%v: %d of %d pods of %s have a place of %d, want %d", order, placed, a.n, pods[a.pod].Name, room, a.placed)
+			}
+		}
+	}
+}

@@ -12,9 +12,19 @@ type Place struct {
 	Nodes *int64 `json:"nodes"`
 	// New says that the nodes do not exist yet.
 	New bool `json:"new,omitempty"`
+	// Empty says that no pods are on the nodes but those that every node has: pods of DaemonSets and static pods.
+	Empty bool `json:"empty,omitempty"`
+	// SameNodes says that new nodes of the pool are in several places, one for each assumption about what they
+	// have: a node that is added in one of these places is one fewer in the others. No pod is accepted by two of them.
+	SameNodes bool `json:"sameNodes,omitempty"`
+	// Like is the node that shows what a new one has, if nodes of the pool differ.
+	Like string `json:"like,omitempty"`
 	// AnySize says that the pool adds nodes of any size, as Karpenter does, or of an unknown shape. Then Free is the
 	// total over all of them, a resource that is not in Free bounds nothing, and Cards do not apply.
 	AnySize bool `json:"anySize,omitempty"`
+	// Unproven says that nothing shows that nodes which the pool adds can hold the pods that they accept: no node, no
+	// declared shape, and no NodePool.
+	Unproven bool `json:"unproven,omitempty"`
 	// Free is what pods may still take of each node, with the number of pods under "pods". A resource that is not in
 	// Free is not there; only the number of pods is then unbounded.
 	Free podfit.Quantities `json:"free"`

@@ -14,6 +14,8 @@ type State struct {
 	rooms  []sum
 	// domains is empty if no kind has rules.
 	domains domains
+	// all keeps nodes that no pod can use.
+	all bool
 }
 
 // stack is a number of equal bins.
@@ -48,6 +50,7 @@ func (s *State) CopyFrom(other *State) {
 	s.bins = append(s.bins[:0], other.bins...)
 	s.rooms = append(s.rooms[:0], other.rooms...)
 	s.domains.copyFrom(&other.domains)
+	s.all = other.all
 }
 
 // Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
@@ -90,7 +93,10 @@ func (s *State) fillAll(pod int, n int64) (placed int64) {
 	heap.Init(&queue)
 	for len(queue) > 0 && placed < n {
 		best := heap.Pop(&queue).(*bin)
-		at := slices.IndexFunc(s.bins, func(k stack) bool { return k.bin == best })
+		at := s.indexOf(best, 0)
+		if at < 0 {
+			continue // its nodes have been opened in another place
+		}
 		placed += s.fill(at, pod, n-placed, best.rooms[pod])
 	}
 	return placed
@@ -138,10 +144,10 @@ func (s *State) fill(at, pod int, n, each int64) (placed int64) {
 		rest = n % each
 	}
 	if nodes > 0 {
-		s.move(from, nodes, s.packer.take(from, pod, each))
+		s.move(at, nodes, s.packer.take(from, pod, each))
 	}
 	if rest > 0 {
-		s.move(from, 1, s.packer.take(from, pod, rest))
+		s.move(s.indexOf(from, at), 1, s.packer.take(from, pod, rest))
 	}
 	placed = nodes*each + rest
 	if s.packer.ruled {
@@ -150,28 +156,53 @@ func (s *State) fill(at, pod int, n, each int64) (placed int64) {
 	return placed
 }
 
-// move replaces a number of nodes by others. A pool without a known bound has as many left as before.
-func (s *State) move(from *bin, nodes int64, to *bin) {
+// indexOf returns where a bin is, -1 if nowhere. It looks at a likely index first.
+func (s *State) indexOf(b *bin, likely int) int {
+	if likely < len(s.bins) && s.bins[likely].bin == b {
+		return likely
+	}
 	for i := range s.bins {
-		if s.bins[i].bin == from {
-			s.count(from, s.bins[i].nodes, -1)
-			if s.bins[i].nodes < podfit.Unbounded {
-				s.bins[i].nodes -= nodes
+		if s.bins[i].bin == b {
+			return i
+		}
+	}
+	return -1
+}
+
+// move replaces a number of nodes by others. New nodes that are opened are gone from the other places of the same
+// nodes.
+func (s *State) move(at int, nodes int64, to *bin) {
+	from := s.bins[at].bin
+	s.remove(at, nodes)
+	if site := &s.packer.places[from.place]; !from.opened {
+		for _, place := range site.same {
+			i := slices.IndexFunc(s.bins, func(k stack) bool { return k.place == place && !k.bin.opened })
+			if i >= 0 {
+				s.remove(i, nodes)
 			}
-			s.count(from, s.bins[i].nodes, 1)
-			if s.bins[i].nodes == 0 {
-				s.bins[i] = s.bins[len(s.bins)-1]
-				s.bins = s.bins[:len(s.bins)-1]
-			}
-			break
 		}
 	}
 	s.insert(to, nodes)
 }
 
+// remove removes up to a number of nodes. A pool without a known bound has as many left as before.
+func (s *State) remove(at int, nodes int64) {
+	k := &s.bins[at]
+	if k.nodes >= podfit.Unbounded {
+		return
+	}
+	s.count(k.bin, k.nodes, -1)
+	k.nodes -= min(nodes, k.nodes)
+	s.count(k.bin, k.nodes, 1)
+	if k.nodes == 0 {
+		s.bins[at] = s.bins[len(s.bins)-1]
+		s.bins = s.bins[:len(s.bins)-1]
+	}
+}
+
 // insert adds nodes. Those that no pod can use are left out, unless they count as domains.
 func (s *State) insert(b *bin, nodes int64) {
-	if nodes == 0 || b.rank.kinds == 0 && b.holds == nil {
+	if nodes == 0 || b.rank.kinds == 0 && b.holds == nil && !s.all {
 		return
 	}
 	for i := range s.bins {

@@ -49,7 +49,7 @@ func (m *Manager) SetResourceRequests(
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
 	annotations = m.withTrace(ctx, annotations, requests)
-	return m.writes.write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
+	return m.writes.Write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
 		return m.writeRequests(ctx, key, annotations)
 	})
 }

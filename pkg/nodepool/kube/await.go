@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,24 @@ import (
 
 // awaitPause is the pause between two attempts to reach the API server.
 const awaitPause = 2 * time.Second
+
+// Connect is NewManager as soon as the API server answers what it asks. An API server that has just answered may still
+// fail the next call, and the process must not exit because of that, as Await explains.
+func Connect(ctx context.Context, config *rest.Config, options Options, log *slog.Logger) (*Manager, error) {
+	for {
+		if err := Await(ctx, config, log); err != nil {
+			return nil, err
+		}
+		manager, err := NewManager(config, options)
+		if !passing(err) {
+			return manager, err
+		}
+		log.Warn("the API server does not answer which resources exist; retrying", "host", config.Host, "err", err)
+		if !timing.Sleep(ctx, timing.Jittered(awaitPause)) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
 
 // Await returns nil when the API server responds, whatever it says. If a process exited because the API server is
 // unreachable, its kubelet would restart it later and later, and it would be missing when the API server is back. The
@@ -56,6 +75,21 @@ func silent(err error) bool {
 	if !errors.As(err, &status) {
 		return err != nil
 	}
+	return unable(status)
+}
+
+// passing reports whether an error of NewManager is that of a connection, or of a server that cannot serve now. A
+// resource that does not exist, for example, is neither.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return unable(status)
+	}
+	var connection net.Error
+	return errors.As(err, &connection)
+}
+
+func unable(status apierrors.APIStatus) bool {
 	code := status.Status().Code
 	return code >= 500 || code == 429
 }

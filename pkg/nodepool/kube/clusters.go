@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,11 +46,16 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
+	known, err := m.source.pods(ctx, key)
+	if err != nil {
+		return nodepool.Cluster{}, err
+	}
 	list, err := m.core.Pods(key.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
+	m.storage.comparePods(known, list.Items)
 	m.newestSeen.remember(object)
 	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.optional != nil {
 		m.optional.RefreshNamespace(ctx, key.Namespace)
@@ -84,21 +90,10 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 		return 0, err
 	}
 	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
-	patch, err := patchFor(object.Object, change)
-	if err != nil {
-		return 0, fmt.Errorf("patching %s: %w", change.Cluster, err)
-	}
-	// Check this last, as close to the write as possible.
-	if !m.Leading() {
-		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrNotLeading)
-	}
-	inTime := ctx
-	if m.lease != nil {
-		var cancel context.CancelFunc
-		inTime, cancel = context.WithTimeout(ctx, m.lease.left())
-		defer cancel()
-	}
-	written, err := m.patch(inTime, m.rayClusters, change.Cluster, types.JSONPatchType, patch)
+	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {
+		change.Term = term
+		return patchFor(object.Object, change)
+	})
 	if apierrors.IsInvalid(err) {
 		return 0, m.conflictOrRefusal(ctx, change, patch, err)
 	}
@@ -113,6 +108,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
 	from := m.decodes.decode(object)
 	cluster := from.Cluster
+	m.kueue.AddTo(&cluster)
 	if err := cluster.Writable(); err != nil || m.parents == nil ||
 		from.Ownership.Controller == (rayobject.Controller{}) {
 		return err
@@ -158,7 +154,7 @@ func (m *Manager) patch(
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	written, err := client.Namespace(key.Namespace).
-		Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+		Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}
@@ -176,6 +172,8 @@ func classified(err error) error {
 		return fmt.Errorf("%w: %w", nodepool.ErrConflict, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", nodepool.ErrDenied, err)
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
+		return fmt.Errorf("%w: %w", nodepool.ErrWebhook, err)
 	}
 	return err
 }
@@ -184,7 +182,8 @@ func isGone(err error) bool { return errors.Is(err, nodepool.ErrGone) }
 
 func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
 
-// getRayCluster reads from the API server, with the client for users' calls or the one for background work.
+// getRayCluster reads from the API server, with the client for users' calls or the one for background work. An object
+// that is older than the known one proves that the storage went back.
 func (m *Manager) getRayCluster(
 	ctx context.Context,
 	client dynamic.NamespaceableResourceInterface,
@@ -192,9 +191,13 @@ func (m *Manager) getRayCluster(
 ) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
+	known, unknown := m.newest(key)
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, classified(err))
+	}
+	if unknown == nil {
+		m.storage.compare(known.GetResourceVersion(), object.GetResourceVersion())
 	}
 	return object, nil
 }
@@ -216,6 +219,8 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	from := m.decodes.decode(object)
 	cluster := rayobject.Join(from, pods)
 	m.parents.addTo(&cluster, from.Ownership)
+	m.kueue.AddTo(&cluster)
+	m.provisioning.AddTo(&cluster)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	if m.requests != nil {

@@ -19,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -81,7 +82,8 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
 		pool:       newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: newWriteQueue(),
+		storage:    &storageGuard{proof: make(chan error, 1)},
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
 	}
 	m.running.Store(true)
 	return m

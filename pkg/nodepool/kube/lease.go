@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -146,11 +147,25 @@ func (l *lease) record(record resourcelock.LeaderElectionRecord, write func() er
 		l.set(time.Time{})
 		return write()
 	}
+	if l.lapsed(asked) {
+		return errLapsed
+	}
 	if err := write(); err != nil {
 		return err
 	}
 	l.set(asked)
 	return nil
+}
+
+// errLapsed ends a leader that was suspended or cut off for longer than renewDeadline.
+var errLapsed = errors.New("the last renewal of the lease is too old: shards may have taken over")
+
+// lapsed reports whether this process led, and has not renewed for longer than renewDeadline. It must not lead again:
+// shards act when a leader's Lease has not changed for leaseDuration, and do not remove it.
+func (l *lease) lapsed(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.renewed.IsZero() && now.Sub(l.renewed) >= renewDeadline
 }
 
 func (l *lease) set(renewed time.Time) {

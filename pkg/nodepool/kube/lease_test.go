@@ -45,6 +45,12 @@ func TestTheRightToWriteEndsWithTheLease(t *testing.T) {
 		{"renewed just now", func(*lease, *fakeLock, *time.Time) {}, true},
 		{"within the deadline", func(_ *lease, _ *fakeLock, clock *time.Time) { *clock = clock.Add(renewDeadline - time.Millisecond) }, true},
 		{"a process that slept past the deadline", func(_ *lease, _ *fakeLock, clock *time.Time) { *clock = clock.Add(renewDeadline) }, false},
+		{"a process that slept past the deadline and renews", func(l *lease, _ *fakeLock, clock *time.Time) {
+			*clock = clock.Add(renewDeadline)
+			if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: l.Identity()}); !errors.Is(err, errLapsed) {
+				t.Errorf("a late renewal ends with %v, want %v", err, errLapsed)
+			}
+		}, false},
 		{"a failed renewal does not count", func(l *lease, f *fakeLock, clock *time.Time) {
 			*clock = clock.Add(3 * time.Second)
 			f.err = errors.New("timeout")

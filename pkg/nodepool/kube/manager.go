@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +29,12 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
 )
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
@@ -51,14 +56,18 @@ type Manager struct {
 	rayClusters dynamic.NamespaceableResourceInterface
 	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
-	writes       *writeQueue
+	writes       *writequeue.Queue
 	core         corev1client.CoreV1Interface
 	recorder     record.EventRecorder // nil in the single form
 	lease        *lease               // nil without leader election
+	shards       *shards.Shards       // nil if one process decides about all RayClusters
 	newestSeen   *newestObjects
+	storage      *storageGuard
 	decodes      *decodeCache
 	dynamic      dynamic.Interface
-	optional     *watch.Optional // nil in the single form
+	optional     *watch.Optional     // nil in the single form
+	kueue        *kueue.Watch        // nil in the single form
+	provisioning *provisioning.Watch // nil without Options.Provisioning
 	parents      *parents
 	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
@@ -67,11 +76,13 @@ type Manager struct {
 	discovery      discovery.ServerResourcesInterface
 	requests       *requests.Store
 	requestWriter  *requests.Writer
-	pool           *pool
-	panics         *panics
-	ready          atomic.Bool // the caches are full
-	watchError     atomic.Pointer[error]
-	running        atomic.Bool // the workers run
+	// others runs in place of a cycle for RayClusters of other shards; nil means nothing.
+	others     func(context.Context, nodepool.ClusterKey)
+	pool       *pool
+	panics     *panics
+	ready      atomic.Bool // the caches are full
+	watchError atomic.Pointer[error]
+	running    atomic.Bool // the workers run
 }
 
 // DefaultQPS and DefaultBurst limit what one client sends to the API server, per second and at once. Writes of users'
@@ -100,7 +111,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		newestSeen: newNewestObjects(),
 		decodes:    newDecodeCache(options.GPUs),
 		panics:     newPanics(options.Logger),
-		writes:     newWriteQueue(),
+		writes:     writequeue.New(),
 	}
 	m.pool = newPool(m.needsWorker, m.panics.record)
 	if err := m.connect(); err != nil {
@@ -117,6 +128,13 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	}
 	// controller-runtime logs through its own global logger, and complains with a stack trace until it is set.
 	ctrllog.SetLogger(managerOptions.Logger)
+	if options.Sharded {
+		member, err := newShards(m)
+		if err != nil {
+			return nil, err
+		}
+		m.shards = member
+	}
 	if options.LeaderElection {
 		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, options.Address, time.Now)
 		if err != nil {
@@ -192,7 +210,8 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
-	if err := errors.Join(m.manager.Add(newStorageGuard(m.core, m.options)), m.manager.Add(m.parents)); err != nil {
+	m.storage = newStorageGuard(m.core, m.options)
+	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.parents)); err != nil {
 		return err
 	}
 	if m.options.Single != nil {
@@ -218,8 +237,23 @@ func (m *Manager) wire() error {
 		Changed:         m.enqueueNamespace,
 		Logger:          m.options.Logger,
 	})
+	m.kueue = kueue.NewWatch(kueue.Config{
+		Client:     m.dynamic,
+		Discovery:  m.discovery,
+		Namespaces: m.options.Namespaces,
+		Changed:    m.Enqueue,
+		Logger:     m.options.Logger,
+	})
+	if m.options.Provisioning {
+		m.provisioning = provisioning.NewWatch(provisioning.Config{Client: m.dynamic, Discovery: m.discovery,
+			Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
+		if err := m.manager.Add(m.provisioning); err != nil {
+			return fmt.Errorf("adding the watch of ProvisioningRequests: %w", err)
+		}
+	}
 	m.wireRequests()
-	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
+	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.kueue),
+		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
 // Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends
@@ -229,8 +263,17 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 		if m.optional != nil {
 			m.optional.Await(ctx)
 		}
+		if err := m.awaitShards(ctx); err != nil {
+			return err
+		}
 		m.running.Store(true)
 		defer m.running.Store(false)
+		if m.shards != nil {
+			var member sync.WaitGroup
+			defer member.Wait()
+			member.Go(func() { m.shards.Start(ctx) })
+			reconcile = m.divided(reconcile)
+		}
 		m.pool.run(ctx, reconcile)
 		return nil
 	})
@@ -274,8 +317,11 @@ func (m *Manager) WatchError() error {
 	return nil
 }
 
-// Leading reports whether this process may write now.
+// Leading reports whether this process may write now, to some RayCluster.
 func (m *Manager) Leading() bool {
+	if m.shards != nil {
+		return m.running.Load() && m.shards.Left() > 0
+	}
 	return m.running.Load() && (m.lease == nil || m.lease.held())
 }
 

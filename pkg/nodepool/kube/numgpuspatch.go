@@ -19,6 +19,7 @@ import (
 //	test    /metadata/resourceVersion, /metadata/generation
 //	test    /spec/upgradeStrategy
 //	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
+//	test    and add the annotation shard                                               if RayClusters are divided
 //	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace if it was present)
 func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
 	report := &finding.List{}
@@ -35,7 +36,7 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 			change.Generation,
 		)
 	}
-	patch := append(guards(root),
+	patch := append(append(guards(root), fence(root, change.Term)...),
 		operation{"test", "/metadata/resourceVersion", metadata.Get("resourceVersion").Raw()},
 		operation{"test", "/metadata/generation", change.Generation},
 		operation{"test", "/spec/upgradeStrategy", spec.Get("upgradeStrategy").Raw()})
@@ -60,6 +61,7 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 			operation{"test", path + "/resources", group.Get("resources").Raw()})
 		writes = append(writes, numGPUsWrite(group, path, target))
 	}
+	writes = append(writes, annotationSteps(metadata, map[string]string{rayobject.ShardAnnotation: change.Term})...)
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {
 		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)

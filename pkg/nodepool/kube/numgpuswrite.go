@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -28,23 +27,13 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	if err := m.writable(ctx, object); err != nil {
 		return 0, err
 	}
-	patch, err := numGPUsPatch(object.Object, change)
-	if err != nil {
-		return 0, fmt.Errorf("writing num-gpus to %s: %w", change.Cluster, err)
-	}
 	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {
 		return 0, refusal
 	}
-	// Check this last, as close to the write as possible.
-	if !m.Leading() {
-		return 0, fmt.Errorf("writing num-gpus to %s: %w", change.Cluster, nodepool.ErrNotLeading)
-	}
-	if m.lease != nil {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, m.lease.left())
-		defer stop()
-	}
-	written, err := m.patch(ctx, m.rayClusters, change.Cluster, types.JSONPatchType, patch)
+	written, _, err := m.writeAsOwner(ctx, "writing num-gpus to", object, func(term string) ([]byte, error) {
+		change.Term = term
+		return numGPUsPatch(object.Object, change)
+	})
 	if apierrors.IsInvalid(err) {
 		return 0, m.numGPUsConflict(ctx, change, object.GetResourceVersion(), err)
 	}

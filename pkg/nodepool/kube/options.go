@@ -21,6 +21,11 @@ type Options struct {
 	// LeaderElection allows several processes, of which one writes. The lease is LeaseNamespace/LeaseName.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
+	// Sharded divides the RayClusters among all processes, of which each has a Lease in LeaseNamespace whose name
+	// begins with LeaseName. MostShards limits how many take part; the others wait. 0 means all. It excludes
+	// LeaderElection and Single.
+	Sharded    bool
+	MostShards int
 	// Address is where the other processes reach this one while it leads, an IP address and a port; empty means
 	// nowhere. It is part of the holder's identity in the lease.
 	Address string
@@ -46,6 +51,8 @@ type Options struct {
 	RequestMemory int64
 	// Traces stores traces beyond the process.
 	Traces Traces
+	// Provisioning reads and writes ProvisioningRequests for groups that ask for them. It has no effect with Single.
+	Provisioning bool
 	// ReadOnly rejects every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, including those of
 	// users' calls.
 	ReadOnly bool
@@ -68,8 +75,17 @@ func (o Options) Validate() error {
 		return fmt.Errorf("options: Logger is missing")
 	case o.LeaderElection && (o.LeaseNamespace == "" || o.LeaseName == ""):
 		return fmt.Errorf("options: LeaderElection needs LeaseNamespace and LeaseName")
-	case o.Single != nil && (o.LeaderElection || len(o.Namespaces) > 0):
-		return fmt.Errorf("options: Single excludes LeaderElection and Namespaces")
+	case o.Sharded && (o.LeaseNamespace == "" || o.LeaseName == ""):
+		return fmt.Errorf("options: Sharded needs LeaseNamespace and LeaseName")
+	case o.Sharded && len(validation.IsValidLabelValue(o.LeaseName)) > 0:
+		return fmt.Errorf("options: LeaseName %q: want at most 63 characters with shards, because it is a label of "+
+			"their Leases", o.LeaseName)
+	case o.LeaderElection && o.Sharded:
+		return fmt.Errorf("options: Sharded excludes LeaderElection")
+	case o.MostShards < 0:
+		return fmt.Errorf("options: MostShards is %d, want 0 or more", o.MostShards)
+	case o.Single != nil && (o.LeaderElection || o.Sharded || len(o.Namespaces) > 0):
+		return fmt.Errorf("options: Single excludes LeaderElection, Sharded and Namespaces")
 	case o.RequestMemory < 0:
 		return fmt.Errorf("options: RequestMemory is %d, want more than zero", o.RequestMemory)
 	case o.Poll < 0:
@@ -100,7 +116,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("options: Address %q: want an IP address and a port: %w", o.Address, err)
 		}
 	}
-	if o.LeaderElection {
+	if o.LeaderElection || o.Sharded {
 		if wrong := validation.IsDNS1123Label(o.LeaseNamespace); len(wrong) > 0 {
 			return fmt.Errorf("options: LeaseNamespace %q: %s", o.LeaseNamespace, wrong[0])
 		}

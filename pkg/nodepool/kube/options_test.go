@@ -18,6 +18,9 @@ func TestOptionsThatWouldServeSomethingElseAreRefused(t *testing.T) {
 		"Logger is missing":    {},
 		"Single excludes":      {Logger: log, Single: &nodepool.ClusterKey{}, Namespaces: []string{"a"}},
 		"needs LeaseNamespace": {Logger: log, LeaderElection: true},
+		"Sharded needs Lease":  {Logger: log, Sharded: true, LeaseName: "x"},
+		"Sharded excludes":     {Logger: log, Sharded: true, LeaderElection: true, LeaseNamespace: "a", LeaseName: "x"},
+		"MostShards is -1":     {Logger: log, MostShards: -1},
 		"Poll is -1ns, want":   {Logger: log, Poll: -1},
 	} {
 		if err := options.Validate(); err == nil || !strings.Contains(err.Error(), want) {

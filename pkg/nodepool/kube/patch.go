@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,23 +27,25 @@ type operation struct {
 // Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names
 // that others wrote, and more. The patch tests the generation, which changes only with the spec; resourceVersion would
 // conflict with each status update of the operator, and those are most frequent while pods come and go. Annotations
-// have their own tests.
+// have their own tests. A RayCluster that Kueue queues is changed only in the spec that was read, too: whether replicas
+// may change depends on the gates in all of its templates.
 //
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
 //	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
-//	test    /metadata/generation                                  if pods are named
+//	test    the annotation shard                                  if RayClusters are divided among shards
+//	test    /metadata/generation                                  if pods are named, or Kueue queues it
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add if it was absent)
-//	add     the annotation scale-up-trace                         if there is a trace
+//	add     the annotations scale-up-trace, start-times and shard   if there is something to store
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 	report := &finding.List{}
 	root := rayobject.FieldsOf(object, report)
 	if uid := root.Object("metadata").Text("uid"); uid != change.UID {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
-	patch := guards(root)
-	if namesPods(change) {
+	patch := append(guards(root), fence(root, change.Term)...)
+	if namesPods(change) || root.Object("metadata").Texts("labels")[nodepool.QueueLabel] != "" {
 		if stored := root.Object("metadata").Int64("generation"); stored != change.Generation {
 			return nil, fmt.Errorf(
 				"%w: generation is %d, the pods were chosen from %d",
@@ -81,14 +84,38 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 				map[string]any{"workersToDelete": target.WorkersToDelete}})
 		}
 	}
-	if change.ScaleUpTrace != "" {
-		writes = append(writes, scaleUpTraceStep(root.Object("metadata"), change.ScaleUpTrace))
-	}
+	writes = append(writes, annotationSteps(root.Object("metadata"), map[string]string{
+		rayobject.ScaleUpTraceAnnotation: change.ScaleUpTrace, rayobject.StartTimesAnnotation: change.StartTimes,
+		rayobject.ShardAnnotation: change.Term,
+	})...)
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {
 		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)
 	}
 	return text, nil
+}
+
+// fence tests that no other shard has written to the RayCluster since it was read.
+func fence(root rayobject.Fields, term string) []operation {
+	metadata := root.Object("metadata")
+	if term == "" || !metadata.Has("annotations") { // then guards test that there are none
+		return nil
+	}
+	stored := metadata.Object("annotations").Get(rayobject.ShardAnnotation).Raw()
+	return []operation{{"test", "/metadata/annotations/" + escape(rayobject.ShardAnnotation), stored}}
+}
+
+// annotationSteps returns the steps of a patch that store annotations. Empty values are left out.
+func annotationSteps(metadata rayobject.Fields, values map[string]string) []operation {
+	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
+	if len(values) > 0 && !metadata.Has("annotations") {
+		return []operation{{"add", "/metadata/annotations", values}}
+	}
+	var steps []operation
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		steps = append(steps, operation{"add", "/metadata/annotations/" + escape(key), values[key]})
+	}
+	return steps
 }
 
 func namesPods(change nodepool.Change) bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -159,6 +160,37 @@ func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
 	}
 }
 
+// Whether replicas may change depends on the gates in all templates, so the spec must be the one that was read.
+func TestAPatchOfAQueuedRayClusterTestsItsGeneration(t *testing.T) {
+	change := nodepool.Change{UID: "u-1", Generation: 7, Targets: []nodepool.Target{{Group: "cpu", From: 2, Replicas: 3}}}
+	for metadata, want := range map[string]bool{
+		"generation: 7": false, "generation: 7, labels: {kueue.x-k8s.io/queue-name: research}": true,
+	} {
+		patch, err := patchFor(queuedCluster(t, metadata).Object, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(patch), `{"op":"test","path":"/metadata/generation","value":7}`); got != want {
+			t.Errorf("%s: tests the generation %t, want %t: %s", metadata, got, want, patch)
+		}
+	}
+	stale := queuedCluster(t, "generation: 8, labels: {kueue.x-k8s.io/queue-name: research}").Object
+	if _, err := patchFor(stale, change); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("an older generation: %v, want a conflict", err)
+	}
+}
+
+// A webhook that does not answer has nothing to do with the RayCluster, and the loop tries again soon.
+func TestAWebhookThatDoesNotAnswerIsRecognized(t *testing.T) {
+	down := apierrors.NewInternalError(errors.New(`failed calling webhook "vraycluster.kb.io": connection refused`))
+	if err := classified(down); !errors.Is(err, nodepool.ErrWebhook) {
+		t.Errorf("%v", err)
+	}
+	if err := classified(apierrors.NewInternalError(errors.New("etcd"))); errors.Is(err, nodepool.ErrWebhook) {
+		t.Errorf("%v", err)
+	}
+}
+
 // The API server compares an absent field with null, so that a label that somebody adds meanwhile fails the patch.
 func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
 	for metadata, want := range map[string]string{
@@ -179,6 +211,40 @@ func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
 		for _, patch := range []string{string(scale), string(sync)} {
 			if !strings.Contains(patch, want) {
 				t.Errorf("%s: patch %s lacks %s", metadata, patch, want)
+			}
+		}
+	}
+}
+
+func TestAPatchOfAShardTestsTheTermThatWasReadAndWritesItsOwn(t *testing.T) {
+	change := oneMore
+	change.Term = "heliostat-b.3"
+	sync := nodepool.NumGPUsChange{UID: "u-1", Generation: 7, Term: "heliostat-b.3"}
+	const path = `"path":"/metadata/annotations/heliostat.dev~1shard","value":`
+	for name, test := range map[string]struct{ manifest, test, write string }{
+		"first": {twoGroups, `{"op":"test",` + path + `null}`, `{"op":"add",` + path + `"heliostat-b.3"}`},
+		"after another": {
+			strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/shard: heliostat-a.7, heliostat.dev/mode", 1),
+			`{"op":"test",` + path + `"heliostat-a.7"}`, `{"op":"add",` + path + `"heliostat-b.3"}`,
+		},
+		"without annotations": {
+			strings.Replace(twoGroups, ", annotations: {heliostat.dev/mode: managed}", "", 1),
+			`{"op":"test","path":"/metadata/annotations","value":null}`,
+			`{"op":"add","path":"/metadata/annotations","value":{"heliostat.dev/shard":"heliostat-b.3"}}`,
+		},
+	} {
+		object := objectOf(t, test.manifest)
+		scale, err := patchFor(object, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers, err := numGPUsPatch(object, sync)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, patch := range []string{string(scale), string(numbers)} {
+			if at := strings.Index(patch, test.test); at < 0 || at > strings.Index(patch, test.write) {
+				t.Errorf("%s: %s\nwant %s and then %s", name, patch, test.test, test.write)
 			}
 		}
 	}

@@ -24,6 +24,14 @@ func (m *Manager) RequestMemory() requests.Memory {
 	return m.requests.Memory()
 }
 
+// EventsUsed returns how much of the bound of the Events of node autoscalers is used, from 0 to 1.
+func (m *Manager) EventsUsed() float64 {
+	if m.optional == nil {
+		return 0
+	}
+	return m.optional.EventsUsed()
+}
+
 // wireRequests prepares the store of ResourceRequests and the writer of their status.
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
@@ -31,7 +39,7 @@ func (m *Manager) wireRequests() {
 		Memory: cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory), Logger: m.options.Logger,
 		Changed: m.pool.enqueueForRequest, StatusChanged: m.pool.enqueueForStatus,
 	})
-	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
+	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.MayWrite, m.options.Logger)
 }
 
 // callTrace returns the trace that a ResourceRequest keeps of the call that makes it.

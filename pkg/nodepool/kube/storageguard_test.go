@@ -5,6 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
@@ -42,5 +46,40 @@ func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
 				t.Errorf("%v was not asked for any more", answers)
 			}
 		})
+	}
+}
+
+// TestARayClusterOlderThanTheKnownOneEndsTheProcess has a storage that has passed the version of the last check again,
+// so that checks find nothing.
+func TestARayClusterOlderThanTheKnownOneEndsTheProcess(t *testing.T) {
+	for stored, want := range map[string]string{"6": "from version 7 to 6", "7": "", "8": ""} {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, stored)}
+		m := managerOf(t, server, rayClusterOf(t, twoGroups, "7"))
+		m.storage.version = func(context.Context) (string, error) { return "9", nil }
+		for range 2 { // a second proof waits for nobody
+			if _, err := m.getRayCluster(t.Context(), m.rayClusters, llm); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		err := m.storage.Start(ctx)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("the stored version is %s, 7 is known: %v, want %q", stored, err, want)
+		}
+	}
+}
+
+func TestAPodOlderThanTheKnownOneProvesThatTheStorageWentBack(t *testing.T) {
+	pod := func(name, version string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	}
+	known := []*corev1.Pod{new(pod("a", "7")), new(pod("gone", "9"))}
+	for version, want := range map[string]int{"6": 1, "7": 0, "8": 0} {
+		guard := &storageGuard{proof: make(chan error, 1)}
+		guard.comparePods(known, []corev1.Pod{pod("a", version), pod("new", "1")})
+		if got := len(guard.proof); got != want {
+			t.Errorf("version %s, 7 is known: %d proofs, want %d", version, got, want)
+		}
 	}
 }

@@ -72,11 +72,3 @@ func (m *Manager) withTrace(
 	}
 	return annotations
 }
-
-// scaleUpTraceStep returns the step of a patch that stores the trace of a scale-up.
-func scaleUpTraceStep(metadata rayobject.Fields, scaleUp string) operation {
-	if !metadata.Has("annotations") {
-		return operation{"add", "/metadata/annotations", map[string]any{rayobject.ScaleUpTraceAnnotation: scaleUp}}
-	}
-	return operation{"add", "/metadata/annotations/" + escape(rayobject.ScaleUpTraceAnnotation), scaleUp}
-}

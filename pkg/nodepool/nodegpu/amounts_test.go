@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -14,7 +15,7 @@ func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
 		"nvidia.com/gpu": -1, "aliyun.com/gpu-mem": -8, "nvidia.com/mig-1g.5gb": 10_000_000_000, "volcano.sh/vgpu-memory": -1, "gpu.intel.com/memory.max": math.MaxInt64,
 	} {
 		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{
-			Name: "n", Labels: labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960"), Pods: []nodegpu.PodObject{pod(quantities(name, 1))},
+			Name: "n", Labels: labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960"), Pods: []allocation.Pod{pod(quantities(name, 1))},
 			Allocatable: map[string]int64{name: amount}, Capacity: map[string]int64{name: amount},
 		})
 		if _, announced := gpus.Units[name]; announced || len(gpus.PerCard) > 0 {

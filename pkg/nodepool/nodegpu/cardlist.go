@@ -8,8 +8,10 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// readFree finds what is free: the node's units less the requests of its pods, and what is known about each card.
+// readFree finds what is free: the node's units less what its pods request and what ResourceClaims have, and what is
+// known about each card.
 func (r *reading) readFree() {
+	r.gpus.Claimed = r.claimedUnits()
 	if r.node.Pods != nil && r.gpus.Units != nil {
 		r.freeUnits()
 	}
@@ -19,6 +21,7 @@ func (r *reading) readFree() {
 			break
 		}
 	}
+	r.emptyClaimed()
 	r.joinAgent()
 	r.measureInstances()
 	slices.SortStableFunc(r.gpus.PerCard, func(a, b Card) int {
@@ -44,6 +47,7 @@ func (r *reading) freeUnits() {
 		for _, pod := range r.node.Pods {
 			units -= pod.Requests[name]
 		}
+		units -= r.gpus.Claimed[name]
 		r.gpus.Free[name] = max(units, 0)
 	}
 }

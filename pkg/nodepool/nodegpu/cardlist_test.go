@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -44,8 +45,8 @@ func cardText(cards []nodegpu.Card) string {
 	return strings.Join(texts, ", ")
 }
 
-func pod(requests map[string]int64, annotations ...string) nodegpu.PodObject {
-	p := nodegpu.PodObject{Name: "p", Requests: requests, Annotations: map[string]string{}}
+func pod(requests map[string]int64, annotations ...string) allocation.Pod {
+	p := allocation.Pod{Name: "p", Requests: requests, Annotations: map[string]string{}}
 	for i := 0; i < len(annotations); i += 2 {
 		p.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -57,30 +58,30 @@ func TestFreeMemoryOfSharedCardsIsKnownCardByCard(t *testing.T) {
 	const ack = "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4"
 	tests := []struct {
 		name  string
-		pods  []nodegpu.PodObject
+		pods  []allocation.Pod
 		units map[string]int64
 		marks string
 		want  string
 	}{
-		{"ACK's record of cards by container", []nodegpu.PodObject{
+		{"ACK's record of cards by container", []allocation.Pod{
 			pod(mem(15), "scheduler.framework.gpushare.allocation", `{"0":{"0":15}}`),
 			pod(mem(9), "scheduler.framework.gpushare.allocation", `{"0":{"1":4},"1":{"1":5}}`),
 		}, mem(60), ack, "0 0/0/?, 1 6/6144/?, 2 15/15360/?, 3 15/15360/?"},
-		{"the open-source extender's card", []nodegpu.PodObject{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
+		{"the open-source extender's card", []allocation.Pod{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
 			mem(60), ack, "0 15/15360/?, 1 15/15360/?, 2 6/6144/?, 3 15/15360/?"},
-		{"a pod without a record may be on any card", []nodegpu.PodObject{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
-		{"a card index of -1 is no record", []nodegpu.PodObject{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
-		{"an amount below 0 is no record", []nodegpu.PodObject{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
+		{"a pod without a record may be on any card", []allocation.Pod{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
+		{"a card index of -1 is no record", []allocation.Pod{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"an amount below 0 is no record", []allocation.Pod{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
 			"ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
-		{"nor is a card that is not there", []nodegpu.PodObject{
+		{"nor is a card that is not there", []allocation.Pod{
 			pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"99":5}}`), pod(mem(3), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "1"),
 		}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 7/7168/?, 1 7/7168/?"},
-		{"memory and cores", []nodegpu.PodObject{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
+		{"memory and cores", []allocation.Pod{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
 			"scheduler.framework.gpushare.allocation", `{"0":{"1":4}}`, "gpushare.alibabacloud.com/core-percentage", `{"0":{"1":20}}`)},
 			quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=2", "0 15/15360/100, 1 11/11264/80"},
-		{"a pod that holds no GPU changes nothing", []nodegpu.PodObject{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
+		{"a pod that holds no GPU changes nothing", []allocation.Pod{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
 		{"nothing is known while pods are not", nil, mem(60), ack, ""},
-		{"nor while the number of cards is not", []nodegpu.PodObject{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
+		{"nor while the number of cards is not", []allocation.Pod{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,24 +107,24 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 		name          string
 		key, register string
 		units         map[string]int64
-		pods          []nodegpu.PodObject
+		pods          []allocation.Pod
 		want          string
 	}{
-		{"HAMi before 2.9", hami, lines, gpu, []nodegpu.PodObject{share}, "0 9/23576/100, 1 9/21576/70"},
-		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []nodegpu.PodObject{share}, "0 9/23576/100, 1 0/0/0!"},
+		{"HAMi before 2.9", hami, lines, gpu, []allocation.Pod{share}, "0 9/23576/100, 1 9/21576/70"},
+		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []allocation.Pod{share}, "0 9/23576/100, 1 0/0/0!"},
 		{"a pod that is being bound has it under another key", hami, lines, gpu,
-			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
-		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
+			[]allocation.Pod{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
+		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []allocation.Pod{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
 		{"a record below 0 makes no room", hami, lines, gpu,
-			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
+			[]allocation.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
 		{"nor does one of a card that is not there", hami, lines, gpu,
-			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
+			[]allocation.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
 		{"an instance lies on the card before its brackets", hami, lines, gpu,
-			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
+			[]allocation.Pod{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
 		{"while pods are not known nothing is free", hami, lines, gpu, nil, "0 ?/?/?, 1 ?/?/?"},
-		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []nodegpu.PodObject{}, "0 10/?/100, 1 10/?/100"},
+		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []allocation.Pod{}, "0 10/?/100, 1 10/?/100"},
 		{"Volcano", volcano, "GPU-a,10,24576,NVIDIA-A10,true,hami-core:GPU-b,10,24576,NVIDIA-A10,true,hami-core:", vgpu,
-			[]nodegpu.PodObject{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
+			[]allocation.Pod{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 
 func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 	const marks = "n/gpu.product=Tesla-T4 n/gpu.count=3 n/gpu.memory=15360 n/gpu.replicas=1"
-	used := []nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
+	used := []allocation.Pod{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
 	read := func(node nodegpu.NodeObject) nodegpu.GPUs {
 		node.Labels, node.Allocatable = labels(marks), quantities("nvidia.com/gpu", 3)
 		return nodegpu.Reader{}.Read(node)
@@ -160,7 +161,7 @@ func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 	report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":15360,"freeMiB":15000,"healthy":true},{"index":1,"uuid":"GPU-b","memoryMiB":15360,"healthy":true},` +
 		`{"index":2,"uuid":"GPU-c","memoryMiB":15360,"healthy":false,"problem":"XID 79"}]}`
 	agent := map[string]string{nodegpu.AgentAnnotation: report}
-	got = read(nodegpu.NodeObject{Annotations: agent, Pods: []nodegpu.PodObject{}})
+	got = read(nodegpu.NodeObject{Annotations: agent, Pods: []allocation.Pod{}})
 	if diff := cmp.Diff("0 1/15360/?, 1 1/15360/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" || *got.PerCard[0].UnusedMiB != 15000 {
 		t.Errorf("where all are free the agent's cards are (-want +got):\n%s", diff)
 	}
@@ -176,7 +177,7 @@ func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
 	units := quantities("nvidia.com/mig-1g.10gb", 2)
 	got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Allocatable: units, Annotations: map[string]string{nodegpu.AgentAnnotation: agentText},
-		Pods: []nodegpu.PodObject{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
+		Pods: []allocation.Pod{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
 	if diff := cmp.Diff("0 ?/?/? 1g.10gb@6, 1 0/0/?!", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/mig-1g.10gb"] != 1 {
 		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
 	}
@@ -215,6 +216,43 @@ func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
 				Labels: labels("n/gpu.present=true n/gpu.deploy.driver=true")})
 			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" || got.Kind != test.kind || got.Isolation != gpuinfo.Hardware || len(got.Problems) > 0 {
 				t.Errorf("%s %s %v, cards (-want +got):\n%s", got.Kind, got.Isolation, got.Problems, diff)
+			}
+		})
+	}
+}
+
+// TestDevicesOfClaimsLeaveLessToPods checks nodes where a device plugin announces the same cards.
+func TestDevicesOfClaimsLeaveLessToPods(t *testing.T) {
+	yes := true
+	card := nodegpu.DRADevice{Name: "gpu-1", Type: "gpu", UUID: "GPU-b", Allocated: &yes}
+	instance := nodegpu.DRADevice{Name: "gpu-0-mig-1g10gb-19-0", Type: "mig", ParentUUID: "GPU-a", Profile: "1g.10gb", Allocated: &yes}
+	const register = `[{"id":"GPU-a","count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true}]`
+	for name, test := range map[string]struct {
+		units   map[string]int64
+		marks   string
+		devices []nodegpu.DRADevice
+		want    map[string]int64
+		cards   string
+	}{
+		"whole cards":                 {quantities("nvidia.com/gpu", 8), "n/gpu.product=Tesla-T4 n/gpu.count=8", []nodegpu.DRADevice{card}, quantities("nvidia.com/gpu", 7), "1 ?/?/?"},
+		"shares of a card":            {quantities("nvidia.com/gpu", 10), "n/gpu.product=Tesla-T4-SHARED n/gpu.count=2 n/gpu.replicas=5", []nodegpu.DRADevice{card}, quantities("nvidia.com/gpu", 5), "1 ?/?/?"},
+		"instances, mixed":            {quantities("nvidia.com/mig-1g.10gb", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=1", []nodegpu.DRADevice{instance}, quantities("nvidia.com/mig-1g.10gb", 6), "0 ?/0/? 1g.10gb@0"},
+		"instances, single":           {quantities("nvidia.com/gpu", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb n/gpu.count=7 n/mig.strategy=single", []nodegpu.DRADevice{instance}, quantities("nvidia.com/gpu", 6), "0 ?/0/? 1g.10gb@0"},
+		"instances without a unit":    {quantities("nvidia.com/gpu", 8), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=8", []nodegpu.DRADevice{instance}, quantities("nvidia.com/gpu", 7), "0 ?/0/? 1g.10gb@0"},
+		"memory of cards":             {quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4", []nodegpu.DRADevice{card}, quantities("aliyun.com/gpu-mem", 45), "0 0/0/?, 1 15/?/?, 2 15/?/?, 3 15/?/?"},
+		"cards of HAMi by their UUID": {quantities("nvidia.com/gpu", 20), "", []nodegpu.DRADevice{card}, quantities("nvidia.com/gpu", 10), "0 10/15360/100, 1 0/0/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := nodegpu.NodeObject{Allocatable: test.units, Labels: labels(test.marks), Pods: []allocation.Pod{}, Devices: test.devices}
+			if test.marks == "" {
+				node.Annotations = map[string]string{"hami.io/node-nvidia-register": register}
+			}
+			got := nodegpu.Reader{}.Read(node)
+			if diff := cmp.Diff(test.want, got.Free); diff != "" {
+				t.Errorf("free (-want +got):\n%s", diff)
+			}
+			if text := cardText(got.PerCard); text != test.cards {
+				t.Errorf("cards %q, want %q", text, test.cards)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 // readDRA recognizes a node whose GPUs are allocated only by resource claims.
 func (r *reading) readDRA() bool {
-	if len(r.node.Devices) == 0 || len(r.announced()) > 0 {
+	if len(r.node.Devices) == 0 || len(r.announced()) > 0 || r.announcesMemory() {
 		return false
 	}
 	kind, parents := gpuinfo.Whole, map[string]bool{}
@@ -26,6 +26,11 @@ func (r *reading) readDRA() bool {
 	}
 	r.cards(int64(len(parents)))
 	return r.is(kind, gpuinfo.Hardware)
+}
+
+// announcesMemory reports whether pods can request parts of cards by memory, for which no devices are announced.
+func (r *reading) announcesMemory() bool {
+	return max(r.gpus.Units[gpuinfo.AliyunMemory], r.gpus.Units[gpuinfo.VolcanoShared]) > 0
 }
 
 // draCards joins the devices of each card. If instances are created on demand, the slice offers the card and every

@@ -105,6 +105,9 @@ type GPUs struct {
 	Replicas *int64  `json:"replicas"`
 	// Free is the number of units that no pod on the node requests, by resource; nil while pods are unknown.
 	Free map[string]int64 `json:"free"`
+	// Claimed is the number of units that ResourceClaims take away from pods that request a resource, because they have
+	// the devices behind them; nil if they have none.
+	Claimed map[string]int64 `json:"-"`
 	// HealthyUnits is what the healthy cards offer of a resource, if that is less than its Units; nil while no card is
 	// known to be unhealthy.
 	HealthyUnits map[string]int64 `json:"wellUnits"`

@@ -8,8 +8,15 @@ import (
 
 // readHealthy finds what the healthy cards offer of each resource, if some cards are known to be unhealthy. A device
 // plugin keeps announcing cards whose fault it does not see: NVIDIA's ignores XIDs that it attributes to the
-// application, and ECC errors.
+// application, and ECC errors. Without a readable register, nothing of a node of HAMi is known to be healthy.
 func (r *reading) readHealthy() {
+	if r.unregistered {
+		r.gpus.HealthyUnits = map[string]int64{}
+		for name := range r.gpus.Units {
+			r.gpus.HealthyUnits[name] = 0
+		}
+		return
+	}
 	unhealthy := r.gpus.unhealthy()
 	if unhealthy == 0 {
 		return

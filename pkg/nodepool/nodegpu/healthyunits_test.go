@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -37,9 +38,9 @@ func TestUnitsOfCardsThatAreNotWellAreTold(t *testing.T) {
 		{"a layout that cannot be tells of no instances", nodegpu.NodeObject{Labels: a100(""), Allocatable: quantities("nvidia.com/mig-3g.20gb", 4),
 			Annotations: agentSees("well:3g.20gb:3g.20gb:3g.20gb:3g.20gb", "ill:3g.20gb:3g.20gb")}, nil},
 		{"memory in units", nodegpu.NodeObject{Labels: labels("ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4"),
-			Allocatable: quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Annotations: agentSees("well", "ill", "well", "well"), Pods: []nodegpu.PodObject{}},
+			Allocatable: quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Annotations: agentSees("well", "ill", "well", "well"), Pods: []allocation.Pod{}},
 			quantities("aliyun.com/gpu-mem", 45, "aliyun.com/gpu-core.percentage", 300)},
-		{"HAMi's shares", nodegpu.NodeObject{Allocatable: quantities("nvidia.com/gpu", 20), Annotations: hami, Pods: []nodegpu.PodObject{}}, quantities("nvidia.com/gpu", 10)},
+		{"HAMi's shares", nodegpu.NodeObject{Allocatable: quantities("nvidia.com/gpu", 20), Annotations: hami, Pods: []allocation.Pod{}}, quantities("nvidia.com/gpu", 10)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestReadingANodeReachesNothingElse(t *testing.T) {
-	importtest.Only(t, "pkg/gpuinfo", "pkg/raydemand")
+	importtest.Only(t, "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"pkg/nodepool":        "what a node's GPUs are does not depend on clusters",
 		"pkg/nodepool/pools":  "what a node's GPUs are does not depend on other nodes",

@@ -5,30 +5,31 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 func TestCardsOfKoordinatorAreFreeInPercent(t *testing.T) {
 	const allocated = "scheduling.koordinator.sh/device-allocated"
 	two := quantities("koordinator.sh/gpu-core", 200, "koordinator.sh/gpu-memory-ratio", 200)
-	part := func(n int, annotations ...string) nodegpu.PodObject {
+	part := func(n int, annotations ...string) allocation.Pod {
 		return pod(quantities("koordinator.sh/gpu-core", n, "koordinator.sh/gpu-memory-ratio", n), annotations...)
 	}
 	for name, test := range map[string]struct {
-		pods []nodegpu.PodObject
+		pods []allocation.Pod
 		want string
 	}{
-		"no pods": {[]nodegpu.PodObject{}, "0 100/?/100, 1 100/?/100"},
-		"the scheduler's record": {[]nodegpu.PodObject{part(60, allocated,
+		"no pods": {[]allocation.Pod{}, "0 100/?/100, 1 100/?/100"},
+		"the scheduler's record": {[]allocation.Pod{part(60, allocated,
 			`{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"60","koordinator.sh/gpu-memory":"9Gi","koordinator.sh/gpu-memory-ratio":"60"}}]}`)}, "0 100/?/100, 1 40/?/40"},
-		"both cards":                            {[]nodegpu.PodObject{part(200, allocated, `{"gpu":[{"minor":0},{"minor":1}]}`)}, "0 0/?/0, 1 0/?/0"},
-		"a pod without a record is on any card": {[]nodegpu.PodObject{part(60)}, "0 40/?/40, 1 40/?/40"},
-		"200 percent are two cards":             {[]nodegpu.PodObject{part(200)}, "0 0/?/0, 1 0/?/0"},
-		"one amount for both":                   {[]nodegpu.PodObject{pod(quantities("koordinator.sh/gpu", 30))}, "0 70/?/70, 1 70/?/70"},
-		"a card that is not there is no record": {[]nodegpu.PodObject{part(60, allocated, `{"gpu":[{"minor":7}]}`)}, "0 40/?/40, 1 40/?/40"},
-		"nor is an amount below 0": {[]nodegpu.PodObject{part(60, allocated,
+		"both cards":                            {[]allocation.Pod{part(200, allocated, `{"gpu":[{"minor":0},{"minor":1}]}`)}, "0 0/?/0, 1 0/?/0"},
+		"a pod without a record is on any card": {[]allocation.Pod{part(60)}, "0 40/?/40, 1 40/?/40"},
+		"200 percent are two cards":             {[]allocation.Pod{part(200)}, "0 0/?/0, 1 0/?/0"},
+		"one amount for both":                   {[]allocation.Pod{pod(quantities("koordinator.sh/gpu", 30))}, "0 70/?/70, 1 70/?/70"},
+		"a card that is not there is no record": {[]allocation.Pod{part(60, allocated, `{"gpu":[{"minor":7}]}`)}, "0 40/?/40, 1 40/?/40"},
+		"nor is an amount below 0": {[]allocation.Pod{part(60, allocated,
 			`{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"-900","koordinator.sh/gpu-memory-ratio":"10"}}]}`)}, "0 40/?/40, 1 40/?/40"},
-		"a pod of something else":             {[]nodegpu.PodObject{pod(quantities("example.com/x", 1))}, "0 100/?/100, 1 100/?/100"},
+		"a pod of something else":             {[]allocation.Pod{pod(quantities("example.com/x", 1))}, "0 100/?/100, 1 100/?/100"},
 		"nothing is known while pods are not": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,19 +50,19 @@ func TestCardsWithoutARegisterAreEqual(t *testing.T) {
 	for name, test := range map[string]struct {
 		units map[string]int64
 		marks string
-		pods  []nodegpu.PodObject
+		pods  []allocation.Pod
 		want  string
 	}{
-		"HAMi, no pods": {hami, marks, []nodegpu.PodObject{}, "- 10/10000/100, - 10/10000/100"},
-		"HAMi's records name the cards": {hami, marks, []nodegpu.PodObject{
+		"HAMi, no pods": {hami, marks, []allocation.Pod{}, "- 10/10000/100, - 10/10000/100"},
+		"HAMi's records name the cards": {hami, marks, []allocation.Pod{
 			pod(quantities("nvidia.com/gpu", 1), given, "GPU-b,NVIDIA,3000,30:;"), pod(quantities("nvidia.com/gpu", 1), given, "GPU-b,NVIDIA,2000,0:;"),
 		}, "- 8/5000/70, - 10/10000/100"},
-		"half a card in percent": {hami, marks, []nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem-percentage", 50))}, "- 9/5000/100, - 9/5000/100"},
-		"more cards than the node has": {hami, marks, []nodegpu.PodObject{
+		"half a card in percent": {hami, marks, []allocation.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem-percentage", 50))}, "- 9/5000/100, - 9/5000/100"},
+		"more cards than the node has": {hami, marks, []allocation.Pod{
 			pod(quantities("nvidia.com/gpu", 3, "nvidia.com/gpumem", 1000), given, "GPU-a,NVIDIA,1000,0:GPU-b,NVIDIA,1000,0:GPU-c,NVIDIA,1000,0:;")}, "- 9/9000/100, - 9/9000/100"},
-		"Volcano": {volcano, "", []nodegpu.PodObject{
+		"Volcano": {volcano, "", []allocation.Pod{
 			pod(quantities("volcano.sh/vgpu-number", 1), ids, "GPU-a,NVIDIA,8000,0:"), pod(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 1000))}, "- 8/1000/100, - 9/9000/100"},
-		"the memory of a card is unknown":     {hami, "gpu=on nvidia.com/gpu.count=2", []nodegpu.PodObject{}, ""},
+		"the memory of a card is unknown":     {hami, "gpu=on nvidia.com/gpu.count=2", []allocation.Pod{}, ""},
 		"nothing is known while pods are not": {hami, marks, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,8 @@ package nodegpu
 
 import (
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 )
 
 // DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver
@@ -53,14 +55,6 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// PodObject is what a pod on a node shows about its use of the node's GPUs.
-type PodObject struct {
-	Namespace, Name, Node string
-	Annotations           map[string]string
-	// Requests are the extended resources that all its containers request.
-	Requests map[string]int64
-}
-
 // NodeObject is what a Kubernetes Node object shows about its GPUs. A Node in podfit has only what decides where pods
 // fit.
 type NodeObject struct {
@@ -76,7 +70,7 @@ type NodeObject struct {
 	// Conditions are statuses (True, False, Unknown) by type.
 	Conditions map[string]string
 	// Pods are the pods on the node that have not ended; nil while pods are unknown, which differs from none.
-	Pods []PodObject
+	Pods []allocation.Pod
 	// Devices are the devices that ResourceSlices offer on the node.
 	Devices []DRADevice
 	// BootID identifies the machine's current boot, from status.nodeInfo; empty if it is not shown.

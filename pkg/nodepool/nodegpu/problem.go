@@ -42,6 +42,11 @@ const (
 	// with amount 0.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"
 	MemoryMissing       ProblemCode = "memory-missing"
+	// RegisterUnreadable: what HAMi's agent registers about the cards is invalid or names none, so that HAMi's
+	// scheduler takes no cards from it.
+	RegisterUnreadable ProblemCode = "register-unreadable"
+	// CardUnrecorded: a pod uses part of a card, and no annotation says of which one.
+	CardUnrecorded ProblemCode = "card-unrecorded"
 	// AgentSilent: the node's sharing agent does not respond. AgentOutdated: the report of Heliostat's agent is
 	// outdated. DeviceUnhealthy: an agent reports a card as unhealthy.
 	AgentSilent     ProblemCode = "agent-silent"

@@ -142,7 +142,7 @@ func TestConditionsAreBadByTheirOwnPolarity(t *testing.T) {
 func TestABrokenRegisterOfHAMiIsAProblemAndNoMore(t *testing.T) {
 	for _, register := range []string{"[{", "GPU-1,10", "GPU-1,ten,1,1,T4,0,true:", "GPU-1,10,1,1,T4,0,maybe:", ":", "[]"} {
 		got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Annotations: map[string]string{"hami.io/node-nvidia-register": register}})
-		if s := summary(got); s != "vgpu unknown ? null label-unreadable" {
+		if s := summary(got); s != "vgpu unknown ? null register-unreadable" {
 			t.Errorf("%s: %s, %v", register, s, got.Problems)
 		}
 	}

@@ -21,6 +21,11 @@ type reading struct {
 	// devices are the resources that are announced as devices, with the highest number that the node ever announced: a
 	// broken device still shows its kind.
 	devices map[string]int64
+	// unregistered: HAMi's scheduler takes no cards from the register of its agent, because it is invalid or names none
+	// (HAMi v2.9.0: NvidiaGPUDevices.GetNodeDevices in pkg/device/nvidia/device.go returns an error, for which
+	// Scheduler.register in pkg/scheduler/scheduler.go skips the node). Cards that a running scheduler registered
+	// before that stay in its memory, which nothing shows.
+	unregistered bool
 	// unknown: the node announces a resource that looks like GPUs and is in no table.
 	unknown bool
 	// report is what Heliostat's agent wrote, without cards if that does not count; nil until it is needed.

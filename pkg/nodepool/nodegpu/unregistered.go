@@ -1,11 +1,8 @@
 package nodegpu
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 )
 
 // unregisteredCards returns the cards of a node of HAMi or Volcano whose register is not shown, as in an excerpt: equal
@@ -16,18 +13,16 @@ func (r *reading) unregisteredCards() []Card {
 		r.node.Annotations[hamiRegister]+r.node.Annotations[volcanoRegister] != "" {
 		return nil
 	}
-	source, names := "hami", []string{gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores}
-	annotations := []string{hamiAllocated, hamiToAllocate}
+	scheduler := allocation.HAMi
 	if r.gpus.Units[gpuinfo.VolcanoNumber] > 0 {
-		source, names = "volcano", []string{gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores}
-		annotations = []string{volcanoIDs}
+		scheduler = allocation.Volcano
 	}
-	ids := recordedCards(r.node.Pods, annotations)
+	ids := scheduler.Cards(r.node.Pods)
 	devices := make([]hamiDevice, count)
 	for i := range devices {
 		devices[i] = hamiDevice{
 			Index:  i,
-			Count:  r.gpus.Units[names[0]] / count,
+			Count:  r.gpus.Units[scheduler.Count] / count,
 			Memory: memory,
 			Cores:  100,
 			Health: true,
@@ -36,7 +31,7 @@ func (r *reading) unregisteredCards() []Card {
 			devices[i].UUID = ids[i]
 		}
 	}
-	cards := r.vgpuCards(source, devices, r.vgpuHoldings(devices, names[0], names[1], names[2], annotations...))
+	cards := r.vgpuCards(scheduler, devices)
 	for i := range cards {
 		cards[i].Index = nil
 	}
@@ -57,19 +52,4 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 		}
 	}
 	return *r.gpus.Cards, memory, known
-}
-
-// recordedCards returns the identities of cards in the records of pods, sorted.
-func recordedCards(pods []PodObject, annotations []string) []string {
-	found := map[string]bool{}
-	for _, pod := range pods {
-		for _, key := range annotations {
-			for entry := range strings.FieldsFuncSeq(pod.Annotations[key], betweenGrants) {
-				if card, _, ok := vgpuGrant(entry); ok && card != "" {
-					found[card] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
 }

@@ -122,7 +122,12 @@ func (r *reading) readHAMi() bool {
 	r.hamiSilent()
 	devices, err := hamiDevices(register)
 	if err != nil || len(devices) == 0 {
-		r.problem(LabelUnreadable, fmt.Sprintf("%s has no cards: %v", hamiRegister, err))
+		why := "it names no card"
+		if err != nil {
+			why = err.Error()
+		}
+		r.unregistered = true
+		r.problem(RegisterUnreadable, fmt.Sprintf("HAMi's scheduler takes no cards from %s: %s", hamiRegister, why))
 		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
 	}
 	r.cards(int64(len(devices)))

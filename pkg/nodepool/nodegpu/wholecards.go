@@ -146,9 +146,9 @@ func (r *reading) moreThanCards(units string) bool {
 	default:
 		return announced > mostCards
 	}
-	r.problem(SharingUnlabelled, fmt.Sprintf("%s is %d on %s: the cards are shared or partitioned, and no label says "+
-		"how; run GPU feature discovery, or name the kind with --resource %s=KIND", units, announced,
-		countedCards(cards, source), units))
+	r.problem(SharingUnlabelled,
+		fmt.Sprintf("%s is %d on %s: the cards are shared or partitioned, and no label says how",
+			units, announced, countedCards(cards, source)))
 	return true
 }
 
@@ -193,11 +193,16 @@ func (r *reading) readPart() bool {
 	return false
 }
 
-// wholeMemory uses what the driver or ACK measured; a cloud's figure for a machine type is nominal.
+// wholeMemory uses what the driver or ACK measured; a cloud's figure for a machine type is nominal. Without them, it is
+// what an instance has that takes a whole card of the product, which is a little less than the card has.
 func (r *reading) wholeMemory(units string) {
 	memory, ok := r.gfdMemory()
 	if !ok {
 		memory, ok = memoryText(r.label(labelACKMemory))
+	}
+	if !ok && r.productKnown {
+		memory = int64(r.product.LargestInstance())
+		ok = memory > 0
 	}
 	if ok {
 		r.memory(units, memory)

@@ -31,7 +31,7 @@ func TestCardsAreWholeOnlyWhereTheNodeProvesIt(t *testing.T) {
 		{"a plugin that gives one card to many pods", quantities("microsoft.com/directx", 1), "node.kubernetes.io/instance-type=Standard_NC4as_T4_v3", "whole (unproven) unknown 1 null"},
 		{"Gaudi's plugin shares nothing", quantities("habana.ai/gaudi", 8), "", "whole hardware ? null"},
 
-		{"a product without -SHARED", quantities("nvidia.com/gpu", 8), "n/gpu.product=NVIDIA-H100-80GB-HBM3", "whole hardware ? null"},
+		{"a product without -SHARED", quantities("nvidia.com/gpu", 8), "n/gpu.product=NVIDIA-H100-80GB-HBM3", `whole hardware ? {"nvidia.com/gpu":81152}`},
 		{"as many as gpu.count", quantities("nvidia.com/gpu", 4), "n/gpu.count=4", "whole hardware 4 null"},
 		{"fewer than gpu.count", quantities("nvidia.com/gpu", 2), "n/gpu.count=4", "whole (unproven) unknown 4 null"},
 		{"as many as gpu.count, which counts instances with the single strategy", quantities("nvidia.com/gpu", 7), "n/gpu.count=7 n/mig.strategy=single", "whole (unproven) unknown 7 null"},
@@ -62,7 +62,7 @@ func TestCardsAreWholeOnlyWhereTheNodeProvesIt(t *testing.T) {
 		{"left-over instances", quantities("nvidia.com/gpu", 7, "nvidia.com/mig-1g.5gb", 0), "", "mig (unproven) unknown ? null"},
 		{"left-over instances on a machine with fewer cards", quantities("nvidia.com/gpu", 56, "nvidia.com/mig-1g.5gb", 0), "node.kubernetes.io/instance-type=p4d.24xlarge", "mig (unproven) unknown ? null"},
 		{"left-over instances, and as many as cards", quantities("nvidia.com/gpu", 8, "nvidia.com/mig-7g.40gb", 0), "node.kubernetes.io/instance-type=p4d.24xlarge", "mig (unproven) unknown ? null"},
-		{"left-over instances, and MIG is off by the product", quantities("nvidia.com/gpu", 8, "nvidia.com/mig-1g.5gb", 0), "n/gpu.product=NVIDIA-A100-SXM4-40GB", "whole hardware ? null"},
+		{"left-over instances, and MIG is off by the product", quantities("nvidia.com/gpu", 8, "nvidia.com/mig-1g.5gb", 0), "n/gpu.product=NVIDIA-A100-SXM4-40GB", `whole hardware ? {"nvidia.com/gpu":40192}`},
 
 		{"cards beside instances", quantities("nvidia.com/gpu", 4, "nvidia.com/mig-1g.5gb", 28), "", "mig unknown ? null"},
 		{"none beside instances", quantities("nvidia.com/gpu", 0, "nvidia.com/mig-1g.5gb", 28), "", "mig hardware ? null"},
@@ -114,8 +114,7 @@ func TestTheDriverProvesHowManyCardsThereAre(t *testing.T) {
 
 func TestTheContradictionIsAProblemThatNamesTheMachine(t *testing.T) {
 	got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Allocatable: quantities("nvidia.com/gpu", 10), Labels: labels("node.kubernetes.io/instance-type=g4dn.xlarge")})
-	want := "sharing-unlabelled: nvidia.com/gpu is 10 on 1 card (g4dn.xlarge): the cards are shared or partitioned, and no label says how; " +
-		"run GPU feature discovery, or name the kind with --resource nvidia.com/gpu=KIND"
+	want := "sharing-unlabelled: nvidia.com/gpu is 10 on 1 card (g4dn.xlarge): the cards are shared or partitioned, and no label says how"
 	if len(got.Problems) != 1 || got.Problems[0].String() != want {
 		t.Errorf("%v", got.Problems)
 	}

@@ -2,8 +2,6 @@ package podfit
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -46,12 +44,14 @@ func (p *PodShape) cardRequestOn(gpus *nodegpu.GPUs) (cardRequest, bool) {
 	if ask, asks := p.cardRequest(); asks {
 		return ask, true
 	}
-	for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
-		if units := WholeUnits(p.Requests[name]); units > 0 {
-			return cardRequest{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}, true
+	var first cardRequest
+	for name := range gpus.UnitsPerCard {
+		units := WholeUnits(p.Requests[name])
+		if units > 0 && (first.resource == "" || name < first.resource) {
+			first = cardRequest{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}
 		}
 	}
-	return cardRequest{}, false
+	return first, first.resource != ""
 }
 
 // CardPart is what a pod takes of single cards: the same of each of several different cards.
@@ -91,6 +91,20 @@ func (p *PodShape) CardPart(memories []string) (CardPart, bool) {
 	return part, true
 }
 
+// overPercent returns the request for more than all memory of a card; empty if there is none. HAMi and Volcano take the
+// percentage only without an amount of memory, and never find such a card
+// (docs/reference/facts.md#choice-of-a-card).
+func (p *PodShape) overPercent() string {
+	for _, by := range [...]struct{ percentage, amount string }{
+		{gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiMemory}, {gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoMemory},
+	} {
+		if percent := WholeUnits(p.Requests[by.percentage]); percent > 100 && WholeUnits(p.Requests[by.amount]) == 0 {
+			return fmt.Sprintf("%s %d", by.percentage, percent)
+		}
+	}
+	return ""
+}
+
 // percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
 // cards (Koordinator documentation, GPU share).
 func (p *PodShape) percentOfCards() (CardPart, bool) {
@@ -108,12 +122,19 @@ func (p *PodShape) percentOfCards() (CardPart, bool) {
 // cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
 // node does not report about its cards is not a reason.
 func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
-	_, asks := p.cardRequest()
-	if !asks && node.GPUs == nil {
-		return list
+	over, gpus := p.overPercent(), node.GPUs
+	if gpus == nil {
+		if _, asks := p.cardRequest(); !asks && over == "" {
+			return list
+		}
+		read := ReadNode(nodegpu.Reader{}, node)
+		gpus = &read
 	}
-	gpus := ReadNode(nodegpu.Reader{}, node)
-	ask, asks := p.cardRequestOn(&gpus)
+	if over != "" && gpus.Kind == gpuinfo.VGPU {
+		list = append(list, Mismatch{kind: cardTooSmall,
+			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
+	}
+	ask, asks := p.cardRequestOn(gpus)
 	if !asks || gpus.Kind != ask.kind {
 		return list
 	}

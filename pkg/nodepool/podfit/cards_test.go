@@ -32,6 +32,15 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 		{"Volcano", asking(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 9000)), gpuNode("n", volcano, ""),
 			"node n has cards of volcano.sh/vgpu-memory 8192 where 9000 of one card is needed"},
 	}
+	hami := func(cores int) podfit.PodShape {
+		return asking(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 1000, "nvidia.com/gpucores", cores))
+	}
+	for cores, want := range map[int]int64{30: 30, 100: 100, 101: 100, 400: 100} {
+		shape := hami(cores)
+		if part, asks := shape.CardPart(nil); !asks || part != (podfit.CardPart{Cards: 1, Memory: 1000, Cores: want}) {
+			t.Errorf("%d gpucores of HAMi: %+v, want %d percent of one card", cores, part, want)
+		}
+	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			landing := test.shape.Fit([]podfit.Node{test.node})

@@ -126,7 +126,9 @@ func (p *PodShape) describe(node *Node, m Mismatch) string {
 		return fmt.Sprintf("lacks label %s=%s that nodeSelector wants", m.what, p.Selector[m.what])
 	case unsuited:
 		return "does not match the required node affinity"
-	case otherMode, cardTooSmall, Unhealthy:
+	case noPods:
+		return "takes no pods (allocatable pods 0)"
+	case noDomain, otherMode, cardTooSmall, Unhealthy:
 		return m.what
 	case NotAnnounced:
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))

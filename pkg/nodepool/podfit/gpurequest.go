@@ -177,7 +177,7 @@ func SeesGPUs(g nodegpu.Reader, shape *PodShape, nodes []Node) (first string, co
 
 // VisibleFinding returns a finding about the nodes that SeesGPUs found.
 func VisibleFinding(first string, count int) raydemand.Finding {
-	seen := first
+	seen := "does not hide the GPUs of node " + first
 	if count > 1 {
 		seen += fmt.Sprintf(", one of %d nodes", count)
 	}

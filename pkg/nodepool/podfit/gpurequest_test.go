@@ -99,7 +99,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 			}
 		})
 	}
-	if f := podfit.VisibleFinding("a", 3); f.Seen != "a, one of 3 nodes" || f.Code != podfit.GPUsVisible {
+	if f := podfit.VisibleFinding("a", 3); f.Seen != "does not hide the GPUs of node a, one of 3 nodes" || f.Code != podfit.GPUsVisible {
 		t.Errorf("finding %+v", f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // OnlyOf reports whether all mismatches are of these kinds; it is true for an empty list.
@@ -19,13 +20,13 @@ type MismatchKind int
 
 // weights order the kinds by how far the node is from holding the pod: a node that lacks a resource altogether, or has
 // other labels, is another kind of node; a cordoned node is the right one at the wrong time.
-var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3,
-	Unhealthy: 1, unselected: 4, unsuited: 4, NotAnnounced: 5}
+var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, noPods: 3, otherMode: 3,
+	cardTooSmall: 3, Unhealthy: 1, unselected: 4, unsuited: 4, noDomain: 4, NotAnnounced: 5}
 
 // Mismatch is one reason why a node cannot hold a pod.
 type Mismatch struct {
 	kind MismatchKind
-	// what is the resource or the label key, or describes what is wrong with the node's cards.
+	// what is the resource or the label key, or describes what is wrong with the node's cards or which rule names it.
 	what  string
 	taint nodegpu.Taint
 }
@@ -58,6 +59,7 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	if !p.suits(node) {
 		list = append(list, Mismatch{kind: unsuited})
 	}
+	list = p.outsideDomains(node, list)
 	for name, want := range p.Requests {
 		switch have := node.Allocatable[name]; {
 		case want <= node.Usable(name) || want <= 0 || CheckedElsewhere[name]:
@@ -69,6 +71,9 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 		default:
 			list = append(list, Mismatch{kind: tooSmall, what: name})
 		}
+	}
+	if pods, known := node.Allocatable["pods"]; known && pods < raydemand.One {
+		list = append(list, Mismatch{kind: noPods})
 	}
 	if m, misses := p.Share.mismatch(node); misses {
 		list = append(list, m)
@@ -108,7 +113,9 @@ const (
 	Tainted
 	unselected
 	unsuited
+	noDomain
 	tooSmall
+	noPods
 	otherMode
 	cardTooSmall
 	Unhealthy

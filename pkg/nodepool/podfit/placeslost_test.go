@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -43,7 +44,7 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 // use.
 func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
 	const agent = `{"cards":[{"index":0,"uuid":"GPU-a","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"healthy":true,"problem":"","mig":{"enabled":true,"instances":[%s]}}]}`
-	node := func(instances string, units map[string]int64, pods []nodegpu.PodObject) nodegpu.GPUs {
+	node := func(instances string, units map[string]int64, pods []allocation.Pod) nodegpu.GPUs {
 		return nodegpu.Reader{}.Read(nodegpu.NodeObject{
 			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(agent, instances)},
 			Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "1"},
@@ -52,8 +53,8 @@ func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
 	w := sliceRequest{resource: gpuinfo.Resource{Name: "nvidia.com/mig-1g.5gb", Kind: gpuinfo.MIG, Profile: "1g.5gb", Role: gpuinfo.Devices}, units: 1}
 	const cut = `{"profile":"3g.20gb","start":0},{"profile":"1g.5gb","start":6}`
 	units := map[string]int64{"nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1}
-	busy := []nodegpu.PodObject{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
-	empty, started := w.blocks([]nodegpu.GPUs{node(cut, units, []nodegpu.PodObject{})}), w.blocks([]nodegpu.GPUs{node(cut, units, busy)})
+	busy := []allocation.Pod{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
+	empty, started := w.blocks([]nodegpu.GPUs{node(cut, units, []allocation.Pod{})}), w.blocks([]nodegpu.GPUs{node(cut, units, busy)})
 	if empty == nil || started == nil || *started >= *empty {
 		t.Errorf("blocks %v where nothing is in use, %v beside an instance that is", empty, started)
 	}

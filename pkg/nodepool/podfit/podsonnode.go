@@ -58,7 +58,7 @@ func (p *PodShape) PodsOnNew(node *Node) int64 {
 func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount,
 	cardsOf func(*nodegpu.GPUs) *int64) int64 {
 	n := int64(Unbounded)
-	if pods := node.Allocatable["pods"]; pods > 0 {
+	if pods, known := node.Allocatable["pods"]; known {
 		n = WholeUnits(pods)
 	}
 	for name, want := range p.Requests {

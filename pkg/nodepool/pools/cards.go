@@ -125,6 +125,9 @@ func (l cardLayout) left(used *nodegpu.Card) binpack.Card {
 		card.Total = *used.MemoryMiB // cards of a node may differ
 	}
 	lower(&card.Memory, free)
+	if card.Memory != nil && card.Total > 0 && *card.Memory > card.Total {
+		card.Memory = whole(card.Total)
+	}
 	if used.FreeCores != nil {
 		card.Cores = used.FreeCores
 		card.Used = card.Used || *used.FreeCores < 100

@@ -30,10 +30,10 @@ func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
 }
 
 func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
-	switch claim.Progress(now) {
-	case OnItsWay:
+	switch progress := claim.Progress(now); {
+	case progress.HasMachine():
 		c.Launched++
-	case Requested:
+	case progress == Requested:
 		c.Requested++
 	}
 }

@@ -16,6 +16,18 @@ type Incoming struct {
 	// Launched places are on machines that the provider has started, Requested ones on machines that Karpenter has
 	// requested and may not get.
 	Launched, Requested int
+	// Places are the same places by what is known about their machines, those that are furthest on first.
+	Places []Coming
+}
+
+// Coming is places on machines that have come equally far at the same time.
+type Coming struct {
+	Pods     int
+	Progress Progress
+	// AskedAt is when Karpenter asked for the machines, Since when they made that progress; zero if unknown. Lacks says
+	// what a ready node still lacks.
+	AskedAt, Since time.Time
+	Lacks          string
 }
 
 // Pods returns the number of places. Pods that wait for these places are not proven unschedulable while the claims are
@@ -49,14 +61,9 @@ func PlaceOnClaims(
 		return cmp.Or(cmp.Compare(a.choice, b.choice), a.wait.Since.Compare(b.wait.Since))
 	})
 	list := make([]Incoming, len(waiting))
-	for _, progress := range []Progress{OnItsWay, Requested} {
+	for _, progress := range []Progress{NodeReady, Registered, Launched, Requested} {
 		for _, p := range order {
-			placed := p.place(progress)
-			if progress == OnItsWay {
-				list[p.index].Launched = placed
-			} else {
-				list[p.index].Requested = placed
-			}
+			p.place(progress, &list[p.index])
 		}
 	}
 	return list
@@ -66,6 +73,7 @@ func PlaceOnClaims(
 type claimClass struct {
 	progress Progress
 	template *NodeTemplate
+	claims   []*NodeClaim
 	rooms    []podfit.Quantities
 	// full is how many of the first rooms have no room for another pod, by what a pod requests. Rooms only shrink, so
 	// this stays true, and in a fleet whose groups request the same resources each room is examined once.
@@ -92,6 +100,7 @@ func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Q
 			byKey[k] = &claimClass{progress: progress, template: &claim.Template, full: map[string]int{}}
 			classes = append(classes, byKey[k])
 		}
+		byKey[k].claims = append(byKey[k].claims, claim)
 		byKey[k].rooms = append(byKey[k].rooms, claim.room(bound[claim.Node]))
 	}
 	return classes
@@ -115,25 +124,51 @@ func (p *placing) choose(classes []*claimClass) {
 	}
 }
 
-// place fills the claims with this progress, and returns how many pods fit.
-func (p *placing) place(progress Progress) (placed int) {
+// place fills the claims with this progress, and adds the places to those of the entry.
+func (p *placing) place(progress Progress, to *Incoming) {
 	for _, class := range p.classes {
 		if class.progress == progress {
-			placed += p.placeIn(class)
+			p.placeIn(class, to)
 		}
 	}
-	return placed
 }
 
-func (p *placing) placeIn(class *claimClass) (placed int) {
+func (p *placing) placeIn(class *claimClass, to *Incoming) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
 	for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
 		n := int(min(p.wait.Shape.PodsIn(class.rooms[i]), int64(p.left)))
-		if n == 0 && class.full[requests] == i {
-			class.full[requests]++
+		if n == 0 {
+			if class.full[requests] == i {
+				class.full[requests]++
+			}
+			continue
 		}
 		p.wait.Shape.Take(class.rooms[i], n)
-		placed, p.left = placed+n, p.left-n
+		p.left -= n
+		to.add(n, class.progress, class.claims[i])
 	}
-	return placed
+}
+
+// add adds places on one claim's machine.
+func (c *Incoming) add(pods int, progress Progress, claim *NodeClaim) {
+	if progress.HasMachine() {
+		c.Launched += pods
+	} else {
+		c.Requested += pods
+	}
+	coming := Coming{
+		Progress: progress, AskedAt: claim.CreatedAt, Since: claim.since(progress), Lacks: claim.Lacks,
+	}
+	for i := range c.Places {
+		if same := &c.Places[i]; same.with(0) == coming {
+			same.Pods += pods
+			return
+		}
+	}
+	c.Places = append(c.Places, coming.with(pods))
+}
+
+func (c Coming) with(pods int) Coming {
+	c.Pods = pods
+	return c
 }

@@ -86,8 +86,8 @@ func topologyKeys(pods []binpack.Pod) (keys []string, constrained bool) {
 // agree keeps of the domains of a new node those that all known nodes of the pool have.
 func (p *poolStock) agree(node *podfit.Node, keys []string) {
 	values := domains(node.Labels, keys)
-	if p.fresh == nil {
-		p.domains = values
+	if !p.agreed {
+		p.agreed, p.domains = true, values
 		return
 	}
 	for key, value := range p.domains {

@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // poolCount is what the nodes and the declared shape of one pool show about a shape of pods.
@@ -13,18 +14,21 @@ type poolCount struct {
 	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. alike: one does not show that.
 	unlike, alike bool
 	// known: there is a node or a shape. fixed: the pool is on a cloud that fixes the MIG profile of a pool.
-	known, fixed   bool
-	perNode, holds int64
-	// has adds up what the nodes have of the resources that a pod requests; perHas is the most that one node has.
-	has, perHas podfit.Quantities
-	cards       []nodegpu.CutCards
-	// byType is the node of each instance type that holds most pods. coming are nodes that have not come up.
-	byType map[string]bestOfType
+	known, fixed bool
+	holds        int64
+	// fresh is what a new node has.
+	fresh newNode
+	// has adds up what the nodes have of the resources that a pod requests.
+	has   podfit.Quantities
+	cards []nodegpu.CutCards
+	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
+	// not come up.
+	byType map[string]leastOfType
 	coming []*podfit.Node
 }
 
-// bestOfType is the node of an instance type that holds most pods.
-type bestOfType struct {
+// leastOfType is the node of an instance type that holds the fewest pods.
+type leastOfType struct {
 	node *podfit.Node
 	pods int64
 }
@@ -43,6 +47,9 @@ const (
 
 func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) verdict {
 	c.known = true
+	if place.Declared {
+		c.fresh.declare(place, p)
+	}
 	c.fixed = c.fixed || place.MIGProfileFixed()
 	c.count(p, place)
 	if c.room.Mixed && !place.Declared {
@@ -56,13 +63,13 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 		if !place.Declared && n > 0 {
 			c.addCards(place)
 		}
-		c.perNode = max(c.perNode, n)
+		c.fresh.show(place, n)
 		if c.byType == nil {
-			c.byType = map[string]bestOfType{}
+			c.byType = map[string]leastOfType{}
 		}
 		kind := instanceType(place)
-		if best, known := c.byType[kind]; !known || n > best.pods {
-			c.byType[kind] = bestOfType{place, n}
+		if least, known := c.byType[kind]; n > 0 && (!known || n < least.pods) {
+			c.byType[kind] = leastOfType{place, n}
 		}
 		if !place.Unschedulable && !place.Declared {
 			c.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
@@ -88,6 +95,13 @@ func (c *poolCount) allHold() int64 {
 		}
 	}
 	return holds
+}
+
+// proven reports whether something shows that nodes which Karpenter adds to the pool can hold a pod: a node, a declared
+// shape, or a NodePool that describes its nodes.
+func (c *poolCount) proven(p *podfit.PodShape) bool {
+	return c.fresh.pods > 0 ||
+		c.room.Template != nil && !asksForeign(p, func(name string) bool { return c.has[name] > 0 })
 }
 
 func instanceType(node *podfit.Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
@@ -120,14 +134,14 @@ func (c *poolCount) addCards(place *podfit.Node) {
 
 // count adds what a node has of the resources that a pod requests.
 func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
-	if c.perHas == nil {
-		c.has, c.perHas = podfit.Quantities{}, podfit.Quantities{}
+	if c.has == nil {
+		c.has = podfit.Quantities{}
 	}
 	each := func(name string) {
-		have := place.Allocatable[name]
-		c.perHas[name] = max(c.perHas[name], have)
-		if !place.Declared {
-			c.has[name] = c.has[name].Plus(place.Usable(name).Times(1 + int64(place.Alike)))
+		if have := c.has[name]; place.Declared {
+			c.has[name] = have
+		} else {
+			c.has[name] = have.Plus(place.Usable(name).Times(1 + int64(place.Alike)))
 		}
 	}
 	for name, want := range p.Requests {
@@ -138,24 +152,17 @@ func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 	each("pods")
 }
 
-// allHave returns what the existing nodes and those that may be added have together, for resources that have a bound. A
-// node that comes up has as much as the largest one.
+// allHave returns what the existing nodes and those that may be added have together, for resources that have a bound.
 func (c *poolCount) allHave(room *Room) podfit.Quantities {
-	var slow int64
-	for _, node := range c.coming {
-		if kind := instanceType(node); kind != "" && c.byType[kind].pods > 0 {
-			slow += 1 + int64(node.Alike)
-		}
-	}
 	var all podfit.Quantities
-	for name, most := range c.perHas {
-		sum := c.has[name].Plus(most.Times(slow))
+	for name, there := range c.has {
+		sum, each := there.Plus(c.comingHave(name)), c.fresh.has[name]
 		limit, limited := room.Limits[name]
 		switch {
-		case most <= 0: // no node shows it
+		case sum <= 0 && each <= 0: // no node shows it
 			continue
 		case room.MayAddNodes != nil && (*room.MayAddNodes == 0 || !room.Mixed):
-			sum = sum.Plus(most.Times(*room.MayAddNodes))
+			sum = sum.Plus(each.Times(*room.MayAddNodes))
 		case limited:
 			sum = sum.Plus(max(limit-room.Used[name], 0))
 		default:
@@ -165,6 +172,18 @@ func (c *poolCount) allHave(room *Room) podfit.Quantities {
 			all = podfit.Quantities{}
 		}
 		all[name] = sum
+	}
+	return all
+}
+
+// comingHave returns how much of a resource nodes will have that have not come up. Such a node is like others of its
+// instance type.
+func (c *poolCount) comingHave(name string) (all raydemand.Amount) {
+	for _, node := range c.coming {
+		kind := instanceType(node)
+		if like := c.byType[kind].node; kind != "" && like != nil {
+			all = all.Plus(like.Allocatable[name].Times(1 + int64(node.Alike)))
+		}
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -15,7 +16,7 @@ import (
 
 func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.T) {
 	ill := func(n podfit.Node, capacity map[string]int64, annotations map[string]string) podfit.Node {
-		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []nodegpu.PodObject{}})
+		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []allocation.Pod{}})
 		n.Pool, n.GPUs = "a", &read
 		return n
 	}

@@ -38,16 +38,25 @@ func provided(label string) bool {
 	return beginsWithOne(label, karpenterKnows) && !ofAnotherPool(label)
 }
 
+// asksForeign reports whether a pod requests an extended resource that Karpenter's providers do not know, and that is
+// not there either.
+func asksForeign(p *podfit.PodShape, there func(name string) bool) bool {
+	for name, want := range p.Requests {
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
+			!podfit.CheckedElsewhere[name]
+		if foreign && want > 0 && !there(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // unlike reports whether a node that Karpenter made shows that no other node of its NodePool accepts the pods: it lacks
 // a label that only the NodePool could set, has a taint, or lacks a device that no instance type known to Karpenter
 // has. A different value of a label shows nothing, because a NodePool may allow several.
 func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool {
-	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
-			!podfit.CheckedElsewhere[name]
-		if foreign && want > 0 && node.Allocatable[name] <= 0 {
-			return true
-		}
+	if asksForeign(p, func(name string) bool { return node.Allocatable[name] > 0 }) {
+		return true
 	}
 	if template != nil {
 		return false // the template is more complete about labels and taints than a node

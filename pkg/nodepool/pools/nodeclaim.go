@@ -20,14 +20,17 @@ type NodeClaim struct {
 	Requests podfit.Quantities
 	// Allocatable is what the node will have for pods; nil until the provider reports it, at the launch.
 	Allocatable podfit.Quantities
-	// Launched: the provider has started the machine; before that, it may fail to. Initialized: the node is ready, with
-	// all its devices.
-	Launched, Initialized bool
-	Deleting              bool
+	// Launched: the provider has started the machine; before that, it may fail to. Registered: the Node object exists.
+	// NodeReady: the kubelet is ready too, and Lacks says what the node still lacks, for example a device. Initialized:
+	// the node is complete, with all its devices.
+	Launched, Registered, NodeReady, Initialized bool
+	Lacks                                        string
+	Deleting                                     bool
 	// Node is the name of the Node object after the node has registered.
 	Node string
-	// CreatedAt is when Karpenter created the claim, LaunchedAt when the provider had the machine; zero if unknown.
-	CreatedAt, LaunchedAt time.Time
+	// CreatedAt is when Karpenter created the claim, LaunchedAt when the provider had the machine, RegisteredAt when
+	// the node registered, and NodeReadyAt when its kubelet was first seen ready; zero if unknown.
+	CreatedAt, LaunchedAt, RegisteredAt, NodeReadyAt time.Time
 	// Class is equal for claims that every pod treats alike (ClaimClassOf).
 	Class ClaimClass
 }
@@ -43,12 +46,18 @@ const (
 type Progress int
 
 // NotComing claims bring no further capacity: their node is complete, or will never come. Requested ones may still
-// fail. Those that are OnItsWay have a machine whose node is not complete yet.
+// fail. Those further on have a machine: Launched ones no node yet, Registered ones a node that is not ready, and
+// NodeReady ones a node that lacks a device or still has a startup taint.
 const (
 	NotComing Progress = iota
 	Requested
-	OnItsWay
+	Launched
+	Registered
+	NodeReady
 )
+
+// HasMachine reports whether the provider has started the machine.
+func (p Progress) HasMachine() bool { return p >= Launched }
 
 // Progress returns what to expect of the claim at a moment.
 func (c *NodeClaim) Progress(now time.Time) Progress {
@@ -57,10 +66,27 @@ func (c *NodeClaim) Progress(now time.Time) Progress {
 		return NotComing
 	case !c.Launched && now.Sub(c.CreatedAt) < launchTimeout:
 		return Requested
-	case c.Launched && now.Sub(c.LaunchedAt) < registrationTimeout:
-		return OnItsWay
+	case !c.Launched || now.Sub(c.LaunchedAt) >= registrationTimeout:
+		return NotComing
+	case c.NodeReady:
+		return NodeReady
+	case c.Registered:
+		return Registered
 	}
-	return NotComing
+	return Launched
+}
+
+// since returns when the claim made that progress; zero if unknown.
+func (c *NodeClaim) since(progress Progress) time.Time {
+	switch progress {
+	case Launched:
+		return c.LaunchedAt
+	case Registered:
+		return c.RegisteredAt
+	case NodeReady:
+		return c.NodeReadyAt
+	}
+	return c.CreatedAt
 }
 
 // ClaimClass is equal for claims that do not differ in anything a pod depends on.

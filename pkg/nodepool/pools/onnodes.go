@@ -3,6 +3,7 @@ package pools
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -26,34 +27,69 @@ type part struct {
 	holds map[string]int64
 }
 
+// key is equal for nodes that hold the same.
+func key(holds map[string]int64) string {
+	var text []byte
+	for _, kind := range slices.Sorted(maps.Keys(holds)) {
+		text = strconv.AppendInt(strconv.AppendQuote(text, kind), holds[kind], 10)
+	}
+	return string(text)
+}
+
+// markHeld marks the nodes that hold given pods.
+func (t *stocktaking) markHeld() {
+	if len(t.own) == 0 {
+		return
+	}
+	t.held = make([]bool, len(t.stock.nodes.Nodes()))
+	positions := t.stock.byName()
+	for name, holds := range t.own {
+		if i, known := positions[name]; known && len(holds) > 0 {
+			t.held[i] = true
+		}
+	}
+}
+
 // apart separates nodes that hold given pods from the others of a lot, if that makes a difference: if what pods take of
 // the nodes is unknown, or a constraint between pods counts them.
 func (t *stocktaking) apart(l lot) []part {
 	nodes := t.stock.nodes.Nodes()
 	unknown := nodes[l.members[0]].Use == nil
-	if len(t.own) == 0 || !unknown && !t.constrained {
-		return []part{{lot: l}}
-	}
-	holding := func(i int) bool { return len(t.own[nodes[i].Name]) > 0 }
-	if !slices.ContainsFunc(l.members, holding) {
+	held := func(i int) bool { return t.held[i] }
+	if t.held == nil || !unknown && !t.constrained || !slices.ContainsFunc(l.members, held) {
 		return []part{{lot: l}}
 	}
 	rest, parts := l, []part{}
-	rest.members = slices.DeleteFunc(slices.Clone(l.members), holding)
+	rest.members = make([]int, 0, len(l.members))
+	byHolds := map[string]int{}
 	for _, i := range l.members {
-		if holding(i) {
-			one := part{lot: l, holds: t.own[nodes[i].Name]}
-			one.members = []int{i}
-			if unknown {
-				t.take(&one)
-			}
-			parts = append(parts, one)
+		if !held(i) {
+			rest.members = append(rest.members, i)
+			continue
 		}
+		holds := t.own[nodes[i].Name]
+		text := key(holds)
+		at, known := byHolds[text]
+		if !known {
+			at, byHolds[text] = len(parts), len(parts)
+			parts = append(parts, t.holding(l, holds, unknown))
+		}
+		parts[at].members = append(parts[at].members, i)
 	}
 	if len(rest.members) > 0 {
 		parts = append(parts, part{lot: rest})
 	}
 	return parts
+}
+
+// holding returns no nodes of a lot yet: those that hold given pods, which take their part of a node if nobody says so.
+func (t *stocktaking) holding(l lot, holds map[string]int64, unknown bool) part {
+	l.members = nil
+	p := part{lot: l, holds: holds}
+	if unknown {
+		t.take(&p)
+	}
+	return p
 }
 
 // take subtracts the pods that a node holds. On which cards they are is unknown, so each goes on the first that has

@@ -8,17 +8,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// Kind is the pods of one worker group: what they take, and on which nodes they may be scheduled.
-type Kind struct {
-	binpack.Pod
-	Shape *podfit.PodShape
-}
-
 // stocktaking collects the places of some kinds of pods.
 type stocktaking struct {
 	stock *Stock
 	kinds []Kind
-	own   OnNodes
+	// like is the first kind of each kind's class.
+	like []int
+	own  OnNodes
+	// held marks by position the nodes that hold own pods; nil if there are none.
+	held  []bool
 	pools map[string]*poolStock
 	// entries are nodes that accept a kind, places the result.
 	entries []stockEntry
@@ -31,13 +29,14 @@ type stocktaking struct {
 
 // poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
 type poolStock struct {
-	counts []poolCount
-	// fresh is the most of each resource that a node has on which pods fit, freshCards the one of them with the most
-	// cards.
-	fresh      podfit.Quantities
-	freshCards *podfit.Node
-	// domains are the topology domains of a new node, as far as all known nodes of the pool share them.
+	// counts are by kind; kinds of one class share theirs.
+	counts []*poolCount
+	// domains are the topology domains of a new node, as far as all known nodes of the pool share them; agreed: there
+	// is such a node.
 	domains map[string]string
+	agreed  bool
+	// coming are nodes that have not announced all that others of their type have.
+	coming map[*podfit.Node]bool
 }
 
 // stockEntry is nodes that are the same for all kinds. accepts are the kinds of pods that may be scheduled there,
@@ -49,36 +48,6 @@ type stockEntry struct {
 	counted []int
 }
 
-// Places returns where pods of these kinds may run: existing nodes with what is free on them, then what each pool may
-// still add. A kind that no place accepts fits no known node and no pool. own are pods of these kinds that are on nodes
-// already. The pods of the kinds are returned with the constraints between them and pods on nodes.
-func (s *Stock) Places(kinds []Kind, own OnNodes) ([]binpack.Place, []binpack.Pod) {
-	pods, own := s.constrain(kinds, own)
-	t := &stocktaking{stock: s, kinds: kinds, own: own, pools: make(map[string]*poolStock, len(s.rooms))}
-	for i := range s.rooms {
-		pool := &poolStock{counts: make([]poolCount, len(kinds))}
-		for k := range pool.counts {
-			pool.counts[k].room = &s.rooms[i]
-		}
-		t.pools[s.rooms[i].Pool] = pool
-	}
-	shapes := make([]*podfit.PodShape, len(kinds))
-	for i := range kinds {
-		shapes[i] = kinds[i].Shape
-	}
-	t.keys, t.constrained = topologyKeys(pods)
-	for _, kind := range s.nodes.Kinds(shapes, t.keys) {
-		t.look(kind)
-	}
-	for i := range t.entries {
-		t.addExisting(&t.entries[i])
-	}
-	for i := range s.rooms {
-		t.addNew(&s.rooms[i])
-	}
-	return t.places, pods
-}
-
 // look compares nodes with each kind of pods.
 func (t *stocktaking) look(nodes podfit.Kind) {
 	pool := t.pools[nodes.Node.PoolName()]
@@ -87,12 +56,14 @@ func (t *stocktaking) look(nodes podfit.Kind) {
 	}
 	entry := stockEntry{Kind: nodes}
 	var misses []podfit.Mismatch
-	fits := false
+	fits, verdicts := false, make([]verdict, len(t.kinds))
 	for i := range t.kinds {
-		misses = t.kinds[i].Shape.Mismatches(nodes.Node, misses[:0])
-		verdict := pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
-		fits = fits || verdict == showsPods || verdict == holdsPods
-		switch verdict {
+		if verdicts[i] = verdicts[t.like[i]]; t.like[i] == i {
+			misses = t.kinds[i].Shape.Mismatches(nodes.Node, misses[:0])
+			verdicts[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
+		}
+		fits = fits || verdicts[i] == showsPods || verdicts[i] == holdsPods
+		switch verdicts[i] {
 		case holdsPods:
 			entry.accepts = append(entry.accepts, i)
 		case holdsPodsSoon:
@@ -105,39 +76,18 @@ func (t *stocktaking) look(nodes podfit.Kind) {
 	}
 	if fits {
 		pool.agree(nodes.Node, t.keys)
-		pool.show(nodes.Node)
 	}
 	if len(nodes.Members) > 0 && (t.constrained || len(entry.accepts)+len(entry.coming) > 0) {
 		t.entries = append(t.entries, entry)
 	}
 }
 
-// show takes a new node to be as large as this one in each resource.
-func (p *poolStock) show(node *podfit.Node) {
-	if p.fresh == nil {
-		p.fresh = podfit.Quantities{}
-	}
-	for name, amount := range node.Allocatable {
-		if amount > 0 {
-			p.fresh[name] = max(p.fresh[name], amount)
-		}
-	}
-	if p.freshCards == nil || cardsOf(node) > cardsOf(p.freshCards) {
-		p.freshCards = node
-	}
-}
-
-// cardsOf returns how many cards the node has, 0 if their number is unknown.
-func cardsOf(node *podfit.Node) int64 {
-	if node.GPUs == nil || node.GPUs.Cards == nil {
-		return 0
-	}
-	return *node.GPUs.Cards
-}
-
 // addExisting adds the nodes of an entry, those with equally much free as one place.
 func (t *stocktaking) addExisting(entry *stockEntry) {
 	accepts, like := t.soon(entry)
+	if pool := t.pools[entry.Node.PoolName()]; like != nil {
+		pool.coming[entry.Node] = true
+	}
 	names := t.names(accepts)
 	for _, l := range t.stock.lotsOf(entry.Kind) {
 		if like != nil {
@@ -150,7 +100,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			}
 			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
 			t.places = append(t.places, binpack.Place{
-				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
+				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Empty: part.empty, Free: part.free,
 				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
 				Domains: domains(first.Labels, t.keys), Holds: part.holds,
 			})
@@ -164,9 +114,9 @@ func (t *stocktaking) soon(entry *stockEntry) (accepts []int, like *podfit.Node)
 	accepts = entry.accepts
 	kind := instanceType(entry.Node)
 	for _, i := range entry.coming {
-		best := t.pools[entry.Node.PoolName()].counts[i].byType[kind]
-		if kind != "" && best.pods > 0 {
-			accepts, like = append(slices.Clone(accepts), i), best.node
+		least := t.pools[entry.Node.PoolName()].counts[i].byType[kind]
+		if kind != "" && least.pods > 0 {
+			accepts, like = append(slices.Clone(accepts), i), least.node
 		}
 	}
 	slices.Sort(accepts)
@@ -232,34 +182,53 @@ func domains(labels map[string]string, keys []string) map[string]string {
 	return values
 }
 
-// addNew adds the nodes that a pool may still add: of its largest known node or declared shape or, if nodes may be of
-// any size, whatever its limits allow.
+// addNew adds the nodes that a pool may still add: as its declared shape or its nodes show or, if nodes may be of any
+// size, whatever its limits allow.
 func (t *stocktaking) addNew(room *Room) {
 	pool := t.pools[room.Pool]
-	var alike, anySize []int
+	var alike, anySize, unproven []int
 	for i := range t.kinds {
-		count := &pool.counts[i]
+		count := pool.counts[i]
 		_, named := t.kinds[i].Shape.Hostnames()
 		switch _, could := count.of(room, t.kinds[i].Shape); {
 		case !could, named: // no new node has the name of one that is there
-		case count.perNode > 0 && !room.Mixed:
-			alike = append(alike, i)
-		default:
+		case room.Mixed && count.proven(t.kinds[i].Shape):
 			anySize = append(anySize, i)
+		case room.Mixed || count.fresh.pods == 0 && !count.fresh.declared:
+			unproven = append(unproven, i)
+		case count.fresh.pods > 0:
+			alike = append(alike, i)
 		}
 	}
-	if len(alike) > 0 {
-		place := binpack.Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes, Free: pool.fresh,
-			Accepts: t.names(alike), Domains: pool.domains}
-		if pool.freshCards != nil {
-			place.Cards, place.CardOrder = newCards(pool.freshCards)
-			place.Cards = t.inPercent(place.Cards)
-		}
-		t.places = append(t.places, place)
+	t.addAlike(room, alike)
+	t.addAnySize(room, anySize, false)
+	t.addAnySize(room, unproven, true)
+}
+
+// addAnySize adds what a pool may add if its nodes are of any size, or if nothing shows of what size they are.
+func (t *stocktaking) addAnySize(room *Room, kinds []int, unproven bool) {
+	if len(kinds) > 0 {
+		t.places = append(t.places, binpack.Place{Pool: room.Pool, New: true, AnySize: true, Unproven: unproven,
+			Nodes: room.nodesOfAnySize(), Free: room.left(), Accepts: t.names(kinds)})
 	}
-	if len(anySize) > 0 {
-		t.places = append(t.places, binpack.Place{Pool: room.Pool, New: true, AnySize: true,
-			Nodes: room.nodesOfAnySize(), Free: room.left(), Accepts: t.names(anySize)})
+}
+
+// addAlike adds the new nodes of a pool whose nodes are alike. Kinds of pods for which a new one is not the same,
+// because they fit on other nodes, have a place each.
+func (t *stocktaking) addAlike(room *Room, kinds []int) {
+	pool := t.pools[room.Pool]
+	for rest := kinds; len(rest) > 0; {
+		count := pool.counts[rest[0]]
+		first := count.fresh.without(pool.coming)
+		differs := func(i int) bool {
+			return pool.counts[i] != count && !pool.counts[i].fresh.without(pool.coming).equal(first)
+		}
+		same := slices.DeleteFunc(slices.Clone(rest), differs)
+		cards := first.cards()
+		t.places = append(t.places, binpack.Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes,
+			SameNodes: len(same) < len(kinds), Free: first.has, Cards: t.inPercent(cards.cards), CardOrder: cards.order,
+			Accepts: t.names(same), Domains: pool.domains, Like: first.likeName()})
+		rest = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return slices.Contains(same, i) })
 	}
 }
 

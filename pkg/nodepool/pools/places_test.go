@@ -23,6 +23,9 @@ func placeText(p binpack.Place) string {
 	switch {
 	case p.AnySize:
 		words = []string{"any size of " + p.Pool}
+		if p.Unproven {
+			words = []string{"unproven " + p.Pool}
+		}
 	case p.New:
 		words = []string{"new of " + p.Pool}
 	}
@@ -39,6 +42,15 @@ func placeText(p binpack.Place) string {
 	for _, card := range p.Cards {
 		words = append(words, fmt.Sprintf("card(%d of %d ×%d)", *card.Memory, card.Total, max(card.Count, 1)))
 	}
+	if p.Like != "" {
+		words = append(words, "like "+p.Like)
+	}
+	if p.Empty {
+		words = append(words, "empty")
+	}
+	if p.SameNodes {
+		words = append(words, "same nodes")
+	}
 	if len(p.Holds) > 0 {
 		words = append(words, fmt.Sprint("holds ", p.Holds))
 	}
@@ -50,6 +62,9 @@ func used(resource string, n int64) func(*podfit.Node) {
 		node.Use = &podfit.Use{Requests: podfit.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
 	}
 }
+
+// isEmpty says that the node's pods belong to it.
+func isEmpty(node *podfit.Node) { node.Use.Empty = true }
 
 func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	gpu := func(name string, change ...func(*podfit.Node)) podfit.Node {
@@ -75,6 +90,9 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	}{
 		{"equal nodes are one place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"an empty node is a place of its own", []podfit.PodShape{asks("nvidia.com/gpu", 1)},
+			[]podfit.Node{gpu("n1", used("nvidia.com/gpu", 1)), gpu("n2", used("nvidia.com/gpu", 1), isEmpty)}, nil, []pools.Ceiling{ceiling("a", 0, 2)}, nil,
+			[]string{"n1 ×1 cpu 8 gpu 3 for g0", "n2 ×1 cpu 8 gpu 3 empty for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"without a known bound", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
 		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
@@ -87,10 +105,31 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0+g1", "n2 ×1 cpu 6 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
 		{"a declared shape", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{declared}, []pools.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
 			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
+		{"a new node has no more than the smallest that fits", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
+		{"which may differ for each kind of pods", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
+			[]podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []pools.Ceiling{ceiling("a", 0, 3)}, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 like n1 same nodes for g0",
+				"new of a ×1 cpu 8 gpu 8 same nodes for g1"}},
+		{"a declared shape says what a new node has, whatever others have", []podfit.PodShape{asks("nvidia.com/gpu", 1)},
+			[]podfit.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
+			[]pools.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 16 for g0", "new of d ×2 cpu 8 gpu 8 for g0"}},
+		{"and that no new node fits", []podfit.PodShape{asks("nvidia.com/gpu", 16)},
+			[]podfit.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []pools.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]string{"n2 ×1 cpu 8 gpu 16 for g0"}},
+		{"cards of the smallest", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)},
+			[]podfit.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
+			[]pools.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
+				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) like n for g0"}},
 		{"limits of a NodePool", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
 		{"a NodePool that is full", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]pools.Ceiling{limitedTo("k", "cpu", 8)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
+		{"a pool of which only the size is known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, []pools.Spec{{Name: "q", MaxNodes: new(int64(1))}},
+			[]pools.Ceiling{ceiling("a", 0, 1)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0", "unproven q ×? for g0"}},
+		{"a NodePool for devices that Karpenter does not know", []podfit.PodShape{asks("aliyun.com/gpu-mem", 1), asks("nvidia.com/gpu", 1)}, nil, nil,
+			[]pools.Ceiling{{Group: "k", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{}}}, nil, []string{"any size of k ×? for g1", "unproven k ×? for g0"}},
 		{"parts of cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, nil,
 			[]string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
 		{"what pods leave of each healthy card", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{partly}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, nil,

@@ -35,13 +35,15 @@ func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
 
 // of returns false if the pool cannot accept a pod and never will.
 func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
-	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(),
+	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.fresh.pods, Holds: c.allHold(),
 		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.alike
 	switch {
-	case c.perNode > 0:
-		pods.MayAddPods = room.mayAddPods(p, c.perNode)
+	case c.fresh.pods > 0:
+		pods.MayAddPods = room.mayAddPods(p, c.fresh.pods)
+	case c.fresh.declared && pods.Holds > 0 && !room.Mixed:
+		pods.MayAddPods = new(int64) // its new nodes are not like those that hold pods
 	case c.known && !room.Mixed || refuses:
 		return pods, false
 	default:

@@ -14,6 +14,8 @@ type poolView struct {
 	nodes       int
 	best, shape podfit.Outlook
 	declared    bool
+	// notReady is the first node that could hold the pod if it were ready; empty if there is none.
+	notReady string
 	// unlike, like: see poolCount.
 	unlike, like bool
 	// has are the extended resources that some node of the pool announces.
@@ -35,6 +37,9 @@ func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.M
 	}
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
+	}
+	if outlook == podfit.HoldsLater && podfit.OnlyOf(misses, podfit.NotReady) && v.notReady == "" {
+		v.notReady = place.Name
 	}
 	v.nodes++
 	v.settles = later(v.settles, place)
@@ -79,10 +84,14 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 	case v.declared && v.shape == podfit.HoldsNow:
 		return ifRoom(Fits)
 	case v.nodes > 0 && v.best == podfit.HoldsLater && v.room.Pool != "":
-		if full {
-			return say(Trying) // it waits for its nodes
+		switch {
+		case !full:
+			return say(Fits)
+		case v.notReady != "":
+			return answer{Verdict: Verdict{State: Waiting, Why: "node " + v.notReady +
+				" is NotReady, and pool " + v.room.Pool + " may add no other"}}
 		}
-		return say(Fits)
+		return say(Trying) // its nodes are cordoned or have unhealthy cards
 	case v.room.Template != nil:
 		return v.ofTemplate(p, ifRoom)
 	case v.room.Mixed && v.unlike && !v.like:
@@ -118,18 +127,13 @@ func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) ans
 	if why := v.room.refusal(p); why != "" {
 		return answer{Verdict: Verdict{State: Nowhere, Why: why}}
 	}
-	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
-			!podfit.CheckedElsewhere[name]
-		switch {
-		case want <= 0 || !foreign || v.has[name]:
-		case v.nodes > 0 && v.unlike && !v.like:
-			return v.never()
-		default:
-			return ifRoom(Trying)
-		}
+	switch {
+	case !asksForeign(p, func(name string) bool { return v.has[name] }):
+		return ifRoom(Fits)
+	case v.nodes > 0 && v.unlike && !v.like:
+		return v.never()
 	}
-	return ifRoom(Fits)
+	return ifRoom(Trying)
 }
 
 // ofUnknown judges a pool of which only the name and the size are known.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,6 +29,15 @@ var sizeLabels = []struct {
 
 // awsGPUCategories are the categories of AWS instance types with GPUs of NVIDIA or AMD.
 var awsGPUCategories = []string{"g", "gr", "p"}
+
+// Refusal returns why the pool's autoscaler adds no node for a pod, if the pool is a NodePool whose template is known;
+// empty if it could.
+func (r *Room) Refusal(p *podfit.PodShape) string {
+	if r.Template == nil {
+		return ""
+	}
+	return r.refusal(p)
+}
 
 // refusal returns why a NodePool adds no node for a pod, from its requirements, labels and taints; empty if it could.
 func (r *Room) refusal(p *podfit.PodShape) string {
@@ -69,6 +79,9 @@ func (t *NodeTemplate) tooSmall(p *podfit.PodShape) string {
 		}
 	}
 	gpus := p.Requests["nvidia.com/gpu"] + p.Requests["amd.com/gpu"]
+	if most := t.mostCards(); gpus > raydemand.Whole(most) && most < math.MaxInt64 {
+		return fmt.Sprintf(" allows no instance type with more GPUs than %d, and a pod needs %s", most, gpus)
+	}
 	for _, own := range t.Requirements {
 		if own.Key == "karpenter.k8s.aws/instance-category" && own.Operator == "In" && gpus > 0 &&
 			!slices.ContainsFunc(own.Values, func(v string) bool { return slices.Contains(awsGPUCategories, v) }) {
@@ -76,6 +89,28 @@ func (t *NodeTemplate) tooSmall(p *podfit.PodShape) string {
 		}
 	}
 	return ""
+}
+
+// mostCards returns the largest number of GPUs of the instance types that the requirements allow; math.MaxInt64 if one
+// of them is not in the table, or if they do not name types. Karpenter counts cards, whatever a device plugin makes of
+// them.
+func (t *NodeTemplate) mostCards() int64 {
+	bound := int64(math.MaxInt64)
+	for _, own := range t.Requirements {
+		if own.Key != "node.kubernetes.io/instance-type" || own.Operator != "In" {
+			continue
+		}
+		largest := int64(0)
+		for _, name := range own.Values {
+			machine, known := gpuinfo.MachineOf(name)
+			if !known {
+				return math.MaxInt64
+			}
+			largest = max(largest, machine.Cards, 1)
+		}
+		bound = min(bound, largest)
+	}
+	return bound
 }
 
 // most returns the largest number that the requirements allow for a label; math.MaxInt64 if they do not bound it.

@@ -35,9 +35,9 @@ type Room struct {
 // to be created.
 type Pods struct {
 	Pool string `json:"pool"`
-	// PerNode is how many pods fit on an empty node of the pool, by its largest node or its declared shape: requests
-	// are compared with what the node announces for pods, and parts of cards with each card. Pods of DaemonSets are
-	// unknown. It is 0 if there is neither a node nor a shape.
+	// PerNode is how many pods fit on an empty node that the pool adds, by its declared shape or the smallest node on
+	// which one fits: requests are compared with what the node announces for pods, and parts of cards with each card.
+	// Pods of DaemonSets are unknown. It is 0 if there is neither such a node nor a shape.
 	PerNode int64 `json:"perNode"`
 	// Holds is how many pods would fit on all existing nodes if they were empty and had come up. A cordoned node counts
 	// with the pods of the group that are bound to it.

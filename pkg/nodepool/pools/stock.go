@@ -1,10 +1,10 @@
 package pools
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
+	"sync"
 
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -24,6 +24,8 @@ type Stock struct {
 	// counted is false while they are unknown.
 	pods, repelling []nodePod
 	counted         bool
+	// byName are the positions of the nodes, once they are needed.
+	byName func() map[string]int
 }
 
 // lot is nodes of one class of which pods take equally much.
@@ -33,6 +35,8 @@ type lot struct {
 	cards   []binpack.Card
 	// order is how the cards' scheduler chooses among them.
 	order string
+	// empty: no pods are on the nodes but those that every node has.
+	empty bool
 }
 
 // StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
@@ -51,6 +55,13 @@ func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
 		}
 	}
 	s.memories = slices.Sorted(maps.Keys(memories))
+	s.byName = sync.OnceValue(func() map[string]int {
+		positions := make(map[string]int, len(all))
+		for i := range all {
+			positions[all[i].Name] = i
+		}
+		return positions
+	})
 	return s
 }
 
@@ -65,14 +76,18 @@ func (s *Stock) lotsOf(kind podfit.Kind) []lot {
 func lotsOf(nodes []podfit.Node, members []int) []lot {
 	var lots []lot
 	byUse := map[string]int{}
+	var key []byte
 	for _, member := range members {
-		key := useText(nodes[member].Use)
-		at, known := byUse[key]
+		key = appendUse(key[:0], nodes[member].Use)
+		at, known := byUse[string(key)]
 		if !known {
 			at = len(lots)
-			byUse[key] = at
+			byUse[string(key)] = at
 			cards, order := freeCards(&nodes[member])
-			lots = append(lots, lot{free: freeOn(&nodes[member]), cards: cards, order: order})
+			use := nodes[member].Use
+			lots = append(lots, lot{
+				free: freeOn(&nodes[member]), cards: cards, order: order, empty: use != nil && use.Empty,
+			})
 		}
 		lots[at].add(&nodes[member], member)
 	}
@@ -89,34 +104,38 @@ func (l *lot) add(node *podfit.Node, member int) {
 	}
 }
 
-// useText is equal for nodes of one class of which pods take equally much.
-func useText(use *podfit.Use) string {
+// appendUse appends a text that is equal for nodes of one class of which pods take equally much. It does without fmt,
+// because it runs for all nodes after each change of a pod.
+func appendUse(text []byte, use *podfit.Use) []byte {
 	if use == nil {
-		return ""
+		return text
 	}
-	var text strings.Builder
+	text = append(strconv.AppendBool(text, use.Empty), '\n')
 	for _, name := range slices.Sorted(maps.Keys(use.Requests)) {
-		fmt.Fprintf(&text, "%s %d\n", name, use.Requests[name])
+		text = append(append(text, name...), ' ')
+		text = append(strconv.AppendInt(text, int64(use.Requests[name]), 10), '\n')
 	}
 	for _, card := range use.Cards {
-		fmt.Fprintln(&text, numberText(card.FreeMiB), numberText(card.FreeUnits), numberText(card.FreeCores),
-			card.Healthy == nil || *card.Healthy)
+		for _, free := range []*int64{card.FreeMiB, card.FreeUnits, card.FreeCores} {
+			text = append(appendNumber(text, free), ' ')
+		}
+		text = append(strconv.AppendBool(text, card.Healthy == nil || *card.Healthy), '\n')
 	}
-	return text.String()
+	return text
 }
 
-func numberText(n *int64) string {
+func appendNumber(text []byte, n *int64) []byte {
 	if n == nil {
-		return "?"
+		return append(text, '?')
 	}
-	return fmt.Sprint(*n)
+	return strconv.AppendInt(text, *n, 10)
 }
 
 // freeOn returns what pods may still take of a node.
 func freeOn(node *podfit.Node) podfit.Quantities {
 	free := make(podfit.Quantities, len(node.Allocatable))
 	for name, have := range node.Allocatable {
-		if have > 0 {
+		if have > 0 || name == "pods" {
 			free[name] = leftOf(node, name)
 		}
 	}

@@ -17,7 +17,7 @@ func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
 	}
 	rooms := pools.Rooms(nodes, pools.Config{}, []pools.Ceiling{ceiling("a", 0, 5)})
 	has := pools.PodsOf(&shape, rooms, nodes)[0].Has
-	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+4); got != want {
+	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+2); got != want {
 		t.Errorf("has %s GPUs, want %s", got, want)
 	}
 	if _, bounded := pools.PodsOf(&shape, pools.Rooms(nodes, pools.Config{}, nil), nodes)[0].Has["cpu"]; bounded {

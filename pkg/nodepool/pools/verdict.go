@@ -30,6 +30,8 @@ const (
 	// Trying: no known node could hold a pod, and nothing proves that no node ever will. A node autoscaler may know a
 	// pool that nobody declared.
 	Trying State = "trying"
+	// Waiting: nodes that are not ready could hold a pod, and their pools may add no other.
+	Waiting State = "waiting"
 	// Nowhere: it is proven that no node will ever hold a pod.
 	Nowhere State = "nowhere"
 	// Limited: a node could hold a pod, and it is proven that the limit of its pool allows none.
@@ -68,6 +70,9 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 	if best == Fits {
 		return Verdict{State: Fits}
 	}
+	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {
+		return rooms[at].Verdict
+	}
 	if names, named := p.Hostnames(); named {
 		return j.ofHosts(p, names)
 	}
@@ -78,7 +83,7 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 		v := summary(rooms)
 		switch v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State {
 		case Nowhere:
-			v.Why = "all pools are declared: " + v.Why
+			v.Why += "; all pools are declared"
 		case Trying:
 			v.Why += j.withoutShape(rooms)
 		}
@@ -89,6 +94,16 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 		return v
 	}
 	return Verdict{State: Trying, Why: p.Fit(j.Places).Why}
+}
+
+// Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
+// list of pools. A pod that names nodes proves nothing, because the nodes may be there. Places are declared shapes.
+func (j *Judge) Unseen(p *podfit.PodShape) (v Verdict, proven bool) {
+	if _, named := p.Hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
+		return Verdict{}, false
+	}
+	v = j.Of(p)
+	return v, v.State == Nowhere || v.State == Limited
 }
 
 // answer is the verdict of one pool.
@@ -167,7 +182,7 @@ func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
 	if len(there) == 0 {
 		return Verdict{State: Nowhere, Why: "the group names " + which + ", which is not there"}
 	}
-	v := Verdict{State: Nowhere, Why: "the group names " + which + ": " + p.Fit(there).Why}
+	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
 		outlook, _ := p.OutlookOn(&there[i], nil)
 		if outlook < podfit.Never {
@@ -213,7 +228,7 @@ func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verd
 	if len(places) > 0 && v.State != Limited {
 		v.Why = p.Fit(places).Why
 	}
-	v.Why = "the group selects " + which + ": " + cmp.Or(v.Why, "what its nodes have is not known")
+	v.Why = cmp.Or(v.Why, "what the nodes of "+which+" have is not known") + "; the group selects " + which
 	return v
 }
 

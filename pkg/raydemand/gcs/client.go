@@ -24,9 +24,10 @@ type Client struct {
 	nodes      raypb.NodeInfoGcsServiceClient
 	kv         raypb.InternalKVGcsServiceClient
 
-	// mu guards the data of the current session and the version of the last report.
+	// mu guards the data of the current session, the last reading and the version of the last report.
 	mu         sync.Mutex
 	session    session
+	last       *reading // nil before the first one; it never changes
 	lastReport int64
 }
 

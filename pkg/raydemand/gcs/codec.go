@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 )
 
 // maxElements is the maximum number of messages, map entries and strings in one reply. An empty element takes 2 bytes
@@ -16,19 +18,27 @@ import (
 // known Ray cluster.
 const maxElements = 1_500_000
 
-// boundedCodec counts the elements of a reply before it decodes the reply.
+// boundedCodec counts the elements of a reply before it decodes the reply. It does not decode a state that repeats the
+// one before.
 type boundedCodec struct{ encoding.CodecV2 }
 
 func newBoundedCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2(proto.Name)} }
 
 // Unmarshal implements encoding.CodecV2.
 func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	if reply, is := v.(*stateReply); is {
+		if reply.repeats(buffer.ReadOnlyData()) {
+			return nil
+		}
+		reply.message = &autoscalerpb.GetClusterResourceStateReply{}
+		v = reply.message
+	}
 	message, ok := v.(protoreflect.ProtoMessage)
 	if !ok {
 		return fmt.Errorf("decoding a reply: %T is no message", v)
 	}
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buffer.Free()
 	left := maxElements
 	if err := countElements(buffer.ReadOnlyData(), message.ProtoReflect().Descriptor(), &left); err != nil {
 		return err

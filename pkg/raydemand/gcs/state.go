@@ -32,17 +32,28 @@ const (
 //
 // State sorts nodes by instance and id. After the Ray container of a pod restarts, the pod has one entry for each node
 // id: use the entry that is not Dead. State omits invalid entries and reports them as Findings.
+//
+// A reply that repeats the one before in all but versions and idle times is not decoded: then State shares everything
+// but the nodes' idle times with the state before. Callers must not change a State.
 func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // all calls share one timeout
 	defer cancel()
-	// The version is always 0: a version ahead of the server's counter kills the GCS
-	// (docs/reference/facts.md#state-version).
-	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState",
-		c.autoscaler.GetClusterResourceState, &autoscalerpb.GetClusterResourceStateRequest{})
+	last := c.lastReading()
+	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, last)
+	if err == nil && reply.message == nil {
+		state, repeated, failed := c.repeated(ctx, last, reply)
+		if failed != nil {
+			return raydemand.State{}, fmt.Errorf("reading Ray state: %w", failed)
+		}
+		if repeated {
+			return state, nil
+		}
+		reply, err = call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, nil)
+	}
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)
 	}
-	wire := reply.GetClusterResourceState()
+	wire := reply.message.GetClusterResourceState()
 	if wire == nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: it holds no state", raydemand.ErrBadReply)
 	}
@@ -55,7 +66,9 @@ func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)
 	}
-	return d.state(wire, beside), nil
+	state := d.state(wire, beside)
+	state.Fingerprint = c.remember(reply, state, beside)
+	return state, nil
 }
 
 // beside is the data that State needs in addition to the state reply.

@@ -3,9 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/test/rig"
@@ -19,7 +16,7 @@ func (f *fleet) usage() map[string]rig.Usage {
 		pids["autoscaler serve"] = f.heliostat.PID()
 	}
 	for _, program := range []string{"kube-apiserver", "etcd"} {
-		if pid := childOf(os.Getpid(), program); pid != 0 {
+		if pid := rig.ChildOf(os.Getpid(), program); pid != 0 {
 			pids[program] = pid
 		}
 	}
@@ -30,24 +27,6 @@ func (f *fleet) usage() map[string]rig.Usage {
 		}
 	}
 	return used
-}
-
-// childOf finds the child of a process by its program's name; 0 is none.
-func childOf(parent int, program string) int {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
-	for _, file := range stats {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		pid, rest, _ := strings.Cut(string(text), " (")
-		name, rest, _ := strings.Cut(rest, ") ")
-		if fields := strings.Fields(rest); name == program && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			n, _ := strconv.Atoi(pid)
-			return n
-		}
-	}
-	return 0
 }
 
 // tellUsage prints what each part has used since before.

@@ -70,9 +70,12 @@ func sourceDir() (string, error) {
 
 // plan works out where a part belongs. The directory's name covers everything that changes the program: the pinned
 // modules, the Go release, the platform and the flags.
-func (b *builder) plan(part Part) (plan, error) {
+func (b *builder) plan(part Part, releases map[string]string) (plan, error) {
 	r, err := recipeOf(part)
 	if err != nil {
+		return plan{}, err
+	}
+	if r, err = b.pinned(r, releases[r.module]); err != nil {
 		return plan{}, err
 	}
 	gomod, err := os.ReadFile(filepath.Join(b.source, r.moduleDir, "go.mod"))

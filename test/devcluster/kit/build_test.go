@@ -18,7 +18,7 @@ func TestEveryPartIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range Parts() {
-		p, err := b.plan(part)
+		p, err := b.plan(part, nil)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -27,7 +27,7 @@ func TestEveryPartIsPinned(t *testing.T) {
 			t.Errorf("%s: directory %s, built %t", part, p.dir, p.built())
 		}
 	}
-	if _, err := b.plan("kubelet"); err == nil || !strings.Contains(err.Error(), `"kubelet"`) {
+	if _, err := b.plan("kubelet", nil); err == nil || !strings.Contains(err.Error(), `"kubelet"`) {
 		t.Errorf("plan of an unknown part: %v", err)
 	}
 }
@@ -42,14 +42,14 @@ func TestAChangeOfAPartsOwnSourceMakesAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &builder{source: filepath.Dir(copied), bin: t.TempDir()}
-	before, err := b.plan(Karpenter)
+	before, err := b.plan(Karpenter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(copied, "further.go"), []byte("package main\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	after, err := b.plan(Karpenter)
+	after, err := b.plan(Karpenter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

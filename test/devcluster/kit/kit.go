@@ -12,6 +12,8 @@ import (
 // Needs is what to build for a command.
 type Needs struct {
 	Parts []Part
+	// Releases are the releases of modules, for example "1.34.2" of Kubernetes. A module without one has its default.
+	Releases map[string]string
 	// Ray are the Ray versions whose environment is needed.
 	Ray []string
 	// Programs are built each time, because their source may have changed. The Go build cache has the rest.
@@ -62,7 +64,7 @@ func Ensure(ctx context.Context, needs Needs, out io.Writer) (*Kit, error) {
 	kit := &Kit{parts: map[Part]plan{}, rays: map[string]rayEnv{}}
 	var parts []plan
 	for _, part := range needs.Parts {
-		p, err := b.plan(part)
+		p, err := b.plan(part, needs.Releases)
 		if err != nil {
 			return nil, err
 		}

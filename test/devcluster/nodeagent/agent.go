@@ -46,7 +46,11 @@ func Start(ctx context.Context, cfg Config) (*Agent, error) {
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.cancel = cancel
-	if err := a.startNodes(ctx, running); err != nil {
+	err = a.startNodes(ctx, running)
+	if err == nil && cfg.AdoptProvider != "" {
+		err = a.startAdopting(running)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting node agent: %w", err), a.Stop(context.WithoutCancel(ctx)))
 	}
 	return a, nil
@@ -116,21 +120,45 @@ func (a *Agent) makeRuntime() error {
 
 func (a *Agent) startNodes(ctx, running context.Context) error {
 	for _, spec := range a.cfg.Nodes {
-		n, err := newNode(running, a, spec)
+		object, err := spec.object()
 		if err != nil {
 			return fmt.Errorf("making node %s: %w", spec.Name, err)
 		}
-		a.mu.Lock()
-		a.nodes[spec.Name] = n
-		a.mu.Unlock()
+		n, err := newNode(running, a, object)
+		if err != nil {
+			return fmt.Errorf("making node %s: %w", spec.Name, err)
+		}
+		a.addNode(n)
 		a.tasks.Go(func() { n.run(running) })
 	}
-	for _, n := range a.allNodes() {
-		if err := n.waitReady(ctx); err != nil {
-			return fmt.Errorf("waiting for node %s: %w", n.spec.Name, err)
+	for _, spec := range a.cfg.Nodes {
+		if err := a.node(spec.Name).waitReady(ctx, spec.Taints); err != nil {
+			return fmt.Errorf("waiting for node %s: %w", spec.Name, err)
 		}
 	}
 	return nil
+}
+
+// Runs reports whether the agent runs the pods of a node.
+func (a *Agent) Runs(node string) bool { return a.node(node) != nil }
+
+// node returns the node with this name, or nil.
+func (a *Agent) node(name string) *node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nodes[name]
+}
+
+func (a *Agent) addNode(n *node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodes[n.name] = n
+}
+
+func (a *Agent) removeNode(n *node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.nodes, n.name)
 }
 
 // SetNode changes the Node object, as a device plugin or a labeler would. Running pods stay.
@@ -138,9 +166,7 @@ func (a *Agent) SetNode(ctx context.Context, spec NodeSpec) error {
 	if err := spec.Validate(); err != nil {
 		return fmt.Errorf("changing node: %w", err)
 	}
-	a.mu.Lock()
-	n := a.nodes[spec.Name]
-	a.mu.Unlock()
+	n := a.node(spec.Name)
 	if n == nil {
 		return fmt.Errorf("changing node %s: no such node", spec.Name)
 	}

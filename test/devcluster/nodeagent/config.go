@@ -19,6 +19,9 @@ type Config struct {
 	Kubeconfig string
 	// Nodes to register, with unique names.
 	Nodes []NodeSpec
+	// AdoptProvider is the beginning of spec.providerID of Nodes that others create, such as a node autoscaler. The
+	// agent runs the pods of each such Node until the Node is deleted. Empty means none.
+	AdoptProvider string
 	// Images that containers can use. SetImage changes them later.
 	Images Images
 	// Dir is the directory for volumes, which the agent removes with their pods, and for logs, which stay. An absolute

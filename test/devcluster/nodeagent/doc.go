@@ -5,6 +5,9 @@
 // container becomes a process with the pod's command, environment and volumes. The node and pod controllers are those
 // of virtual-kubelet, and this package connects them to package podruntime, which runs the pods.
 //
+// It also adopts Nodes that others create, such as those of a node autoscaler, and is the machine of each: pods that
+// are evicted get SIGTERM and their grace period, and all processes end with the Node object.
+//
 // It must not be a container runtime: an image is only a directory of programs (Images), CPU and memory limits are not
 // enforced, and a process sees all files that the user can see.
 package nodeagent

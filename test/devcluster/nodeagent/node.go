@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"sync"
 	"time"
 
 	vknode "github.com/virtual-kubelet/virtual-kubelet/node"
@@ -34,33 +33,27 @@ const (
 // node is one Node object with virtual-kubelet's controllers and the endpoint for logs and exec.
 type node struct {
 	agent    *Agent
-	ip       string
+	name, ip string
 	provider *provider
 	vk       *nodeutil.Node
 	updates  *vknode.NaiveNodeProviderV2
 	server   *http.Server
 	listener net.Listener
-
-	mu   sync.Mutex // guards spec
-	spec NodeSpec
 }
 
-// newNode makes a node whose pods run until running is canceled.
-func newNode(running context.Context, a *Agent, spec NodeSpec) (*node, error) {
+// newNode makes a node whose pods run until running is canceled. The node completes the object's status.
+func newNode(running context.Context, a *Agent, object *corev1.Node) (*node, error) {
 	ip, err := a.pods.Addresses.Allocate()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{agent: a, ip: ip, spec: spec, updates: vknode.NewNaiveNodeProvider()}
+	n := &node{agent: a, name: object.Name, ip: ip, updates: vknode.NewNaiveNodeProvider()}
 	if n.listener, err = loopback.ListenTLS(ip, a.cfg.ClientCAFile); err != nil {
 		return nil, err
 	}
-	object, err := n.object(spec)
-	if err != nil {
-		return nil, err
-	}
+	n.complete(object)
 	handler := http.NewServeMux()
-	n.vk, err = nodeutil.NewNode(spec.Name, n.newProvider(running), nodeutil.WithClient(statusOnly{a.client}),
+	n.vk, err = nodeutil.NewNode(n.name, n.newProvider(running), nodeutil.WithClient(statusOnly{a.client}),
 		func(cfg *nodeutil.NodeConfig) error {
 			cfg.NodeSpec = *object
 			cfg.NumWorkers = podWorkers
@@ -90,45 +83,43 @@ func (n *node) run(ctx context.Context) {
 	n.agent.tasks.Go(func() { _ = n.server.Serve(n.listener) }) // returns after Close
 	defer n.server.Close()
 	if err := n.vk.Run(ctx); err != nil && ctx.Err() == nil {
-		n.agent.log.Error("the controllers of the node failed", "node", n.spec.Name, "err", err)
+		n.agent.log.Error("the controllers of the node failed", "node", n.name, "err", err)
 	}
 }
 
-// waitReady returns when the node is registered and accepts pods.
-func (n *node) waitReady(ctx context.Context) error {
+// waitReady returns when the node is registered with its taints and accepts pods.
+func (n *node) waitReady(ctx context.Context, taints []corev1.Taint) error {
 	if err := n.vk.WaitReady(ctx, 0); err != nil {
 		return err
 	}
-	return n.reconcileSpec(ctx, n.spec)
+	return n.setTaints(ctx, taints)
 }
 
 // update changes the Node object.
 func (n *node) update(ctx context.Context, spec NodeSpec) error {
-	object, err := n.object(spec)
+	object, err := spec.object()
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.spec = spec
-	n.mu.Unlock()
+	n.complete(object)
 	if err := n.updates.UpdateStatus(ctx, object); err != nil {
 		return fmt.Errorf("updating the node's status: %w", err)
 	}
-	if err := n.reconcileSpec(ctx, spec); err != nil {
+	if err := n.setTaints(ctx, spec.Taints); err != nil {
 		return err
 	}
 	return n.waitUpdated(ctx, object)
 }
 
-// reconcileSpec sets the taints, which a status update does not contain.
-func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
+// setTaints sets the taints, which a status update does not contain.
+func (n *node) setTaints(ctx context.Context, taints []corev1.Taint) error {
 	nodes := n.agent.client.CoreV1().Nodes()
 	for {
-		object, err := nodes.Get(ctx, spec.Name, metav1.GetOptions{})
+		object, err := nodes.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("reading node %s: %w", spec.Name, err)
+			return fmt.Errorf("reading node %s: %w", n.name, err)
 		}
-		object.Spec.Taints = spec.Taints
+		object.Spec.Taints = taints
 		_, err = nodes.Update(ctx, object, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
 			return err
@@ -154,36 +145,16 @@ func equalResources(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// object returns the Node object of a NodeSpec.
-func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
-	capacity, allocatable, err := spec.resources()
-	if err != nil {
-		return nil, err
+// complete sets what a kubelet reports: the conditions, the address, the port of the endpoint, and the versions.
+func (n *node) complete(object *corev1.Node) {
+	object.Status.Conditions = readyConditions()
+	// No host name: the API server would prefer it to the address, and the machine cannot resolve it.
+	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.ip}}
+	object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(n.listener.Addr().(*net.TCPAddr).Port)
+	object.Status.NodeInfo = corev1.NodeSystemInfo{
+		KubeletVersion: "v1.35.4", OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+		ContainerRuntimeVersion: "process://1",
 	}
-	labels := map[string]string{
-		corev1.LabelHostname:   spec.Name,
-		corev1.LabelOSStable:   runtime.GOOS,
-		corev1.LabelArchStable: runtime.GOARCH,
-	}
-	maps.Copy(labels, spec.Labels)
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Labels: labels, Annotations: maps.Clone(spec.Annotations)},
-		Spec:       corev1.NodeSpec{Taints: spec.Taints},
-		Status: corev1.NodeStatus{
-			Capacity:    capacity,
-			Allocatable: allocatable,
-			Conditions:  readyConditions(),
-			// No host name: the API server would prefer it to the address, and the machine cannot resolve it.
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.ip}},
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{
-				Port: int32(n.listener.Addr().(*net.TCPAddr).Port),
-			}},
-			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: "v1.35.4", OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-				ContainerRuntimeVersion: "process://1",
-			},
-		},
-	}, nil
 }
 
 func readyConditions() []corev1.NodeCondition {

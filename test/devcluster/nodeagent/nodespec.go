@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
@@ -153,6 +155,25 @@ func (n NodeSpec) resources() (capacity, allocatable corev1.ResourceList, err er
 		}
 	}
 	return capacity, allocatable, nil
+}
+
+// object returns the Node object without what the node reports about itself.
+func (n NodeSpec) object() (*corev1.Node, error) {
+	capacity, allocatable, err := n.resources()
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{
+		corev1.LabelHostname:   n.Name,
+		corev1.LabelOSStable:   runtime.GOOS,
+		corev1.LabelArchStable: runtime.GOARCH,
+	}
+	maps.Copy(labels, n.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: maps.Clone(n.Annotations)},
+		Spec:       corev1.NodeSpec{Taints: n.Taints},
+		Status:     corev1.NodeStatus{Capacity: capacity, Allocatable: allocatable},
+	}, nil
 }
 
 func quantities(field string, amounts map[string]string) (corev1.ResourceList, error) {

@@ -208,7 +208,7 @@ func (p *provider) find(namespace, name string) (*podruntime.Pod, error) {
 	if pod, ok := p.byName[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
 		return pod, nil
 	}
-	return nil, errdefs.NotFoundf("pod %s/%s is not on node %s", namespace, name, p.node.spec.Name)
+	return nil, errdefs.NotFoundf("pod %s/%s is not on node %s", namespace, name, p.node.name)
 }
 
 func (p *provider) findContainer(namespace, name, container string) (*podruntime.Container, error) {
@@ -293,7 +293,7 @@ func (p *provider) PortForward(
 
 // GetStatsSummary implements nodeutil.Provider. The agent measures nothing.
 func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
-	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.node.spec.Name}}, nil
+	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.node.name}}, nil
 }
 
 // GetMetricsResource implements nodeutil.Provider. The agent measures nothing.

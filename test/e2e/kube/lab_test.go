@@ -25,6 +25,9 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
+// patience is the limit of each wait. On an idle machine, no wait takes 20 s.
+const patience = 4 * time.Minute
+
 // lab is the control plane that all tests share. Each test has its own namespace.
 var lab *devcluster.Cluster
 
@@ -32,6 +35,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (status int) {
 	rig.Quiet()
+	rig.MeasurePressure()
 	var err error
 	if lab, err = devcluster.Start(context.Background(), devcluster.Options{Nodes: []nodeagent.NodeSpec{}, Out: os.Stderr}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -116,12 +120,12 @@ func (s *scene) workers(cluster, group string) []string {
 // until waits until holds returns true. Changes take longer on a busy machine.
 func (s *scene) until(what string, holds func() bool) {
 	s.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if holds() {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("waited 2 min for: %s", what)
+			s.Fatalf("waited %v for: %s", patience, what)
 		}
 	}
 }

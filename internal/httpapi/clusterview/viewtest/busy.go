@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -47,7 +48,10 @@ func Busy() clusterview.View {
 			Nodes: []planner.Node{
 				{Pod: "a", Group: "a100", State: planner.Running},
 				{Pod: "b", Group: "a100", State: planner.Idle},
-				{Pod: "c", Group: "a100", State: planner.Pending},
+				{Pod: "c", Group: "a100", State: planner.Pending, Arrival: &arrival.State{
+					Stage: arrival.NodeReady, Message: "nvidia.com/gpu is not registered", Since: Noon,
+					ExpectedAt: Noon.Add(2 * time.Minute), LateAt: Noon.Add(4 * time.Minute),
+				}},
 				{Pod: "d", Group: "a100", State: planner.Leaving},
 				{
 					Pod:   "e",

@@ -12,11 +12,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 )
 
+// wantQuantity is what an amount of a node, or of a container, has to be.
+const wantQuantity = "a Kubernetes quantity of 0 or more"
+
 // amountFields are the fields in which a node states amounts of resources.
 var amountFields = []string{"capacity", "allocatable"}
 
-// withoutUnreadable returns a node without the amounts that are not quantities, and which ones these are. One such
-// amount would make the whole node undecodable. The object does not change.
+// withoutUnreadable returns a node without the amounts that are not quantities or are negative, and which ones these
+// are. One that is not a quantity would make the whole node undecodable. The object does not change.
 func withoutUnreadable(object map[string]any) (readable map[string]any, unreadable []string) {
 	status, isObject := object["status"].(map[string]any)
 	if !isObject {
@@ -33,7 +36,7 @@ func withoutUnreadable(object map[string]any) (readable map[string]any, unreadab
 			if value := amounts[name]; !isQuantity(value) {
 				unreadable = append(
 					unreadable,
-					amountText(field, name, fmt.Sprintf("%#v", value), "a Kubernetes quantity"),
+					amountText(field, name, fmt.Sprintf("%#v", value), wantQuantity),
 				)
 				delete(amounts, name)
 			}
@@ -45,15 +48,28 @@ func withoutUnreadable(object map[string]any) (readable map[string]any, unreadab
 	return readable, unreadable
 }
 
-// isQuantity reports whether a value is a quantity. Null counts as one, and is read as 0.
+// isQuantity reports whether a value is a quantity of 0 or more, the only ones that the API server accepts here. Null
+// counts as one, and is read as 0.
 func isQuantity(value any) bool {
 	if value == nil {
 		return true
 	}
 	switch value.(type) {
 	case string, int64, float64:
-		_, err := resource.ParseQuantity(fmt.Sprint(value))
-		return err == nil
+		quantity, err := resource.ParseQuantity(fmt.Sprint(value))
+		return err == nil && quantity.Sign() >= 0
+	}
+	return false
+}
+
+// negative reports whether an amount is below 0.
+func negative(lists ...corev1.ResourceList) bool {
+	for _, list := range lists {
+		for _, quantity := range list {
+			if quantity.Sign() < 0 {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -2,8 +2,10 @@ package nodeobject
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -13,14 +15,16 @@ import (
 // BoundPod is what a pod takes of the node that it is bound to. It shares no memory with the Pod object, except for
 // annotations about cards.
 type BoundPod struct {
-	// PodObject has the annotations about cards alone.
-	nodegpu.PodObject
+	// Pod has the annotations about cards alone.
+	allocation.Pod
 	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
 	Takes podfit.Quantities
 	// Neighbors is what terms of other pods see of the pod.
 	Neighbors *podfit.Neighbors
 	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
 	RayCluster, Group string
+	// OfNode: the pod belongs to its node, as pods of DaemonSets and static pods do.
+	OfNode bool
 	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
 	Terminating bool
 }
@@ -41,12 +45,13 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		return BoundPod{}, false
 	}
 	bound = BoundPod{
-		PodObject: nodegpu.PodObject{
+		Pod: allocation.Pod{
 			Namespace: interned(pod.Namespace), Name: pod.Name, Node: interned(pod.Spec.NodeName),
 			Annotations: cardAnnotations(pod),
 		},
 		Takes:       requestsOf(pod),
 		Neighbors:   neighborsOf(pod),
+		OfNode:      ofNode(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 	}
 	for name, amount := range bound.Takes {
@@ -64,12 +69,18 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 	return bound, true
 }
 
+// ofNode reports whether a pod belongs to its node: node autoscalers remove a node that has no other pods.
+func ofNode(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
 // podsResource is the resource under which a node announces how many pods it accepts.
 const podsResource = string(corev1.ResourcePods)
 
 // cardAnnotations returns the annotations that record which cards the pod has, or nil.
 func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
-	for _, key := range nodegpu.PodAnnotations() {
+	for _, key := range allocation.Annotations() {
 		if value, set := pod.Annotations[key]; set {
 			if kept == nil {
 				kept = map[string]string{}
@@ -129,20 +140,30 @@ func lacksRequests(containers []corev1.Container) bool {
 	return false
 }
 
-// Use returns what pods take of a node: the sum of their requests, and what they leave of each card as far as the node
-// and their annotations show it. The pods must be all those on the node.
+// Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,
+// and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
+// those on the node.
 func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []BoundPod) *podfit.Use {
-	use := &podfit.Use{Requests: podfit.Quantities{}}
-	node.Pods = make([]nodegpu.PodObject, 0, len(pods))
+	use := &podfit.Use{Requests: podfit.Quantities{}, Empty: true}
+	node.Pods = make([]allocation.Pod, 0, len(pods))
 	for i := range pods {
 		use.Requests.Add(pods[i].Takes)
+		use.Empty = use.Empty && pods[i].OfNode
 		use.Pods = append(use.Pods, pods[i].Neighbors)
 		if len(pods[i].Requests) > 0 {
-			node.Pods = append(node.Pods, pods[i].PodObject)
+			node.Pods = append(node.Pods, pods[i].Pod)
 		}
 	}
 	if gpus := gpusOf(reader, node); gpus != nil {
 		use.Cards = gpus.PerCard
+		for i := range gpus.Problems {
+			if gpus.Problems[i].Code == nodegpu.CardUnrecorded {
+				use.Unrecorded = &nodegpu.Problem{Code: nodegpu.CardUnrecorded, Message: gpus.Problems[i].Message}
+			}
+		}
+		for name, units := range gpus.Claimed {
+			use.Requests.Add(podfit.Quantities{name: raydemand.Whole(units)})
+		}
 	}
 	return use
 }

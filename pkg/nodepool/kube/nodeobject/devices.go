@@ -1,7 +1,12 @@
 package nodeobject
 
 import (
+	"maps"
+	"reflect"
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
@@ -10,77 +15,141 @@ import (
 // else.
 const gpuDriver = "gpu.nvidia.com"
 
-// devices are what ResourceSlices offer, and what ResourceClaims have allocated of it.
-type devices struct {
-	// offered are by node. A pool can publish several slices, and a newer generation replaces an older one.
-	offered map[string][]offeredDevice
-	newest  map[string]int64 // generation by pool
-	// claimed is nil until claims are read.
-	claimed map[deviceID]bool
+// Devices are what ResourceSlices offer on nodes, and what ResourceClaims have of it. They change as the objects do.
+// The zero value knows neither.
+type Devices struct {
+	// offers are by the name of the slice, and holders by namespace and name of the claim; holders is nil until claims
+	// are read.
+	offers  map[string]offer
+	holders map[types.NamespacedName][]deviceID
+}
+
+// offer is what one ResourceSlice offers. A pool can publish several slices, and a newer generation replaces an older
+// one.
+type offer struct {
+	node, pool string
+	generation int64
+	devices    []nodegpu.DRADevice
 }
 
 // deviceID is how an allocation names a device.
-type deviceID struct{ driver, pool, device string }
+type deviceID struct{ pool, device string }
 
-type offeredDevice struct {
-	id         deviceID
-	generation int64
-	device     nodegpu.DRADevice
-}
-
-func (d *devices) offer(slice *resourcev1.ResourceSlice) {
+// PutSlice keeps what a ResourceSlice offers, in place of what it offered before, and reports whether that differs.
+// Slices of other drivers, and those that are not of one node, offer nothing.
+func (d *Devices) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
 	if slice.Spec.Driver != gpuDriver || slice.Spec.NodeName == nil {
-		return
+		return d.DropSlice(slice.Name)
 	}
-	if d.offered == nil {
-		d.offered, d.newest = map[string][]offeredDevice{}, map[string]int64{}
+	if d.offers == nil {
+		d.offers = map[string]offer{}
 	}
-	pool, node := slice.Spec.Pool, *slice.Spec.NodeName
-	d.newest[pool.Name] = max(d.newest[pool.Name], pool.Generation)
+	now := offer{
+		node: interned(*slice.Spec.NodeName), pool: interned(slice.Spec.Pool.Name),
+		generation: slice.Spec.Pool.Generation,
+	}
 	for _, device := range slice.Spec.Devices {
-		d.offered[node] = append(d.offered[node], offeredDevice{
-			id: deviceID{
-				slice.Spec.Driver,
-				pool.Name,
-				device.Name,
-			},
-			generation: pool.Generation,
-			device:     draDevice(device),
-		})
+		now.devices = append(now.devices, draDevice(device))
+	}
+	before, known := d.offers[slice.Name]
+	d.offers[slice.Name] = now
+	return !known || !reflect.DeepEqual(before, now)
+}
+
+// DropSlice forgets a ResourceSlice that is gone, and reports whether it offered something.
+func (d *Devices) DropSlice(name string) (differs bool) {
+	_, known := d.offers[name]
+	delete(d.offers, name)
+	return known
+}
+
+// ClearSlices forgets all ResourceSlices, and reports whether there were some.
+func (d *Devices) ClearSlices() (differs bool) {
+	differs, d.offers = len(d.offers) > 0, nil
+	return differs
+}
+
+// PutClaim keeps which devices a ResourceClaim has, in place of those that it had before, and reports whether these
+// differ.
+func (d *Devices) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
+	d.KnowClaims()
+	name, held := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, devicesOf(claim)
+	if held == nil {
+		return d.DropClaim(name)
+	}
+	differs = !slices.Equal(d.holders[name], held)
+	d.holders[name] = held
+	return differs
+}
+
+// DropClaim forgets a ResourceClaim that is gone, and reports whether it had devices.
+func (d *Devices) DropClaim(name types.NamespacedName) (differs bool) {
+	_, known := d.holders[name]
+	delete(d.holders, name)
+	return known
+}
+
+// ClearClaims forgets all ResourceClaims, which are unknown then, and reports whether they were known.
+func (d *Devices) ClearClaims() (differs bool) {
+	differs, d.holders = d.holders != nil, nil
+	return differs
+}
+
+// KnowClaims notes that claims were read, even if there are none.
+func (d *Devices) KnowClaims() {
+	if d.holders == nil {
+		d.holders = map[types.NamespacedName][]deviceID{}
 	}
 }
 
-func (d *devices) claim(claim *resourcev1.ResourceClaim) {
-	if d.claimed == nil {
-		d.claimed = map[deviceID]bool{}
-	}
+// devicesOf returns the GPUs that a ResourceClaim has. With admin access it only monitors them.
+func devicesOf(claim *resourcev1.ResourceClaim) (held []deviceID) {
 	if claim.Status.Allocation == nil {
-		return
+		return nil
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if result.AdminAccess != nil && *result.AdminAccess {
-			continue // it only monitors the device
+		if monitors := result.AdminAccess != nil && *result.AdminAccess; !monitors && result.Driver == gpuDriver {
+			held = append(held, deviceID{interned(result.Pool), interned(result.Device)})
 		}
-		d.claimed[deviceID{result.Driver, result.Pool, result.Device}] = true
 	}
+	return held
 }
 
-// of returns the devices of a node, or nil if none are offered.
-func (d *devices) of(node string) []nodegpu.DRADevice {
-	var list []nodegpu.DRADevice
-	for _, offered := range d.offered[node] {
-		if offered.generation < d.newest[offered.id.pool] {
+// ByNode returns the devices of all nodes that offer some, by the name of the node, in the order of the slices' names.
+// It is unknown which are allocated until claims were read.
+func (d *Devices) ByNode() map[string][]nodegpu.DRADevice {
+	newest, held := map[string]int64{}, map[deviceID]bool{}
+	for _, offer := range d.offers {
+		newest[offer.pool] = max(newest[offer.pool], offer.generation)
+	}
+	for _, devices := range d.holders {
+		for _, id := range devices {
+			held[id] = true
+		}
+	}
+	byNode := map[string][]nodegpu.DRADevice{}
+	for _, name := range slices.Sorted(maps.Keys(d.offers)) {
+		offer := d.offers[name]
+		if offer.generation < newest[offer.pool] {
 			continue
 		}
-		device := offered.device
-		if d.claimed != nil {
-			claimed := d.claimed[offered.id]
-			device.Allocated = &claimed
+		for _, device := range offer.devices {
+			if d.holders != nil {
+				allocated := held[deviceID{offer.pool, device.Name}]
+				device.Allocated = &allocated
+			}
+			byNode[offer.node] = append(byNode[offer.node], device)
 		}
-		list = append(list, device)
 	}
-	return list
+	return byNode
 }
+
+// Claimed reports whether claims were read, and Offered whether slices offer GPUs.
+func (d *Devices) Claimed() bool { return d.holders != nil }
+func (d *Devices) Offered() bool { return len(d.offers) > 0 }
+
+// Unplaced reports whether claims have GPUs, and no slice says on which nodes these are.
+func (d *Devices) Unplaced() bool { return len(d.holders) > 0 && !d.Offered() }
 
 // draDevice reads NVIDIA's attributes, whose names have the driver's domain or none.
 func draDevice(device resourcev1.Device) nodegpu.DRADevice {

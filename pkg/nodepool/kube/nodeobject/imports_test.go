@@ -7,7 +7,7 @@ import (
 )
 
 func TestObjectsOfNodesAreReadWithoutAClient(t *testing.T) {
-	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool/kube/finding",
+	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/departure", "pkg/nodepool/kube/finding",
 		"pkg/nodepool/kube/units", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
 		"pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{

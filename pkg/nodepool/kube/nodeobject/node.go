@@ -27,7 +27,7 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 		if units.Extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
 			continue
 		}
-		if amount := units.Amount(quantity); amount > 0 {
+		if amount := units.Amount(quantity); amount > 0 || name == corev1.ResourcePods {
 			n.Allocatable[interned(string(name))] = amount
 		}
 	}

@@ -18,8 +18,18 @@ import (
 const (
 	nodePoolLabel    = "karpenter.sh/nodepool"
 	claimLaunched    = "Launched"
+	claimRegistered  = "Registered"
 	claimInitialized = "Initialized"
 )
+
+// readyNode are the reasons of an Initialized condition that is not met although the node is ready
+// (sigs.k8s.io/karpenter v1.14.1, pkg/controllers/nodeclaim/lifecycle/initialization.go).
+var readyNode = map[string]bool{
+	"StartupTaintsExist":         true,
+	"KnownEphemeralTaintsExist":  true,
+	"ResourceNotRegistered":      true,
+	"DRADriverPoolsNotPublished": true,
+}
 
 // claimObject is the part of a NodeClaim (karpenter.sh/v1) that Heliostat reads.
 type claimObject struct {
@@ -68,8 +78,15 @@ func (c *claimObject) claim() pools.NodeClaim {
 			if claim.Launched = met; met {
 				claim.LaunchedAt = condition.LastTransitionTime.Time
 			}
+		case claimRegistered:
+			if claim.Registered = met; met {
+				claim.RegisteredAt = condition.LastTransitionTime.Time
+			}
 		case claimInitialized:
 			claim.Initialized = met
+			if claim.NodeReady = met || readyNode[condition.Reason]; !met && claim.NodeReady {
+				claim.Lacks = condition.Message
+			}
 		}
 	}
 	if claim.Launched && len(c.Status.Allocatable) > 0 {

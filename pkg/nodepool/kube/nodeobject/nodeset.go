@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -22,10 +23,10 @@ import (
 type NodeSet struct {
 	nodes []nodegpu.NodeObject
 	// pods are by node; nil until pods are read, because a list without pods is not a cluster without pods.
-	pods map[string][]nodegpu.PodObject
+	pods map[string][]allocation.Pod
 	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
 	unreadable map[string]bool
-	devices    devices
+	devices    Devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []pools.Ceiling
 	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
@@ -36,12 +37,12 @@ type NodeSet struct {
 
 // Nodes returns the nodes, each with its pods and devices as far as they were read.
 func (s *NodeSet) Nodes() []nodegpu.NodeObject {
-	nodes := make([]nodegpu.NodeObject, len(s.nodes))
+	nodes, devices := make([]nodegpu.NodeObject, len(s.nodes)), s.devices.ByNode()
 	for i, node := range s.nodes {
 		if s.pods != nil && !s.unreadable[node.Name] {
-			node.Pods = append([]nodegpu.PodObject{}, s.pods[node.Name]...)
+			node.Pods = append([]allocation.Pod{}, s.pods[node.Name]...)
 		}
-		node.Devices = s.devices.of(node.Name)
+		node.Devices = devices[node.Name]
 		nodes[i] = node
 	}
 	return nodes
@@ -89,18 +90,10 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	case head.Kind == "ConfigMap":
 		s.note(decodeInto(document, "configmap", s.addStatus))
 		return nil
-	case head.Kind == "ResourceSlice" && hasDevices(head.APIVersion):
-		return decodeInto(
-			document,
-			"resourceslice",
-			func(slice *resourcev1.ResourceSlice) error { s.devices.offer(slice); return nil },
-		)
-	case head.Kind == "ResourceClaim" && hasDevices(head.APIVersion):
-		return decodeInto(
-			document,
-			"resourceclaim",
-			func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil },
-		)
+	case head.Kind == "ResourceSlice" && HasDevices(head.APIVersion):
+		return decodeInto(document, "resourceslice", put(s.devices.PutSlice))
+	case head.Kind == "ResourceClaim" && HasDevices(head.APIVersion):
+		return decodeInto(document, "resourceclaim", put(s.devices.PutClaim))
 	case head.Kind == "NodePool" && group == "karpenter.sh":
 		s.note(decodeInto(document, "nodepool", s.addNodePool))
 		return nil
@@ -120,6 +113,11 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	return nil
 }
 
+// put turns a function that keeps an object into one for decodeInto.
+func put[T any](keep func(T) (differs bool)) func(T) error {
+	return func(object T) error { keep(object); return nil }
+}
+
 // note adds a note. The nodes are known without it.
 func (s *NodeSet) note(err error) {
 	if err != nil {
@@ -127,9 +125,9 @@ func (s *NodeSet) note(err error) {
 	}
 }
 
-// hasDevices reports whether devices are in the place that Heliostat reads: v1 and v1beta2 have the same form, while
+// HasDevices reports whether devices are in the place that Heliostat reads: v1 and v1beta2 have the same form, while
 // v1beta1 had a device's attributes elsewhere.
-func hasDevices(apiVersion string) bool {
+func HasDevices(apiVersion string) bool {
 	return apiVersion == resourcev1.SchemeGroupVersion.String() || apiVersion == "resource.k8s.io/v1beta2"
 }
 
@@ -186,7 +184,7 @@ func (s *NodeSet) AddNode(node *corev1.Node) { s.nodes = append(s.nodes, ForGPUs
 // AddPods adds what pods hold, and notes that pods were read even if there are none.
 func (s *NodeSet) AddPods(list []corev1.Pod) {
 	if s.pods == nil {
-		s.pods = map[string][]nodegpu.PodObject{}
+		s.pods = map[string][]allocation.Pod{}
 	}
 	for i := range list {
 		s.addPod(&list[i])
@@ -199,32 +197,30 @@ func (s *NodeSet) DropPods() { s.pods = nil }
 // addPod adds what a pod holds. Completed pods hold nothing.
 func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
-		s.pods = map[string][]nodegpu.PodObject{}
+		s.pods = map[string][]allocation.Pod{}
 	}
 	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
-		s.pods[bound.Node] = append(s.pods[bound.Node], bound.PodObject)
+		s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)
 	}
 }
 
 // AddResourceSlices adds the devices that ResourceSlices offer.
 func (s *NodeSet) AddResourceSlices(list []resourcev1.ResourceSlice) {
 	for i := range list {
-		s.devices.offer(&list[i])
+		s.devices.PutSlice(&list[i])
 	}
 }
 
 // AddResourceClaims adds which devices are allocated, and notes that claims were read even if there are none.
 func (s *NodeSet) AddResourceClaims(list []resourcev1.ResourceClaim) {
-	if s.devices.claimed == nil {
-		s.devices.claimed = map[deviceID]bool{}
-	}
+	s.devices.KnowClaims()
 	for i := range list {
-		s.devices.claim(&list[i])
+		s.devices.PutClaim(&list[i])
 	}
 }
 
 // DropDevices forgets all devices. Without all ResourceClaims it is not known which are free.
-func (s *NodeSet) DropDevices() { s.devices = devices{} }
+func (s *NodeSet) DropDevices() { s.devices = Devices{} }
 
 // AddStatus adds the ceilings that the Cluster Autoscaler's ConfigMap states. A status that cannot be read is a note.
 func (s *NodeSet) AddStatus(config *corev1.ConfigMap) { s.note(s.addStatus(config)) }

@@ -59,7 +59,8 @@ func ReadWith(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject,
 
 func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err error) {
 	node = &corev1.Node{}
-	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, node); err == nil {
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, node)
+	if err == nil && !negative(node.Status.Capacity, node.Status.Allocatable) {
 		return node, nil, nil
 	}
 	readable, unreadable := withoutUnreadable(object)

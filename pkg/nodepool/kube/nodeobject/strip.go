@@ -4,11 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// Strip keeps of a node what ForPodFit reads. A node with its list of images is 10 to 30 KB; less than 5 KB remain.
+// Strip keeps of a node what ForPodFit and Departure read. A node with its list of images is 10 to 30 KB; less than 5
+// KB remain.
 func Strip(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -17,7 +19,7 @@ func Strip(object any) (any, error) {
 	stripped := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-			CreationTimestamp: node.CreationTimestamp,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
 		},
 		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{
@@ -38,13 +40,16 @@ func Strip(object any) (any, error) {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
 		}
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady || nodegpu.IsGPUCondition(string(c.Type)) {
-			stripped.Status.Conditions = append(
-				stripped.Status.Conditions,
-				corev1.NodeCondition{Type: c.Type, Status: c.Status},
-			)
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		kept := corev1.NodeCondition{Type: c.Type, Status: c.Status}
+		switch {
+		case departure.OfCondition(string(c.Type), c.Status == corev1.ConditionTrue, c.Reason, c.Message) != nil:
+			kept.Reason, kept.Message, kept.LastTransitionTime = c.Reason, c.Message, c.LastTransitionTime
+		case c.Type != corev1.NodeReady && !nodegpu.IsGPUCondition(string(c.Type)):
+			continue
 		}
+		stripped.Status.Conditions = append(stripped.Status.Conditions, kept)
 	}
 	return stripped, nil
 }
@@ -60,6 +65,7 @@ func StripPod(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp, Annotations: cardAnnotations(pod), Labels: pod.Labels,
+			OwnerReferences: controllerKindOnly(pod),
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
@@ -79,6 +85,15 @@ func StripPod(object any) (any, error) {
 		}
 	}
 	return stripped, nil
+}
+
+// controllerKindOnly keeps the kind of the pod's controller.
+func controllerKindOnly(pod *corev1.Pod) []metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil
+	}
+	return []metav1.OwnerReference{{Kind: interned(owner.Kind), Controller: owner.Controller}}
 }
 
 // resourcesOnly keeps what containers request, with the ports of the node.

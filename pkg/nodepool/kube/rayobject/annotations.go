@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,6 +26,10 @@ const (
 	PriceAnnotation          = annotationPrefix + "price"
 	// NumGPUsSyncAnnotation says when Heliostat writes the number of GPUs that the device plugin reports into the spec.
 	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
+	// StartTimesAnnotation keeps how long workers took to start. Heliostat writes it with each change of replicas.
+	StartTimesAnnotation = annotationPrefix + "start-times"
+	// ShardAnnotation is the term of the shard that last wrote replicas. Heliostat writes it with each of its patches.
+	ShardAnnotation = annotationPrefix + "shard"
 )
 
 // Codes of findings about annotations.
@@ -40,10 +45,14 @@ var knownAnnotations = []string{
 	ModeAnnotation,
 	NumGPUsSyncAnnotation,
 	PriceAnnotation,
+	nodepool.ProvisioningAnnotation,
 	RequestTraceAnnotation,
 	ResourceRequestsAnnotation,
 	RequestedSinceAnnotation,
 	ScaleUpTraceAnnotation,
+	ShardAnnotation,
+	StartTimesAnnotation,
+	nodepool.SurgeAnnotation,
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
@@ -128,6 +137,25 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	}
 }
 
+// readStartTimes reads how long workers took to start.
+func readStartTimes(metadata Fields, cluster *nodepool.Cluster) {
+	text := metadata.Texts("annotations")[StartTimesAnnotation]
+	if text == "" {
+		return
+	}
+	var err error
+	if cluster.StartTimes, err = arrival.Read(text); err != nil {
+		metadata.Report.Add(
+			raydemand.Info,
+			AnnotationUnreadable,
+			metadata.at("annotations")+"."+StartTimesAnnotation,
+			text,
+			err.Error()+"; the expected times of starting workers are learned anew",
+			"remove it; the next change of replicas writes it",
+		)
+	}
+}
+
 // priceGroups sets the prices of the groups from the annotation. An unreadable entry is a finding, and its group has no
 // price: the planner uses prices only if every group in question has one.
 func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
@@ -152,11 +180,11 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 	}
 	for _, group := range slices.Sorted(maps.Keys(prices)) {
 		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
-		var price float64
+		var price *float64 // null is no price; 0 would make the group the cheapest
 		switch err := json.Unmarshal(prices[group], &price); {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
-		case err != nil || price < 0 || price > pools.MaxPrice:
+		case err != nil || price == nil || *price < 0 || *price > pools.MaxPrice:
 			unreadable(
 				fmt.Sprintf(
 					"the price of group %s is %s, want a number from 0 to %.0f",
@@ -166,7 +194,7 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 				),
 			)
 		default:
-			cluster.Groups[at].Price = &price
+			cluster.Groups[at].Price = price
 		}
 	}
 }

@@ -3,10 +3,9 @@ package rayobject
 import (
 	"fmt"
 	"strings"
-)
 
-// FieldManager is the name under which Heliostat writes.
-const FieldManager = "heliostat"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
 
 // appliers are programs that apply the same manifest repeatedly, by words in the names of their field managers.
 // Programs that use server-side apply need no row.
@@ -32,7 +31,8 @@ var appliers = []struct{ word, program string }{
 func AppliedBy(metadata Fields) string {
 	for _, entry := range metadata.Objects("managedFields") {
 		manager, operation := entry.Text("manager"), entry.Text("operation")
-		if manager == FieldManager || entry.Text("subresource") != "" || !entry.Object("fieldsV1").Has("f:spec") {
+		if manager == nodepool.FieldManager || entry.Text("subresource") != "" ||
+			!entry.Object("fieldsV1").Has("f:spec") {
 			continue
 		}
 		if operation == "Apply" {

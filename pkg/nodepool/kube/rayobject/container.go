@@ -93,9 +93,9 @@ func (c container) script() string {
 	return strings.Join(slices.Concat(c.command, c.args), " ")
 }
 
-// checkExtendedResources reports what makes the API server reject the pod: resources such as nvidia.com/gpu require
-// whole numbers, and equal requests and limits.
-func (c container) checkExtendedResources(f Fields) {
+// checkResources reports what makes the API server reject the pod: negative amounts, and for resources such as
+// nvidia.com/gpu, which require whole numbers and equal requests and limits, any others.
+func (c container) checkResources(f Fields) {
 	names := slices.Sorted(maps.Keys(c.limits))
 	for name := range c.requests {
 		if _, limited := c.limits[name]; !limited {
@@ -105,6 +105,7 @@ func (c container) checkExtendedResources(f Fields) {
 	slices.Sort(names)
 	for _, name := range names {
 		if !units.Extended(name) {
+			c.checkSign(f, name)
 			continue
 		}
 		limit, limited := c.limits[name]
@@ -130,5 +131,17 @@ func (c container) checkExtendedResources(f Fields) {
 				"set a whole number in limits, and the same or none in requests",
 			)
 		}
+	}
+}
+
+// checkSign reports an amount of a native resource that is negative.
+func (c container) checkSign(f Fields, name string) {
+	section, amount := "limits", c.limits[name]
+	if amount.Sign() >= 0 {
+		section, amount = "requests", c.requests[name]
+	}
+	if amount.Sign() < 0 {
+		f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", section)+"."+name, amount.String(),
+			"it is negative, so the API server rejects every pod of the group", "set 0 or more")
 	}
 }

@@ -60,8 +60,9 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	metadata, spec, status := root.Object("metadata"), root.Object("spec"), root.Object("status")
 	options := spec.Object("autoscalerOptions")
 	cluster := nodepool.Cluster{
-		Key: key, UID: metadata.Text("uid"), ResourceVersion: metadata.Text("resourceVersion"),
-		Generation: metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
+		Key: key, UID: metadata.Text("uid"), CreatedAt: rayCluster.GetCreationTimestamp().Time,
+		ResourceVersion: metadata.Text("resourceVersion"),
+		Generation:      metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
 		Suspended:         spec.Flag("suspend"),
 		Deleting:          metadata.Has("deletionTimestamp"),
 		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
@@ -77,9 +78,12 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	readAnnotations(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
+	readStartTimes(metadata, &cluster)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	countInstances(metadata, &cluster)
+	keepSurge(metadata, &cluster)
+	provisionGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -138,6 +139,7 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 		{"a price of no group", `{"gpu": 3.06}`, `{"gpus": 3.06}`, AnnotationUnreadable, false, false},
 		{"a price below nothing", `{"gpu": 3.06}`, `{"gpu": -1}`, AnnotationUnreadable, false, false},
 		{"a price in words", `{"gpu": 3.06}`, `{"gpu": "cheap"}`, AnnotationUnreadable, false, false},
+		{"a price of null", `{"gpu": 3.06}`, `{"gpu": null}`, AnnotationUnreadable, false, false},
 		{"prices that are no object", `{"gpu": 3.06}`, `3.06`, AnnotationUnreadable, false, false},
 		{"a moment that is none", "2026-03-01T12:00:00Z", "yesterday", AnnotationUnreadable, false, false},
 		{"a request for nothing", `{"GPU":0.5}`, `{}`, AnnotationUnreadable, false, false},
@@ -275,19 +277,33 @@ func TestWorkersShowTheirStage(t *testing.T) {
 			p.Status.PodIP = "10.1.1.1"
 			p.Status.Conditions = []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: moment(2)},
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)},
 			}
-		}), nodepool.Worker{Running: true, Ready: true, IP: "10.1.1.1", ScheduledAt: moment(2).Time, StartedAt: moment(5).Time}},
+		}), nodepool.Worker{Running: true, Ready: true, IP: "10.1.1.1", ScheduledAt: moment(2).Time, StartedAt: moment(5).Time, ReadyAt: moment(7).Time}},
+		{"ready again after a restart", pod("w", workerNode, "gpu", rayState(running, 1), func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: moment(7)}}
+		}), nodepool.Worker{Running: true, Ready: true, StartedAt: moment(5).Time}},
+		{"without its image", pod("w", workerNode, "gpu", rayState(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off"}}, 0)),
+			nodepool.Worker{Waits: "ImagePullBackOff"}},
 		{"failed", pod("w", workerNode, "gpu", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), nodepool.Worker{Failed: true}},
 		{"ended in a pod that never restarts", pod("w", workerNode, "gpu", rayState(ended, 0), neverRestarts), nodepool.Worker{Failed: true}},
 		{"ended in a pod that restarts", pod("w", workerNode, "gpu", rayState(ended, 0)), nodepool.Worker{}},
 		{"terminating", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }),
-			nodepool.Worker{Terminating: true, Running: true, StartedAt: moment(5).Time}},
+			nodepool.Worker{Terminating: true, Running: true, StartedAt: moment(5).Time,
+				Going: departure.Of(departure.PodTerminating, "the pod is being deleted").Until(deleted.UTC())}},
+		{"being evicted", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
+			p.Spec.TerminationGracePeriodSeconds, p.DeletionTimestamp = new(int64(120)), &deleted
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: moment(4)}}
+		}), nodepool.Worker{Terminating: true, Running: true, StartedAt: moment(5).Time, Grace: 2 * time.Minute, Going: &departure.Notice{
+			Sign: departure.PodDisrupted, Message: "the pod is being evicted (EvictionByEvictionAPI)", Certain: true, Since: moment(4).UTC(), Deadline: deleted.UTC()}}},
 		{"one of several hosts", pod("w", workerNode, "gpu", func(p *corev1.Pod) { p.Labels[replicaLabel] = "gpu-ab" }), nodepool.Worker{Replica: "gpu-ab"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.Pod, test.want.UID, test.want.Group, test.want.CreatedAt = "w", "uid-1", "gpu", moment(0).Time
+			if test.want.Grace == 0 {
+				test.want.Grace = 30 * time.Second // the default of Kubernetes
+			}
 			stripped, err := StripPod(test.pod)
 			if err != nil {
 				t.Fatal(err)
@@ -376,4 +392,13 @@ func objectOf(t *testing.T, manifest string) map[string]any {
 		t.Fatal(err)
 	}
 	return object
+}
+
+func TestARayClusterSaysWhenItWasCreated(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm", "namespace": "ml",
+		"creationTimestamp": "2026-03-01T12:00:00Z"}, "spec": map[string]any{}}}
+	want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if got := Decode(nodegpu.Reader{}, object).Cluster.CreatedAt; !got.Equal(want) {
+		t.Errorf("created at %s, want %s", got, want)
+	}
 }

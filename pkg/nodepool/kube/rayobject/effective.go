@@ -36,7 +36,7 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	// Container 0 is the Ray container, whatever its name.
 	c := decodeContainer(containers[0])
 	for _, other := range containers {
-		decodeContainer(other).checkExtendedResources(other)
+		decodeContainer(other).checkResources(other)
 	}
 	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
 	words, known := startWords(c, params, ownCommand)

@@ -45,6 +45,28 @@ func countInstances(metadata Fields, cluster *nodepool.Cluster) {
 	}.read(metadata, cluster)
 }
 
+// keepSurge sets how much of their maximum groups keep free, from the annotation surge. Without a readable value it
+// stays empty, and `--surge` counts.
+func keepSurge(metadata Fields, cluster *nodepool.Cluster) {
+	groupSetting{
+		annotation: nodepool.SurgeAnnotation, words: "none or one",
+		without: "the value of --surge counts", example: `{"gpu": "one"}`,
+		valid: func(word string) bool { return nodepool.Surge(word).Valid() },
+		set:   func(g *nodepool.WorkerGroup, word string) { g.Surge = nodepool.Surge(word) },
+	}.read(metadata, cluster)
+}
+
+// provisionGroups sets for which groups all nodes of a gang are asked for at once, from the annotation
+// provisioning-request. An unreadable value means that they are not.
+func provisionGroups(metadata Fields, cluster *nodepool.Cluster) {
+	groupSetting{
+		annotation: nodepool.ProvisioningAnnotation, words: "true or false",
+		without: "no ProvisioningRequest is created there", example: `{"gpu": true}`,
+		valid: func(word string) bool { return word == "true" || word == "false" },
+		set:   func(g *nodepool.WorkerGroup, word string) { g.Provisions = word == "true" },
+	}.read(metadata, cluster)
+}
+
 func (s groupSetting) read(metadata Fields, cluster *nodepool.Cluster) {
 	text := strings.TrimSpace(metadata.Texts("annotations")[s.annotation])
 	unreadable := func(why string) {
@@ -72,11 +94,11 @@ func (s groupSetting) readGroups(text string, cluster *nodepool.Cluster, unreada
 	}
 	for _, group := range slices.Sorted(maps.Keys(words)) {
 		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
-		var word string
-		switch err := json.Unmarshal(words[group], &word); {
+		word := strings.Trim(string(words[group]), `"`) // true as well as "true"
+		switch {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
-		case err != nil || !s.valid(word):
+		case !s.valid(word):
 			unreadable(fmt.Sprintf("the value of group %s is %s, want %s", group, words[group], s.words))
 		default:
 			s.set(&cluster.Groups[at], word)

@@ -16,6 +16,7 @@ const (
 	groupLabel          = "ray.io/group"
 	replicaLabel        = "ray.io/worker-group-replica-name"
 	headNode            = "head"
+	headGroup           = "headgroup"
 	workerNode          = "worker"
 	gcsPortName         = "gcs-server"
 	autoscalerContainer = "autoscaler"
@@ -59,7 +60,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	if pod == nil {
 		return head
 	}
-	head.Pod, head.PodUID, head.IP = pod.Name, string(pod.UID), pod.Status.PodIP
+	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 	if pod.Spec.Priority != nil {
@@ -71,7 +72,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	if head.IP == "" && status.Text("podName") == pod.Name {
 		head.IP = status.Text("podIP")
 	}
-	head.Sidecar = sidecar(pod)
+	head.Sidecar, head.Guard = sidecar(pod), guardOf(pod)
 	return head
 }
 

@@ -12,7 +12,7 @@ import (
 func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 	template := group.Object("template")
 	spec, n := template.Object("spec"), podfit.Neighbors{Namespace: cluster.Namespace}
-	n.Labels = podLabels(group, cluster.Name)
+	n.Labels = podLabels(group, cluster.Name, workerNode)
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	affinity := spec.Object("affinity")
 	for _, term := range affinity.Object("podAntiAffinity").Objects(required) {
@@ -42,15 +42,18 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 
 // podLabels returns the labels of a group's pods: those that the operator sets, and over them the template's and the
 // group's (docs/reference/facts.md#labels-of-worker-pods).
-func podLabels(group Fields, cluster string) map[string]string {
+func podLabels(group Fields, cluster, nodeType string) map[string]string {
 	labels := map[string]string{
-		"ray.io/is-ray-node": "yes", "ray.io/identifier": identifier(cluster + "-" + workerNode),
+		"ray.io/is-ray-node": "yes", "ray.io/identifier": identifier(cluster + "-" + nodeType),
 		"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator",
 	}
 	silent := group.silent() // the decoder of the group reports the faults
 	maps.Copy(labels, silent.Object("template").Object("metadata").Texts("labels"))
 	maps.Copy(labels, silent.Texts("labels"))
-	labels[ClusterLabel], labels[groupLabel], labels[nodeTypeLabel] = cluster, silent.Text("groupName"), workerNode
+	labels[ClusterLabel], labels[groupLabel], labels[nodeTypeLabel] = cluster, silent.Text("groupName"), nodeType
+	if nodeType == headNode {
+		labels[groupLabel] = headGroup
+	}
 	return labels
 }
 

@@ -150,10 +150,11 @@ func maxInto(to, least podfit.Quantities) {
 	}
 }
 
+// amounts converts quantities. A negative one takes nothing; the API server refuses it, which is reported elsewhere.
 func amounts(list map[string]resource.Quantity) podfit.Quantities {
 	converted := make(podfit.Quantities, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		converted[name] = units.Amount(list[name])
+		converted[name] = max(units.Amount(list[name]), 0)
 	}
 	return converted
 }

@@ -95,6 +95,7 @@ func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
 		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
 		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
 		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
+		{"a negative overhead gives nothing back", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: -500m}}`, cpu(1000)},
 		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
 		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
 		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, podfit.Quantities{}},
@@ -135,6 +136,27 @@ func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
 		labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), nil)
 		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsInvalid != want.unread {
 			t.Errorf("%s: %d cards, invalid %s", text, shape.CardsAsked, shape.CardsInvalid)
+		}
+	}
+}
+
+// The template does not say how many devices a claim takes, so nothing but maxReplicas bounds such pods.
+func TestPodsWithResourceClaimsAreReportedAsUnbounded(t *testing.T) {
+	for spec, want := range map[string]string{
+		`resourceClaims: [{name: gpu, resourceClaimTemplateName: one}, {name: nic, resourceClaimName: shared}]`: "gpu, nic",
+		`resourceClaims: []`: "",
+		`nodeSelector: {}`:   "",
+	} {
+		report := &finding.List{}
+		decodeGroup(nodegpu.Reader{}, FieldsOf(objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+spec+"\n"), report), 0, false)
+		seen := ""
+		for _, f := range report.All {
+			if f.Code == ClaimsUnbounded && f.Severity == raydemand.Info && f.Field == "template.spec.resourceClaims" {
+				seen += f.Seen
+			}
+		}
+		if seen != want {
+			t.Errorf("%s: reported %q, want %q: %v", spec, seen, want, report.All)
 		}
 	}
 }

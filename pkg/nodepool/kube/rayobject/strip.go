@@ -33,11 +33,13 @@ func StripPod(object any) (any, error) {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority,
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		},
 		Status: corev1.PodStatus{
 			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
 		},
 	}
+	stripped.Annotations = guardAnnotations(pod)
 	if pod.Status.Phase == corev1.PodFailed {
 		stripped.Status.Reason, stripped.Status.Message = pod.Status.Reason, pod.Status.Message
 	}
@@ -47,7 +49,7 @@ func StripPod(object any) (any, error) {
 		}
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.DisruptionTarget {
 			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.PodCondition{
 				Type:               c.Type,
 				Status:             c.Status,
@@ -74,6 +76,8 @@ func stripState(state corev1.ContainerState) corev1.ContainerState {
 	switch {
 	case state.Running != nil:
 		return corev1.ContainerState{Running: state.Running}
+	case state.Waiting != nil:
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}}
 	case state.Terminated != nil:
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	}

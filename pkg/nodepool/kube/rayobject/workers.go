@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -48,6 +50,8 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		Terminating: terminating(pod),
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		CreatedAt:   pod.CreationTimestamp.Time,
+		Going:       going(pod), Grace: grace(pod),
+		Guard: guardOf(pod), Consumes: pod.Annotations[nodepool.ConsumeAnnotation],
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		w.FailedWhy = strings.TrimPrefix(strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": "), ": ")
@@ -62,9 +66,17 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		}
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
-		w.Ready = ready.Status == corev1.ConditionTrue
+		if w.Ready = ready.Status == corev1.ConditionTrue; w.Ready {
+			w.ReadyAt = ready.LastTransitionTime.Time
+		}
 	}
 	if ray := rayStatus(pod); ray != nil {
+		if ray.State.Waiting != nil {
+			w.Waits = ray.State.Waiting.Reason
+		}
+		if ray.RestartCount > 0 {
+			w.ReadyAt = time.Time{}
+		}
 		if ray.State.Running != nil {
 			w.Running, w.StartedAt = true, ray.State.Running.StartedAt.Time
 		}
@@ -74,6 +86,27 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		}
 	}
 	return w
+}
+
+// going returns what a pod says about its end, or nil. The API server sets the deletionTimestamp to when the grace
+// period is over.
+func going(pod *corev1.Pod) (found *departure.Notice) {
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
+		found = departure.Of(departure.PodDisrupted, "the pod is being evicted ("+c.Reason+")")
+		found.Since = c.LastTransitionTime.UTC()
+	}
+	if terminating(pod) {
+		found = departure.Earlier(found,
+			departure.Of(departure.PodTerminating, "the pod is being deleted").Until(pod.DeletionTimestamp.UTC()))
+	}
+	return found
+}
+
+func grace(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
 // rayStatus returns the status of container 0, the Ray container, or nil if there is none yet.

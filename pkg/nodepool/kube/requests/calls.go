@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
@@ -182,7 +181,7 @@ func (o Calls) create(
 	}
 	own(object, cluster)
 	return o.client(wanted.Cluster.Namespace).
-		Create(ctx, object, metav1.CreateOptions{FieldManager: rayobject.FieldManager})
+		Create(ctx, object, metav1.CreateOptions{FieldManager: nodepool.FieldManager})
 }
 
 // replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, it
@@ -242,7 +241,7 @@ func (o Calls) patch(
 		return nil, err
 	}
 	return o.client(wanted.Cluster.Namespace).
-		Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+		Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 }
 
 // Renew renews the lease of a request. A request without a lease stays as it is.
@@ -285,7 +284,7 @@ func (o Calls) Renew(
 		return known, err
 	}
 	written, err := o.client(key.Namespace).
-		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
+		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err != nil {
 		return known, err
 	}

@@ -289,6 +289,23 @@ func (s *Store) Any(key nodepool.ClusterKey) bool {
 	return len(s.names[key]) > 0
 }
 
+// clusterOf returns the RayCluster of a request; empty if there is no such request.
+func (s *Store) clusterOf(key requestKey) nodepool.ClusterKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.objects[key]; known != nil {
+		return known.Cluster
+	}
+	return nodepool.ClusterKey{}
+}
+
+// Clusters lists the RayClusters that requests are for, whether they exist or not.
+func (s *Store) Clusters() []nodepool.ClusterKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.names))
+}
+
 // all lists every request by namespace and name.
 func (s *Store) all() []nodepool.OwnedRequest {
 	s.mu.Lock()

@@ -137,7 +137,7 @@ func TestAnObjectThatCannotBeReadIsReportedByName(t *testing.T) {
 
 func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 	s, _ := requestStore()
-	w := NewWriter(s.Store, nil, func() bool { return false }, slog.New(slog.DiscardHandler))
+	w := NewWriter(s.Store, nil, func(nodepool.ClusterKey) bool { return false }, slog.New(slog.DiscardHandler))
 	first, second := nodepool.OwnedStatus{Code: "first"}, nodepool.OwnedStatus{Code: "second"}
 	w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
 	w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})

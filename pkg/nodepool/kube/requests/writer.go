@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -49,9 +48,10 @@ const (
 type Writer struct {
 	requests *Store
 	// client has its own rate limit, so that background writes do not delay callers.
-	client  dynamic.NamespaceableResourceInterface
-	leading func() bool
-	log     *slog.Logger
+	client dynamic.NamespaceableResourceInterface
+	// mayWriteTo reports whether this process may write about a RayCluster now.
+	mayWriteTo func(nodepool.ClusterKey) bool
+	log        *slog.Logger
 	// limit applies to all writes, ordinaryLimit to writes that are not urgent while callers write much.
 	limit, ordinaryLimit flowcontrol.RateLimiter
 	// overMemory applies to statuses of rejected requests.
@@ -99,19 +99,20 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	return ordinary
 }
 
-// NewWriter prepares a writer; Start begins to write. leading reports whether this process may write now.
+// NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may
+// write about a RayCluster now.
 func NewWriter(
 	requests *Store,
 	client dynamic.NamespaceableResourceInterface,
-	leading func() bool,
+	mayWriteTo func(nodepool.ClusterKey) bool,
 	log *slog.Logger,
 ) *Writer {
 	return &Writer{
-		requests: requests,
-		client:   client,
-		leading:  leading,
-		log:      log,
-		limit:    flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
+		requests:   requests,
+		client:     client,
+		mayWriteTo: mayWriteTo,
+		log:        log,
+		limit:      flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
 		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(
 			ordinaryWrites,
 			1,
@@ -272,11 +273,11 @@ func (w *Writer) until(now urgency, leave func()) func() {
 	}
 }
 
-// carryOut writes an update, if this process leads.
+// carryOut writes an update, if this process may write about the RayCluster.
 func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 	key := requestKey{update.Namespace, update.Name}
 	defer w.requests.settle(key, update.Status)
-	if !w.leading() {
+	if !w.mayWriteTo(w.requests.clusterOf(key)) {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
@@ -336,7 +337,7 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 			u.Name,
 			types.MergePatchType,
 			patch,
-			metav1.PatchOptions{FieldManager: rayobject.FieldManager},
+			metav1.PatchOptions{FieldManager: nodepool.FieldManager},
 			"status",
 		)
 		if err == nil {
@@ -378,7 +379,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
 		u.Name,
 		types.MergePatchType,
 		patch,
-		metav1.PatchOptions{FieldManager: rayobject.FieldManager},
+		metav1.PatchOptions{FieldManager: nodepool.FieldManager},
 	)
 	if err == nil {
 		w.requests.Set(Decode(written))

@@ -79,7 +79,7 @@ func (o *oneRequest) Delete(context.Context, string, metav1.DeleteOptions, ...st
 func newOneRequest() (*oneRequest, *Writer) {
 	there := &oneRequest{object: storedRequest("a", "5", "llm")}
 	requests := newStore(there, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
-	return there, NewWriter(requests, there, func() bool { return true }, slog.New(slog.DiscardHandler))
+	return there, NewWriter(requests, there, func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler))
 }
 
 // The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch reports that it is

@@ -14,6 +14,8 @@ const missingNodeGrace = 5 * time.Second
 type absentNodes struct {
 	deleted map[string]bool      // seen, and then deleted
 	missing map[string]time.Time // never seen; since when a pod is bound to it
+	// unread: the last call to read nodes failed, so nodes may exist that have not been seen.
+	unread bool
 }
 
 // nodeDeleted notes that a known node is gone, and nodeSeen that a node exists. The caller holds n.mu.
@@ -29,6 +31,15 @@ func (n *nodes) nodeSeen(name string) {
 	delete(n.absent.missing, name)
 }
 
+// failed notes that nodes cannot be read now. Until they can, a node that was never seen is not missing: otherwise each
+// worker on a new machine would count as lost, and so would its replacement.
+func (n *nodes) failed(err error) {
+	n.log.Debug("reading nodes failed; retrying", "reason", err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.absent.missing, n.absent.unread = nil, true
+}
+
 // maxAbsent bounds how many absent nodes are remembered. Beyond it all are forgotten, and missing nodes are found by
 // time.
 const maxAbsent = 10_000
@@ -38,7 +49,7 @@ func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.absent.deleted)+len(n.absent.missing) > maxAbsent {
-		n.absent = absentNodes{}
+		n.absent = absentNodes{unread: n.absent.unread}
 	}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
@@ -58,6 +69,9 @@ func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 func (n *nodes) isGone(name string, now time.Time) bool {
 	if n.absent.deleted[name] {
 		return true
+	}
+	if n.absent.unread {
+		return false
 	}
 	since, noted := n.absent.missing[name]
 	if !noted {

@@ -335,7 +335,9 @@ func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 		w.ByKarpenter = latest.karpenter
 		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed &&
 			p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
-		if w.NodePromised = latest.promise; !latest.promise {
+		if w.NodePromised = latest.promise; latest.promise {
+			w.PromisedAt = latest.at
+		} else {
 			w.NodeRefused = latest.message
 		}
 	}

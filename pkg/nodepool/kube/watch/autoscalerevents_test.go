@@ -129,6 +129,28 @@ func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 	}
 }
 
+func TestAPromiseOfANodeHasItsTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []*corev1.Event
+		want   time.Time
+	}{
+		"the last one": {[]*corev1.Event{
+			said(time.Second, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"),
+			said(time.Minute, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{spot 0->1 (max: 4)}]"),
+		}, noon.Add(time.Minute)},
+		"none after a refusal": {[]*corev1.Event{
+			said(time.Second, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"),
+			said(time.Minute, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "1 in backoff after failed scale-up"),
+		}, time.Time{}},
+	} {
+		cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+		listening(c.events...).addTo(&cluster)
+		if got := cluster.Workers[0].PromisedAt; !got.Equal(c.want) {
+			t.Errorf("%s: promised at %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &fakeEvents{selectors: make(chan string, 100), stream: watch.NewBroadcaster(100, watch.WaitIfChannelFull)}

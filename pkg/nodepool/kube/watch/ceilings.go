@@ -30,6 +30,8 @@ const CeilingsUnknown = "ceilings-unknown"
 const (
 	// ceilingsPause is how often ceilings are read. They change when a person changes them.
 	ceilingsPause = 15 * time.Second
+	// ceilingsRest is the least time between two readings, if something needs the newest ones.
+	ceilingsRest = 500 * time.Millisecond
 	// ceilingsLast is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
 	// (--scan-interval).
 	ceilingsLast = 5 * time.Minute
@@ -54,6 +56,10 @@ type ceilings struct {
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
+	// nodePoolsAt is when the latest reading of all NodePools began, zero if they are not all known; guarded by mu.
+	nodePoolsAt time.Time
+	// again has a token while somebody needs a new reading at once.
+	again chan struct{}
 }
 
 // ceilingSource is one source of ceilings.
@@ -73,7 +79,7 @@ func newCeilings(
 	log *slog.Logger,
 	changed func([]pools.Ceiling, bool),
 ) *ceilings {
-	return &ceilings{log: log, changed: changed, sources: []*ceilingSource{
+	return &ceilings{log: log, changed: changed, again: make(chan struct{}, 1), sources: []*ceilingSource{
 		{
 			what: "the Cluster Autoscaler's status",
 			read: func(ctx context.Context) ([]pools.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
@@ -90,15 +96,61 @@ func (c *ceilings) Start(ctx context.Context) error {
 	var before []pools.Ceiling
 	knownBefore := false
 	for {
+		begun := time.Now()
 		now := c.readAll(ctx)
-		if known := c.sources[len(c.sources)-1].whole; known != knownBefore || !reflect.DeepEqual(before, now) {
+		nodePools := c.sources[len(c.sources)-1]
+		if known := nodePools.whole; known != knownBefore || !reflect.DeepEqual(before, now) {
 			c.changed(now, known)
 			before, knownBefore = now, known
 		}
-		if !timing.Sleep(ctx, timing.Jittered(ceilingsPause)) {
+		c.confirm(nodePools, begun)
+		if !c.pause(ctx) {
 			return nil
 		}
 	}
+}
+
+// confirm notes since when all NodePools are known, if the reading that has just ended says so.
+func (c *ceilings) confirm(nodePools *ceilingSource, begun time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !nodePools.whole:
+		c.nodePoolsAt = time.Time{}
+	case !nodePools.readAt.Before(begun):
+		c.nodePoolsAt = begun
+	}
+}
+
+// pause waits until ceilings are to be read again, and returns false when ctx ends.
+func (c *ceilings) pause(ctx context.Context) bool {
+	if !timing.Sleep(ctx, ceilingsRest) {
+		return false
+	}
+	timer := time.NewTimer(timing.Jittered(ceilingsPause) - ceilingsRest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.again:
+	case <-timer.C:
+	}
+	return true
+}
+
+// readAgain requests a new reading soon.
+func (c *ceilings) readAgain() {
+	select {
+	case c.again <- struct{}{}:
+	default:
+	}
+}
+
+// nodePoolsSince returns when the latest reading of all NodePools began; zero if they are not all known.
+func (c *ceilings) nodePoolsSince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodePoolsAt
 }
 
 // NeedLeaderElection reports false: a candidate for leadership reads ceilings as well.

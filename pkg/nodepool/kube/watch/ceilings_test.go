@@ -298,3 +298,27 @@ func bounds(ceilings []pools.Ceiling) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+func TestNodePoolsAreReadAgainSoonWhenALaunchFails(t *testing.T) {
+	const one = `{"metadata":{"name":"a"},"spec":{"limits":{"cpu":"4"}}}`
+	nodePools := &fakeNodePools{text: one}
+	besideCeilings(t, &fakeStatus{most: 4}, nodePools, func(t *testing.T, c *ceilings, reported *[]string) {
+		pass(time.Second)
+		before := c.nodePoolsSince()
+		if before.IsZero() {
+			t.Fatal("the NodePools are not known")
+		}
+		c.readAgain()
+		c.readAgain()
+		pass(2 * ceilingsRest)
+		if again := c.nodePoolsSince(); !again.After(before) {
+			t.Errorf("read at %v, want a new reading", again)
+		}
+		nodePools.err = apierrors.NewForbidden(schema.GroupResource{Resource: "nodepools"}, "", nil)
+		c.readAgain()
+		pass(2 * ceilingsRest)
+		if at := c.nodePoolsSince(); !at.IsZero() {
+			t.Errorf("all NodePools are known at %v although they are forbidden", at)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -48,6 +50,12 @@ type claimWatch struct {
 	state      nodepool.NodeClaimsState
 	coming     map[string]pools.NodeClaim
 	incomplete map[string]bool
+	// failed are the claims without a machine. failedLaunch is called, while mu is held, when another one is seen.
+	failed       pools.FailedLaunches
+	failedLaunch func()
+	// leaving is what the NodeClaims that are being deleted say, by node; leavingNode names their nodes.
+	leaving     map[string]*departure.Notice
+	leavingNode map[string]string
 	// claimants are the RayClusters with pods that wait for a node, and placed what the claims have held of them since
 	// placedAt. dirty: something has changed since then.
 	claimants map[nodepool.ClusterKey]claimant
@@ -71,11 +79,12 @@ const placingPause = 200 * time.Millisecond
 
 func newClaimWatch(client claimClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
 	c := &claimWatch{
-		client:    client,
-		served:    served,
-		log:       log,
-		now:       time.Now,
-		claimants: map[nodepool.ClusterKey]claimant{},
+		client:       client,
+		served:       served,
+		log:          log,
+		now:          time.Now,
+		claimants:    map[nodepool.ClusterKey]claimant{},
+		failedLaunch: func() {},
 	}
 	c.clear(nodepool.NoNodeClaims)
 	return c
@@ -136,6 +145,8 @@ func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 // clear forgets all claims. The caller holds mu.
 func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
 	c.state, c.coming, c.incomplete, c.dirty = state, map[string]pools.NodeClaim{}, map[string]bool{}, true
+	c.failed = pools.FailedLaunches{}
+	c.leaving, c.leavingNode = nil, map[string]string{}
 }
 
 // store passes what a reflector reads to c.
@@ -160,9 +171,20 @@ func (c *claimWatch) keep(u *unstructured.Unstructured) {
 		return
 	}
 	c.dirty = true
+	node, notice := nodeobject.ClaimDeparture(u)
+	c.noteLeaving(claim.Name, node, notice)
+	c.failed.Void(&claim)
+	if claim.Deleting {
+		c.note(c.now(), claim)
+	}
 	if claim.Initialized || claim.Deleting {
 		c.remove(claim.Name)
 		return
+	}
+	if claim.NodeReady {
+		if claim.NodeReadyAt = c.coming[claim.Name].NodeReadyAt; claim.NodeReadyAt.IsZero() {
+			claim.NodeReadyAt = c.now()
+		}
 	}
 	if c.coming[claim.Name] = claim; claim.Node != "" {
 		c.incomplete[claim.Node] = true
@@ -180,6 +202,8 @@ func (c *claimWatch) remove(name string) {
 func (c *claimWatch) delete(object *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.noteLeaving(object.GetName(), "", nil)
+	c.note(c.now(), c.coming[object.GetName()])
 	c.remove(object.GetName())
 }
 
@@ -187,9 +211,16 @@ func (c *claimWatch) delete(object *unstructured.Unstructured) {
 func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := c.coming
 	c.clear(nodepool.NodeClaimsRead)
 	for _, object := range list {
 		c.keep(object)
+	}
+	for name, claim := range c.coming {
+		if at := before[name].NodeReadyAt; claim.NodeReady && !at.IsZero() {
+			claim.NodeReadyAt = at // no condition of the claim has this moment
+			c.coming[name] = claim
+		}
 	}
 }
 
@@ -248,9 +279,11 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	claims := make([]pools.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
-		if claim.Launched || !events.launchFailed(name) {
-			claims = append(claims, claim)
+		if !claim.Launched && events.launchFailed(name) {
+			c.note(now, claim)
+			continue
 		}
+		claims = append(claims, claim)
 	}
 	type entry struct {
 		key   nodepool.ClusterKey
@@ -293,5 +326,35 @@ func (c *claimWatch) drop(key nodepool.ClusterKey) {
 		delete(c.claimants, key)
 		delete(c.placed, key)
 		c.dirty = true
+	}
+}
+
+// note remembers that the launch of a claim has failed. The caller holds mu.
+func (c *claimWatch) note(now time.Time, claim pools.NodeClaim) {
+	if c.failed.Note(now, claim) {
+		c.failedLaunch()
+	}
+}
+
+// addFailures says for which groups Karpenter has no machine in any NodePool. At least one pod of such a group must
+// have been promised a machine that failed: then the failed claims were for pods like these. poolsSince is when the
+// groups' NodePools were read. A failure after that proves nothing, because another NodePool may have come.
+func (c *claimWatch) addFailures(cluster *nodepool.Cluster, poolsSince time.Time) {
+	tried := map[string]bool{}
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		tried[w.Group] = tried[w.Group] || w.LaunchFailed || w.RefusedAfterLaunch
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		waiting, waits := c.claimants[cluster.Key].waiting[g.Name]
+		if !waits || !tried[g.Name] {
+			continue
+		}
+		if names := pools.OutOfStock(c.now(), waiting, g.PoolPods, c.failed.Before(poolsSince)); len(names) > 0 {
+			g.OutOfStock = "Karpenter could not launch a machine of NodePool " + strings.Join(names, ", ")
+		}
 	}
 }

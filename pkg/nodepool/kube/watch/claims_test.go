@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -137,12 +138,73 @@ func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
 			step.change()
 			time.Sleep(placingPause)
 			synctest.Wait()
-			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{})); diff != "" {
+			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{}), cmpopts.IgnoreFields(pools.Incoming{}, "Places")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step.what, diff)
 			}
 		}
 		if len(c.coming) != 0 {
 			t.Errorf("%d NodeClaims are kept, want none", len(c.coming))
+		}
+	})
+}
+
+func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
+	client := &fakeClaims{}
+	initialized := func(claim *unstructured.Unstructured, reason, message string) *unstructured.Unstructured {
+		status := claim.Object["status"].(map[string]any)
+		status["conditions"] = append(status["conditions"].([]any), map[string]any{"type": "Initialized", "status": "Unknown", "reason": reason, "message": message})
+		return claim
+	}
+	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
+		begun := time.Now().UTC()
+		asked := func(claim *unstructured.Unstructured) *unstructured.Unstructured {
+			claim.SetCreationTimestamp(metav1.NewTime(begun))
+			return claim
+		}
+		const missing = `Resource "nvidia.com/gpu" was requested but not registered`
+		for _, step := range []struct {
+			claim *unstructured.Unstructured
+			want  pools.Coming
+			same  bool // the stage began before
+		}{
+			{nodeClaimOf("a"), pools.Coming{Progress: pools.Requested}, false},
+			{nodeClaimOf("a", "Launched"), pools.Coming{Progress: pools.Launched}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "NodeNotReady", "Node status is NotReady"), pools.Coming{Progress: pools.Registered}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "StartupTaintsExist", "StartupTaint"), pools.Coming{Progress: pools.NodeReady, Lacks: "StartupTaint"}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "ResourceNotRegistered", missing), pools.Coming{Progress: pools.NodeReady, Lacks: missing}, true},
+		} {
+			since := time.Now()
+			for _, each := range step.claim.Object["status"].(map[string]any)["conditions"].([]any) {
+				each.(map[string]any)["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
+			}
+			client.stream.Modify(asked(step.claim))
+			time.Sleep(placingPause)
+			synctest.Wait()
+			got := comingOf(c, waitingCluster("llm", 1), quiet{}).Places
+			if len(got) != 1 || got[0].Progress != step.want.Progress || got[0].Lacks != step.want.Lacks || got[0].Pods != 1 || !got[0].AskedAt.Equal(begun) {
+				t.Errorf("places %+v, want one of %+v since %v", got, step.want, begun)
+				continue
+			}
+			if old := got[0].Since.Before(since.Truncate(time.Second)); step.want.Progress != pools.Requested && old != step.same {
+				t.Errorf("%+v began at %v, now it is %v", step.want, got[0].Since, since)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
+func TestTheMomentOfAReadyNodeOutlivesARelist(t *testing.T) {
+	besideClaims(t, &fakeClaims{}, new(true), func(t *testing.T, c *claimWatch) {
+		claim := nodeClaimOf("a", "Launched", "Registered")
+		status := claim.Object["status"].(map[string]any)
+		status["conditions"] = append(status["conditions"].([]any), map[string]any{"type": "Initialized", "status": "Unknown", "reason": "StartupTaintsExist", "message": "StartupTaint"})
+		since := time.Now()
+		c.replace([]*unstructured.Unstructured{claim}, "1")
+		time.Sleep(time.Minute)
+		c.replace([]*unstructured.Unstructured{claim}, "2")
+		got := comingOf(c, waitingCluster("llm", 1), quiet{}).Places
+		if len(got) != 1 || got[0].Progress != pools.NodeReady || !got[0].Since.Equal(since) {
+			t.Errorf("places %+v, want one on a node that is ready since %v", got, since)
 		}
 	})
 }

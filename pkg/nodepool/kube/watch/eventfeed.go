@@ -33,23 +33,28 @@ type feed struct {
 
 // read watches the Events of its source.
 func (f *feed) read(ctx context.Context) {
-	selector := f.selector()
-	reflector.Source{
-		Name: "events of " + f.source,
+	source := eventsOf(f.client, f.source, f.selector())
+	source.Forbidden = func(err error) { f.p.forbid(f, err) }
+	source.Failed = func(err error) {
+		f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err)
+	}
+	source.Into(ctx, f.store())
+}
+
+// eventsOf lists and watches the Events that a field selector matches.
+func eventsOf(client eventClient, name, selector string) reflector.Source {
+	return reflector.Source{
+		Name: "events of " + name,
 		Kind: &corev1.Event{},
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
-			return f.client.List(ctx, options)
+			return client.List(ctx, options)
 		},
 		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			return f.client.Watch(ctx, options)
+			return client.Watch(ctx, options)
 		},
-		Forbidden: func(err error) { f.p.forbid(f, err) },
-		Failed: func(err error) {
-			f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err)
-		},
-	}.Into(ctx, f.store())
+	}
 }
 
 func (f *feed) selector() string {
@@ -86,6 +91,11 @@ func (f *feed) update(event *corev1.Event) {
 	f.keep(event)
 }
 
+// mostEvents bounds the Events of one feed, because whoever may write Events chooses their number. The API server drops
+// Events after an hour. Those beyond the bound do not count: then only the time that a pod waits shows that it gets no
+// node.
+const mostEvents = 50_000
+
 // keep keeps an Event. The caller holds p.mu.
 func (f *feed) keep(event *corev1.Event) {
 	if source(event) != f.source || f.claims && event.InvolvedObject.Kind != nodeClaim {
@@ -94,7 +104,11 @@ func (f *feed) keep(event *corev1.Event) {
 	if f.own == nil {
 		f.own = map[string]*corev1.Event{}
 	}
-	f.own[nameOf(event).String()] = &corev1.Event{
+	name := nameOf(event).String()
+	if _, known := f.own[name]; !known && len(f.own) >= mostEvents {
+		return
+	}
+	f.own[name] = &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name},
 		InvolvedObject: event.InvolvedObject,
 	}
@@ -126,4 +140,14 @@ func (f *feed) forget() {
 		f.p.remove(event)
 	}
 	f.own = nil
+}
+
+// EventsUsed returns how much of the bound of its Events the fullest feed uses, from 0 to 1.
+func (o *Optional) EventsUsed() (most float64) {
+	o.events.mu.Lock()
+	defer o.events.mu.Unlock()
+	for f := range o.events.feeds {
+		most = max(most, float64(len(f.own))/mostEvents)
+	}
+	return most
 }

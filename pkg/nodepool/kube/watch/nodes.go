@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
@@ -43,6 +44,8 @@ type nodes struct {
 	ceilings  []pools.Ceiling
 	// nodePools: all of Karpenter's NodePools are among the ceilings.
 	nodePools bool
+	// revision counts the ceilings.
+	revision int64
 
 	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
@@ -65,6 +68,16 @@ type keptNode struct {
 	kind podfit.NodeClass
 	// object is set for nodes with GPUs; it never changes.
 	object *corev1.Node
+	// going is what says that the node is about to go, or nil; it never changes. goes is when it was first certain, by
+	// this process; zero if it is not.
+	going *departure.Notice
+	goes  time.Time
+}
+
+// same reports whether nothing that is kept differs.
+func (k *keptNode) same(other *keptNode) bool {
+	sameEnd := k.going == other.going || k.going != nil && other.going != nil && *k.going == *other.going
+	return sameEnd && k.Node.Equal(other.Node)
 }
 
 func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.ClassOf(&node)} }
@@ -90,6 +103,7 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 	if node.GPUs != nil {
 		node.object = object
 	}
+	node.going = nodeobject.Departure(object)
 	return node
 }
 
@@ -104,8 +118,12 @@ type nodeView struct {
 	facts int64
 	// used is what pods take of the nodes, by name; nil while pods are unknown.
 	used map[string]usedNode
+	// unrecorded are nodes with a pod that uses part of a card of which no annotation says which it is.
+	unrecorded []*podfit.Node
 	// podsForbidden: this process may not read the pods of all namespaces.
 	podsForbidden bool
+	// claimsForbidden: this process may not read ResourceSlices or ResourceClaims.
+	claimsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *podfit.Classes
 	// stock is the places as they are free for pods; nil unless known is set.
@@ -114,6 +132,8 @@ type nodeView struct {
 	rooms []pools.Room
 	// nodePools: all of Karpenter's NodePools are among them.
 	nodePools bool
+	// revision is that of the ceilings in it.
+	revision int64
 	// complete: no other pool can get a node.
 	complete bool
 	// forbidden: this process may not read nodes.
@@ -142,9 +162,9 @@ func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
 	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
-// readPods makes views include what pods take of the nodes. Call it before Start.
-func (n *nodes) readPods(client podClient) {
-	n.use.pods, n.use.shown = newNodePods(client, n.log, n.touchUse), make(chan struct{})
+// readUse makes views include what pods take of the nodes, and ResourceClaims of their devices. Call it before Start.
+func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
+	n.use.pods, n.use.devices, n.use.shown = newNodePods(pods, n.log, n.touchUse), devices, make(chan struct{})
 }
 
 // setCeilings sets how far pools can grow.
@@ -152,9 +172,18 @@ func (n *nodes) setCeilings(ceilings []pools.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ceilings, n.nodePools = ceilings, nodePools
-	if n.byName != nil {
+	n.revision++
+	if n.byName != nil || n.forbidden {
 		n.touch()
 	}
+}
+
+// showsNodePools reports whether the view has all NodePools as they were last set.
+func (n *nodes) showsNodePools() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	view := n.view.Load()
+	return view != nil && view.nodePools && view.revision == n.revision
 }
 
 // Start reads nodes until ctx ends.
@@ -201,17 +230,18 @@ func (n *nodes) publish(ctx context.Context) {
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
 	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
+	revision := n.revision
 	sorted := slices.SortedFunc(
 		maps.Values(n.byName),
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
 	)
 	n.mu.Unlock()
 	if !known {
-		return &nodeView{forbidden: forbidden}
+		return n.unseenView(forbidden, ceilings, nodePools)
 	}
 	view := &nodeView{
 		known: true, complete: n.pools.Complete, nodes: make([]podfit.Node, len(sorted)), kept: sorted,
-		facts: n.views.Add(1),
+		facts: n.views.Add(1), revision: revision,
 	}
 	for i := range sorted {
 		view.nodes[i] = sorted[i].Node
@@ -222,6 +252,15 @@ func (n *nodes) viewNow() *nodeView {
 		pools.CloseDeleted(view.rooms)
 	}
 	view.stock = pools.StockOf(view.places, view.rooms)
+	return view
+}
+
+// unseenView returns what is known of pools without their nodes.
+func (n *nodes) unseenView(forbidden bool, ceilings []pools.Ceiling, nodePools bool) *nodeView {
+	view := &nodeView{forbidden: forbidden, complete: n.pools.Complete, nodePools: nodePools}
+	if forbidden {
+		view.rooms = pools.Rooms(nil, n.pools, ceilings)
+	}
 	return view
 }
 
@@ -254,6 +293,7 @@ func (n *nodes) update(node *corev1.Node) {
 	now := n.keep(node)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.absent.unread = false
 	n.put(now)
 }
 
@@ -264,7 +304,12 @@ func (n *nodes) put(now keptNode) {
 		n.byName = map[string]keptNode{}
 	}
 	n.nodeSeen(now.Name)
-	same := known && before.Node.Equal(now.Node)
+	if now.going != nil && now.going.Certain {
+		if now.goes = before.goes; now.goes.IsZero() {
+			now.goes = time.Now()
+		}
+	}
+	same := known && before.same(&now)
 	if same && !now.ages() {
 		return // what is read of the object is equal too
 	}
@@ -301,6 +346,7 @@ func (n *nodes) age(ctx context.Context) {
 func (n *nodes) remove(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.absent.unread = false
 	if _, known := n.byName[node.Name]; known {
 		delete(n.byName, node.Name)
 		n.nodeDeleted(node.Name)
@@ -316,7 +362,7 @@ func (n *nodes) replace(list []*corev1.Node, _ string) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	same := n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.Node.Equal(b.Node) })
+	same := n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.same(&b) })
 	for name := range n.byName {
 		if _, there := fresh[name]; !there {
 			n.nodeDeleted(name)
@@ -325,7 +371,7 @@ func (n *nodes) replace(list []*corev1.Node, _ string) {
 	for name := range fresh {
 		n.nodeSeen(name)
 	}
-	n.byName, n.forbidden = fresh, false
+	n.byName, n.forbidden, n.absent.unread = fresh, false, false
 	if !same {
 		n.touch()
 	}

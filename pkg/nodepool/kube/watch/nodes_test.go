@@ -34,6 +34,7 @@ import (
 // fakeNodes is an API server's nodes: a list, and a stream of what changes. It does not stream lists.
 type fakeNodes struct {
 	forbidden atomic.Bool
+	failing   atomic.Bool
 	calls     atomic.Int32
 	list      []corev1.Node
 	stream    *watch.FakeWatcher
@@ -46,6 +47,9 @@ func (f *fakeNodes) List(context.Context, metav1.ListOptions) (*corev1.NodeList,
 	if f.forbidden.Load() {
 		return nil, errForbidden
 	}
+	if f.failing.Load() {
+		return nil, apierrors.NewServiceUnavailable("overloaded")
+	}
 	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: f.list}, nil
 }
 
@@ -54,6 +58,8 @@ func (f *fakeNodes) Watch(_ context.Context, options metav1.ListOptions) (watch.
 	switch {
 	case f.forbidden.Load():
 		return nil, errForbidden
+	case f.failing.Load():
+		return nil, apierrors.NewServiceUnavailable("overloaded")
 	case options.SendInitialEvents != nil:
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 	}
@@ -277,7 +283,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	}
 	want := []string{
 		"gpu-slices-differ spec.workerGroupSpecs[0].template.spec: nvidia.com/gpu: time-sliced of Tesla-T4 (isolation none); whole of Tesla-T4 (isolation hardware)",
-		"gpus-visible spec.workerGroupSpecs[1].template.spec: NVIDIA_VISIBLE_DEVICES: a, one of 2 nodes",
+		"gpus-visible spec.workerGroupSpecs[1].template.spec: NVIDIA_VISIBLE_DEVICES: does not hide the GPUs of node a, one of 2 nodes",
 	}
 	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

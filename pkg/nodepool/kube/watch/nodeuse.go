@@ -21,7 +21,8 @@ import (
 
 // nodeUse is what pods take of each node. It computes that again only for nodes that changed or whose pods changed.
 type nodeUse struct {
-	pods *nodePods
+	pods    *nodePods
+	devices *nodeDevices
 	// byNode is nil while pods are unknown.
 	byNode map[string]usedNode
 	// shown is closed when a view has nodes and what pods take of them, or that one of the two is forbidden.
@@ -29,19 +30,25 @@ type nodeUse struct {
 	shownOnce sync.Once
 }
 
-// usedNode is what the pods of a version take of a node, as it was at a time.
+// usedNode is what the pods and the devices of these versions take of a node, as it was at a time.
 type usedNode struct {
 	object  *corev1.Node
-	version int64
+	version useVersion
 	at      time.Time
 	use     *podfit.Use
 	// workers are the worker pods among the node's pods; nil if there are none.
 	workers map[types.NamespacedName]bool
 }
 
-// count sets what these pods take of the node.
-func (u *usedNode) count(reader nodegpu.Reader, node *keptNode, pods []nodeobject.BoundPod) {
-	u.use = nodeobject.Use(reader, node.forGPUs(), pods)
+type useVersion struct{ pods, devices int64 }
+
+// count sets what these pods take of the node, and claims of its devices.
+func (u *usedNode) count(
+	reader nodegpu.Reader, node *keptNode, pods []nodeobject.BoundPod, devices []nodegpu.DRADevice,
+) {
+	object := node.forGPUs()
+	object.Devices = devices
+	u.use = nodeobject.Use(reader, object, pods)
 	for i := range pods {
 		if pods[i].Group == "" {
 			continue
@@ -53,13 +60,14 @@ func (u *usedNode) count(reader nodegpu.Reader, node *keptNode, pods []nodeobjec
 	}
 }
 
-// answered reports whether the API server has responded about pods.
+// answered reports whether the API server has responded about pods and devices.
 func (u *nodeUse) answered() bool {
-	if u.pods == nil {
-		return false
-	}
+	return u.pods != nil && isClosed(u.pods.answered) && isClosed(u.devices.answered)
+}
+
+func isClosed(channel <-chan struct{}) bool {
 	select {
-	case <-u.pods.answered:
+	case <-channel:
 		return true
 	default:
 		return false
@@ -73,14 +81,16 @@ func (u *nodeUse) refresh(reader nodegpu.Reader, nodes []keptNode) {
 		u.byNode = nil
 		return
 	}
+	devices := u.devices.now()
 	fresh := make(map[string]usedNode, len(nodes))
 	for i := range nodes {
 		node := &nodes[i]
 		used, known := u.byNode[node.Name]
 		aged := node.ages() && reader.At.Sub(used.at) >= agePause
-		if !known || used.object != node.object || used.version != versions[node.Name] || aged {
-			used = usedNode{object: node.object, version: versions[node.Name], at: reader.At}
-			used.count(reader, node, u.pods.on(node.Name))
+		version := useVersion{versions[node.Name], devices[node.Name].version}
+		if !known || used.object != node.object || used.version != version || aged {
+			used = usedNode{object: node.object, version: version, at: reader.At}
+			used.count(reader, node, u.pods.on(node.Name), devices[node.Name].list)
 		}
 		fresh[node.Name] = used
 	}
@@ -119,9 +129,13 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 	reader.At = time.Now()
 	n.use.refresh(reader, facts.kept)
 	view := *facts
-	view.nodes, view.podsForbidden = slices.Clone(facts.nodes), n.use.pods.mayNotRead()
+	view.nodes = slices.Clone(facts.nodes)
+	view.podsForbidden, view.claimsForbidden = n.use.pods.mayNotRead(), n.use.devices.mayNotRead()
 	for i := range view.nodes {
-		view.nodes[i].Use = n.use.on(view.nodes[i].Name)
+		node := &view.nodes[i]
+		if node.Use = n.use.on(node.Name); node.Use != nil && node.Use.Unrecorded != nil && node.GPUs != nil {
+			view.unrecorded = append(view.unrecorded, node)
+		}
 	}
 	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
 	view.stock = pools.StockOf(view.places, view.rooms)
@@ -135,13 +149,20 @@ func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
 	return !known || used.workers[types.NamespacedName{Namespace: namespace, Name: w.Pod}]
 }
 
+// reportUnknownUse reports what this process may not read of the use of nodes.
+func reportUnknownUse(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
+	switch {
+	case view.podsForbidden:
+		reportPodsUnknown(report, cluster)
+	case view.claimsForbidden:
+		reportClaimsUnknown(report, cluster)
+	}
+}
+
 // reportPodsUnknown reports that nodes count as empty because this process may not read pods. It matters to a group
 // that fits a node.
 func reportPodsUnknown(report *finding.List, cluster *nodepool.Cluster) {
-	matters := func(g nodepool.WorkerGroup) bool {
-		return g.Max > 0 && !g.Suspended && g.Fit != nil && g.Fit.Nodes > 0
-	}
-	if !slices.ContainsFunc(cluster.Groups, matters) {
+	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
 		return
 	}
 	report.Add(

@@ -24,6 +24,6 @@ func (n *nodes) read(ctx context.Context) {
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return n.client.List(ctx, options)
 		},
-		Failed: func(err error) { n.log.Debug("reading nodes failed; retrying", "reason", err) },
+		Failed: n.failed,
 	}.Into(ctx, n.store())
 }

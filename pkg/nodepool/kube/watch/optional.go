@@ -4,28 +4,32 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// Optional holds what a deployment may or may not have the right to read: nodes with their pods, the ceilings of their
-// pools, NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain
-// them: without a right, everything else works, and a finding says what is unknown.
+// Optional holds what a deployment may or may not have the right to read: nodes with their pods and devices, the
+// ceilings of their pools, NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for
+// do not contain them: without a right, everything else works, and a finding says what is unknown.
 type Optional struct {
 	nodes      *nodes
 	ceilings   *ceilings
 	claims     *claimWatch
 	events     *autoscalerEvents
-	namespaces *namespaces
+	nodeEvents *nodeEvents
+	namespaces *namespaces.Watch
 }
 
 // Config says what an Optional reads and how.
@@ -51,7 +55,12 @@ type Config struct {
 func New(c Config) *Optional {
 	o := &Optional{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
 	o.nodes.configure(c.GPUs, c.Pools)
-	o.nodes.readPods(c.Core.Pods(metav1.NamespaceAll))
+	o.nodes.readUse(c.Core.Pods(metav1.NamespaceAll), newNodeDevices(
+		c.Dynamic,
+		serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
+		c.Logger,
+		o.nodes.touchUse,
+	))
 	o.ceilings = newCeilings(
 		c.Core.ConfigMaps(c.StatusNamespace),
 		c.Dynamic.Resource(nodeobject.NodePoolResource),
@@ -60,6 +69,7 @@ func New(c Config) *Optional {
 	)
 	o.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
 		c.Namespaces, c.NodeAutoscalers, c.Logger)
+	o.nodeEvents = newNodeEvents(c.Core.Events(metav1.NamespaceDefault), c.Logger)
 	o.claims = newClaimWatch(
 		c.Dynamic.Resource(nodeobject.NodeClaimResource),
 		serves(
@@ -69,7 +79,8 @@ func New(c Config) *Optional {
 		),
 		c.Logger,
 	)
-	o.namespaces = newNamespaces(c.Core.Namespaces(), c.Namespaces, c.Logger, c.Changed)
+	o.claims.failedLaunch = o.ceilings.readAgain
+	o.namespaces = namespaces.New(c.Core.Namespaces(), c.Namespaces, c.Logger, c.Changed)
 	return o
 }
 
@@ -77,7 +88,8 @@ func New(c Config) *Optional {
 func (o *Optional) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, read := range []interface{ Start(context.Context) error }{
-		o.nodes, o.nodes.use.pods, o.ceilings, o.claims, o.events, o.namespaces,
+		o.nodes, o.nodes.use.pods, o.nodes.use.devices, o.ceilings, o.claims, o.events, o.nodeEvents,
+		o.namespaces,
 	} {
 		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
 	}
@@ -91,28 +103,40 @@ func (o *Optional) NeedLeaderElection() bool { return false }
 // AddTo adds to a cluster what is known of its nodes, of the nodes to come for its pods and of its namespace, with
 // findings about what is unknown.
 func (o *Optional) AddTo(cluster *nodepool.Cluster) {
+	poolsSince := o.poolsSince()      // before the pools are read, so that these are as new or newer
 	o.claims.addTo(cluster, o.events) // first: no group lacks a node while one is being added
 	o.nodes.addTo(cluster)
 	o.ceilings.addTo(cluster)
 	o.events.addTo(cluster)
-	o.namespaces.addTo(cluster)
+	o.claims.addFailures(cluster, poolsSince)
+	o.markGoing(cluster) // last: it reads which nodes are gone
+	o.namespaces.AddTo(cluster)
+}
+
+// poolsSince returns a moment after which no NodePool has come that the pools of clusters lack; zero if NodePools are
+// not all known.
+func (o *Optional) poolsSince() time.Time {
+	if at := o.ceilings.nodePoolsSince(); o.nodes.showsNodePools() {
+		return at
+	}
+	return time.Time{}
 }
 
 // AddNamespace adds to a cluster what its namespace sets.
-func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.addTo(cluster) }
+func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.AddTo(cluster) }
 
-// Await returns when the API server has responded about namespaces and pods once, or after a while. The first cycles
-// then know the modes that namespaces set, and do not count nodes as empty.
+// Await returns when the API server has responded about namespaces, pods and devices once, or after a while. The first
+// cycles then know the modes that namespaces set, and do not count nodes as empty.
 func (o *Optional) Await(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
-	o.namespaces.await(ctx)
+	o.namespaces.Await(ctx)
 	o.nodes.awaitUse(ctx)
 }
 
 // RefreshNamespace reads one namespace from the API server.
 func (o *Optional) RefreshNamespace(ctx context.Context, name string) {
-	o.namespaces.refresh(ctx, name)
+	o.namespaces.Refresh(ctx, name)
 }
 
 // Forget drops what is kept about a RayCluster that is gone.

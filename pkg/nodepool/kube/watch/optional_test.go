@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -32,7 +33,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)
 			o := &Optional{
 				claims: claims, nodes: newNodes(&fakeNodes{}, quiet, func() {}), ceilings: newCeilings(nil, nil, quiet, nil),
-				events: newAutoscalerEvents(nil, nil, nil, quiet), namespaces: newNamespaces(nil, nil, quiet, nil),
+				events: newAutoscalerEvents(nil, nil, nil, quiet), nodeEvents: newNodeEvents(nil, quiet), namespaces: namespaces.New(nil, nil, quiet, nil),
 			}
 			o.nodes.view.Store(viewOf(nil))
 			cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(oneGPUGroup))

@@ -25,39 +25,55 @@ const (
 	NodesForbidden = "nodes-forbidden"
 	// PodsUnknown: the pods of all namespaces are unknown, so nodes count as empty.
 	PodsUnknown = "pods-unknown"
+	// ClaimsUnknown: ResourceSlices or ResourceClaims are unknown, so devices that claims have count as free.
+	ClaimsUnknown = "claims-unknown"
 )
 
 // fitCache keeps which nodes fit the groups of each RayCluster while neither the spec nor the nodes change: a cycle
-// runs up to ten times a second, and there may be thousands of nodes.
+// runs up to ten times a second, and there may be thousands of nodes. RayClusters with equal groups share the answers.
 type fitCache struct {
 	reader nodegpu.Reader // how nodes are read; never changes
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
+	// shapes are by the number of the nodes' facts, places by the nodes as they are free.
+	shapes shared[int64, podfit.ShapeClass, shapeFits]
+	places shared[*pools.Stock, pools.AskKey, []binpack.Place]
 }
 
 type clusterFits struct {
 	uid        string
 	generation int64
 	facts      int64
-	list       []podfit.Fit
-	gpus       []*nodepool.ReportedGPUs
-	slices     [][]podfit.SliceAnswer
-	// pools are the pods that each group could have in each pool, without Bound.
-	pools [][]pools.Pods
+	// classes are those of the groups' shapes, shapes what the nodes mean for them.
+	classes []podfit.ShapeClass
+	shapes  []*shapeFits
+	gpus    []*nodepool.ReportedGPUs
 	// announces is what is known about the labels of each group's new pods.
 	announces [][]raylabels.Announced
-	// verdicts say where a pod of each group can run.
-	verdicts []pools.Verdict
 	// kinds are the groups' pods. places is where they may run, and pods are the kinds with the constraints between
 	// pods, by the stock and the own pods that they were made of.
 	kinds  []pools.Kind
-	places []binpack.Place
+	places *[]binpack.Place
 	pods   []binpack.Pod
 	stock  *pools.Stock
 	own    ownWorkers
-	// visible are the nodes on which each group's pods could see GPUs that they did not request.
-	visible []visibleOn
+}
+
+// shapeFits is what the nodes mean for pods of one shape. It is immutable.
+type shapeFits struct {
+	fit    podfit.Fit
+	slices []podfit.SliceAnswer
+	// pools are the pods that a group could have in each pool, without Bound.
+	pools []pools.Pods
+	// verdict says where a pod can run.
+	verdict pools.Verdict
+	// fitting are the nodes and declared shapes that could hold a pod.
+	fitting []podfit.Node
+	// visible are the nodes on which pods could see GPUs that they did not request.
+	visible visibleOn
+	// problems are what is wrong with the nodes whose GPUs the pods would use.
+	problems []raydemand.Finding
 }
 
 // visibleOn is the first of some nodes, and their number.
@@ -72,34 +88,57 @@ func newFitCache() fitCache { return fitCache{byKey: map[nodepool.ClusterKey]clu
 func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.byKey[cluster.Key]; known.facts == view.facts && known.uid == cluster.UID &&
-		known.generation == cluster.Generation {
+	known := l.byKey[cluster.Key]
+	same := known.uid == cluster.UID && known.generation == cluster.Generation
+	if same && known.facts == view.facts {
 		return known
 	}
-	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts}
+	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts, classes: known.classes}
+	if !same {
+		now.classes = classesOf(cluster)
+	}
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
-		places := view.places.For(&group.Pod)
-		judge := pools.Judge{
-			Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
-			PoolLabel: l.reader.PoolLabel,
-		}
-		now.verdicts = append(now.verdicts, judge.Of(&group.Pod))
-		now.list = append(now.list, group.Pod.Fit(places))
-		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, places))
-		now.slices = append(now.slices, podfit.SlicesOf(l.reader, &group.Pod, places))
-		byPool := pools.PodsOf(&group.Pod, view.rooms, places)
-		if view.nodePools {
-			byPool = pools.WithDeletedPool(&group.Pod, byPool, view.rooms)
-		}
-		now.pools = append(now.pools, byPool)
+		shape := l.shapes.of(view.facts, now.classes[i], func() shapeFits { return l.shapeOn(&group.Pod, view) })
+		now.shapes = append(now.shapes, shape)
+		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, shape.fitting))
 		now.announces = append(now.announces, raylabels.Of(l.reader, group.NewWorker(cluster.RayVersion),
-			raylabels.Nodes{Places: places, Rooms: view.rooms, Pods: byPool}))
-		now.kinds = append(now.kinds, view.stock.KindOf(group.Name, &group.Pod))
-		first, count := podfit.SeesGPUs(l.reader, &group.Pod, places)
-		now.visible = append(now.visible, visibleOn{first, count})
+			raylabels.Nodes{Places: shape.fitting, Rooms: view.rooms, Pods: shape.pools}))
+		kind := view.stock.KindOf(group.Name, &group.Pod)
+		kind.Class = now.classes[i]
+		now.kinds = append(now.kinds, kind)
 	}
 	l.byKey[cluster.Key] = now
+	return now
+}
+
+func classesOf(cluster *nodepool.Cluster) []podfit.ShapeClass {
+	classes := make([]podfit.ShapeClass, len(cluster.Groups))
+	for i := range cluster.Groups {
+		classes[i] = podfit.ClassOfShape(&cluster.Groups[i].Pod)
+	}
+	return classes
+}
+
+// shapeOn returns what the nodes mean for pods of a shape.
+func (l *fitCache) shapeOn(shape *podfit.PodShape, view *nodeView) shapeFits {
+	places := view.places.For(shape)
+	judge := pools.Judge{
+		Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
+		PoolLabel: l.reader.PoolLabel,
+	}
+	now := shapeFits{
+		fit: shape.Fit(places), verdict: judge.Of(shape), pools: pools.PodsOf(shape, view.rooms, places),
+	}
+	if view.nodePools {
+		now.pools = pools.WithDeletedPool(shape, now.pools, view.rooms)
+	}
+	for _, node := range shape.FittingNodes(places) {
+		now.fitting = append(now.fitting, *node)
+	}
+	now.slices = podfit.SlicesOf(l.reader, shape, now.fitting)
+	now.problems = shape.NodeProblems(places)
+	now.visible.first, now.visible.count = podfit.SeesGPUs(l.reader, shape, now.fitting)
 	return now
 }
 
@@ -117,14 +156,20 @@ func (l *fitCache) placesOf(
 	own, same := known.own.now(cluster.Workers)
 	cluster.Stock, cluster.OnNodes = view.stock, own.byNode
 	if known.stock == view.stock && same {
-		return known.places, known.pods
+		return *known.places, known.pods
 	}
-	known.stock, known.own = view.stock, own
-	known.places, known.pods = view.stock.Places(known.kinds, own.byNode)
+	asked := view.stock.Ask(known.kinds, own.byNode)
+	known.stock, known.own, known.pods = view.stock, own, asked.Pods
+	if key, alike := asked.Key(); alike {
+		known.places = l.places.of(view.stock, key, asked.Places)
+	} else {
+		places := asked.Places()
+		known.places = &places
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byKey[cluster.Key] = known
-	return known.places, known.pods
+	return *known.places, known.pods
 }
 
 // addTo adds to a cluster what the nodes say about it, and nothing before there is a view.
@@ -152,29 +197,48 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 				"worker's node is lost",
 			"grant it list and watch on nodes by a ClusterRole",
 		)
+		n.addProof(report, cluster, view)
 	case view.known:
-		known := n.fits.of(cluster, view)
-		places, pods := n.fits.placesOf(cluster, view, known)
-		cluster.Pools, cluster.Places = view.rooms, places
-		for i, fit := range known.list {
-			group := &cluster.Groups[i]
-			group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], known.slices[i]
-			group.PoolPods, group.Announces = slices.Clone(known.pools[i]), known.announces[i]
-			group.Judge(known.verdicts[i], time.Now())
-			if found, no := group.NoNode(); no {
-				found.Object = report.Object
-				report.All = append(report.All, found)
-			}
-			group.Kind = &pods[i]
-			reportSlices(report, group, known.visible[i])
-		}
-		if view.podsForbidden {
-			reportPodsUnknown(report, cluster)
-		}
-		n.markGone(cluster, view)
-		reportWorkers(report, cluster, view)
+		n.addKnown(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.All...)
+}
+
+// addKnown adds what the nodes mean for the groups and the workers.
+func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
+	known := n.fits.of(cluster, view)
+	places, pods := n.fits.placesOf(cluster, view, known)
+	cluster.Pools, cluster.Places = view.rooms, places
+	for i, shape := range known.shapes {
+		group, fit := &cluster.Groups[i], shape.fit
+		group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], shape.slices
+		group.PoolPods, group.Announces = slices.Clone(shape.pools), known.announces[i]
+		group.Judge(shape.verdict, time.Now())
+		if found, no := group.NoNode(); no {
+			found.Object = report.Object
+			report.All = append(report.All, found)
+		}
+		group.Kind = &pods[i]
+		reportSlices(report, group, shape.visible)
+	}
+	reportNodeProblems(report, cluster, known.shapes, view)
+	reportUnknownUse(report, cluster, view)
+	n.markGone(cluster, view)
+	reportWorkers(report, cluster, view)
+}
+
+// addProof adds what pools prove about the groups although the nodes are unknown, such as maxNodes 0.
+func (n *nodes) addProof(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
+	judge := pools.Judge{
+		Rooms: view.rooms, Places: n.declared, Complete: view.complete, NodePools: view.nodePools,
+		PoolLabel: n.fits.reader.PoolLabel,
+	}
+	for i := range cluster.Groups {
+		if found, no := cluster.Groups[i].JudgeUnseen(judge); no {
+			found.Object = report.Object
+			report.All = append(report.All, found)
+		}
+	}
 }
 
 // reportSlices reports resources that mean different things on different nodes, and nodes where pods could see the GPUs
@@ -206,7 +270,11 @@ func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 		if !there || !node.Ready {
 			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
-		w.Counted = there && view.counts(cluster.Key.Namespace, w)
+		if there {
+			w.Pool = node.Pool
+		}
+		counts := view.counts(cluster.Key.Namespace, w)
+		w.Counted, w.Uncounted = there && counts, there && !counts
 		if group := groups[w.Group]; w.Counted && group != nil && !w.Terminating {
 			group.CountBound(node)
 		}

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +19,13 @@ import (
 
 // largeFleet is 10,000 nodes in 20 pools, half of them with GPUs, and a cluster with 50 groups, each for one of the
 // pools, and 1,000 workers.
-func largeFleet() (*nodes, nodepool.Cluster) {
-	const count, poolCount, groups, workers = 10_000, 20, 50, 1_000
+func largeFleet() (*nodes, nodepool.Cluster) { return fleetOf(10_000, 50, 1_000) }
+
+// smallFleet is the same with 40 nodes and 3 groups.
+func smallFleet() (*nodes, nodepool.Cluster) { return fleetOf(40, 3, 0) }
+
+func fleetOf(count, groups, workers int) (*nodes, nodepool.Cluster) {
+	const poolCount = 20
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	n.byName = make(map[string]keptNode, count)
 	most := int64(count)
@@ -97,4 +103,48 @@ func BenchmarkAddNodes(b *testing.B) {
 			n.viewNow()
 		}
 	})
+}
+
+// BenchmarkPlacesOfRayClusters is what the places of RayClusters with three groups each take of memory, on 1,000 nodes
+// of which no two have equally much free: if all have equal groups, and if no two have.
+func BenchmarkPlacesOfRayClusters(b *testing.B) {
+	const clusters = 100
+	n, first := fleetOf(1_000, 3, 0)
+	for i := range first.Groups {
+		first.Groups[i].Pod.Selector = nil // all nodes are for all groups
+		first.Groups[i].Pod.Requests = podfit.Quantities{"cpu": raydemand.Whole(int64(1 + i))}
+	}
+	view := n.viewNow()
+	for i := range view.nodes {
+		view.nodes[i].Use = &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i)}}
+	}
+	view.places = view.places.With(view.nodes)
+	view.stock = pools.StockOf(view.places, view.rooms)
+	n.view.Store(view)
+	for name, equal := range map[string]bool{"equal groups": true, "other groups": false} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				n.fits = newFitCache()
+				before := liveBytes()
+				for i := range clusters {
+					cluster := first
+					cluster.Key.Name = fmt.Sprint(i)
+					cluster.Groups = append([]nodepool.WorkerGroup(nil), first.Groups...)
+					if !equal {
+						cluster.Groups[0].Name = fmt.Sprint("group", i)
+					}
+					n.addTo(&cluster)
+				}
+				b.ReportMetric(float64(liveBytes()-before)/1024/clusters, "KiB/RayCluster")
+			}
+		})
+	}
+}
+
+// liveBytes is the size of the heap after a collection.
+func liveBytes() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }

@@ -85,8 +85,15 @@ func cardNode(name, gpus string) *corev1.Node {
 	return node
 }
 
-// besidePods runs test beside the reading of two nodes with 8 GPUs and of pods, in synctest's time.
+// besidePods runs test beside the reading of two nodes with 8 GPUs and of pods, in synctest's time. The API server does
+// not serve devices.
 func besidePods(t *testing.T, pods *fakePods, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
+	absent := apierrors.NewNotFound(schema.GroupResource{}, "")
+	besideDevices(t, pods, failing(absent), failing(absent), test)
+}
+
+// besideDevices is besidePods with ResourceSlices and ResourceClaims.
+func besideDevices(t *testing.T, pods *fakePods, slices, claims *fakeClaims, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := &fakeNodes{stream: watch.NewFakeWithChanSize(100, false)}
@@ -96,14 +103,18 @@ func besidePods(t *testing.T, pods *fakePods, test func(t *testing.T, n *nodes, 
 		pods.stream, pods.selectors = watch.NewFakeWithChanSize(100, false), map[string]bool{}
 		var changes atomic.Int32
 		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
-		n.readPods(pods)
-		ended := make(chan error, 2)
+		slices.stream, claims.stream = watch.NewFakeWithChanSize(100, false), watch.NewFakeWithChanSize(100, false)
+		yes := true
+		n.readUse(pods, devicesFrom(slices, claims, func(context.Context) *bool { return &yes }, n.log, n.touchUse))
+		ended := make(chan error, 3)
 		go func() { ended <- n.Start(ctx) }()
 		go func() { ended <- n.use.pods.Start(ctx) }()
+		go func() { ended <- n.use.devices.Start(ctx) }()
 		n.awaitUse(ctx)
+		synctest.Wait() // the first view is available before changed is called
 		test(t, n, &changes)
 		cancel()
-		for range 2 {
+		for range 3 {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
@@ -239,7 +250,7 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 			Workers: []nodepool.Worker{{Pod: "w-1", Group: "gpu", Node: "a"}, {Pod: "w-2", Group: "gpu", Node: "a"}, {Pod: "w-3", Group: "gpu"}}}
 		n.addTo(&cluster)
 		for i := range cluster.Workers {
-			if counted := int64(i) < cluster.Groups[0].Bound; cluster.Workers[i].Counted != counted {
+			if counted, w := int64(i) < cluster.Groups[0].Bound, &cluster.Workers[i]; w.Counted != counted || w.Uncounted == (counted || w.Node == "") {
 				t.Errorf("counted %v of %d bound: %+v", !counted, cluster.Groups[0].Bound, cluster.Workers[i])
 			}
 		}
@@ -342,7 +353,7 @@ func BenchmarkPodsOnNodes(b *testing.B) {
 	p := keptPods(5_000)
 	memory := float64(heap() - before)
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.use.pods = p
+	n.use.pods, n.use.devices = p, &nodeDevices{}
 	for name := range p.byNode {
 		n.byName = orNew(n.byName)
 		n.byName[name] = n.keep(cardNode(name, "8"))

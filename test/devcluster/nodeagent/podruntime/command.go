@@ -34,7 +34,7 @@ func (c *Container) commandLine(ctx context.Context) ([]string, env.Vars, error)
 			errors.New("no command: set it in the pod, because images have no commands here"),
 		}
 	}
-	rewriter := c.pod.rewriter()
+	rewriter := c.pod.rewriter(programs)
 	if words, err = rewriter.Args(ctx, words); err == nil {
 		err = rewriter.Env(ctx, vars)
 	}
@@ -68,13 +68,14 @@ func (p *Pod) baseEnv(programs string) env.Vars {
 	return vars
 }
 
-// rewriter changes the commands of the pod.
-func (p *Pod) rewriter() rewrite.Rewriter {
+// rewriter changes the commands of a container whose image is the directory programs.
+func (p *Pod) rewriter(programs string) rewrite.Rewriter {
 	return rewrite.Rewriter{
-		IP:      p.IP,
-		TempDir: p.dirs.Ray,
-		Find:    p.rt.Objects.ServiceAddress,
-		Port:    p.ports.Port,
-		Forward: p.forward,
+		IP:         p.IP,
+		TempDir:    p.dirs.Ray,
+		LogMonitor: rewrite.HasLogMonitorFlag(programs),
+		Find:       p.rt.Objects.ServiceAddress,
+		Port:       p.ports.Port,
+		Forward:    p.forward,
 	}
 }

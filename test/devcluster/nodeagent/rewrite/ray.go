@@ -18,8 +18,8 @@ import (
 //	--dashboard-host=0.0.0.0, on a head        the pod's address
 //	ray start …                                exec ray start …, if it is the last command, so that it gets signals
 //	(nothing)                                  --node-ip-address=<pod IP> --temp-dir=<the pod's>
-//	(nothing, can be overridden)               --object-store-memory, --include-log-monitor=false,
-//	                                           --disable-usage-stats
+//	(nothing, can be overridden)               --object-store-memory, --disable-usage-stats, and if Ray
+//	                                           knows it --include-log-monitor=false
 //	RAY_ADDRESS=127.0.0.1:6379, on a head      the pod's address: Ray replaces 127.0.0.1 with the machine's
 //	ray kuberay-autoscaler …                   --gcs-address=<pod IP>:6379: its default is the machine's address
 //
@@ -41,6 +41,9 @@ type Rewriter struct {
 	IP string
 	// TempDir is the directory for Ray's sessions.
 	TempDir string
+	// LogMonitor is whether Ray has the flag --include-log-monitor, see HasLogMonitorFlag. Ray refuses flags that it
+	// does not know.
+	LogMonitor bool
 	// Find looks up Services.
 	Find Lookup
 	// Port returns a port that is free on all addresses of the machine, and the same port for the same name.
@@ -94,7 +97,9 @@ func (r Rewriter) rewriteStart(command string, at int) (string, error) {
 		}
 	}
 	flags = withDefault(flags, "object-store-memory", objectStoreBytes)
-	flags = withDefault(flags, "include-log-monitor", "false")
+	if r.LogMonitor {
+		flags = withDefault(flags, "include-log-monitor", "false")
+	}
 	if !strings.Contains(flags, "--disable-usage-stats") {
 		flags = " --disable-usage-stats" + flags
 	}

@@ -17,8 +17,9 @@ import (
 // testRay is a Rewriter for a pod at 127.1.2.9 in a cluster with its head at 127.1.2.3. It records forwarded ports.
 func testRay(forwarded map[string]string) Rewriter {
 	return Rewriter{
-		IP:      "127.1.2.9",
-		TempDir: "/tmp/hs1/7",
+		IP:         "127.1.2.9",
+		TempDir:    "/tmp/hs1/7",
+		LogMonitor: true,
 		Find: func(_ context.Context, namespace, service string) (string, error) {
 			if strings.HasSuffix(service, "-head-svc") && namespace != "" {
 				return "127.1.2.3", nil

@@ -1,0 +1,94 @@
+package docs
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// source is a number in a row of the table of bounds, and where the code has it.
+type source struct{ shown, path, code string }
+
+// boundSources lists, for each row of the table, the code of its numbers. A row without numbers has none: its bound is a
+// flag, or the number of objects.
+var boundSources = map[string][]source{
+	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil, "demand of one plan": nil, "requests of owners, their bundles": nil,
+	"nodes, pods on them, NodeClaims, ResourceSlices": nil,
+	"a reading of Ray": {
+		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"},
+		{"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"}, {"1.5 million elements", "pkg/raydemand/gcs/codec.go", "maxElements = 1_500_000"},
+	},
+	"kinds of gangs in one plan": {{"2,000", "internal/planner/fleet/gang.go", "2000"}},
+	"requests of owners in one plan": {
+		{"1,000", "internal/planner/search/toomany.go", "MaxOwned = 1000"}, {"5,000", "internal/planner/search/toomany.go", "MaxOwnedShapes = 5000"},
+	},
+	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observation/snapshot.go", "maxExpected = 4096"}},
+	"drains":                       {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
+	"names of nodes that are gone": {{"10,000", "pkg/nodepool/kube/watch/absentnodes.go", "maxAbsent = 10_000"}},
+	"Events of node autoscalers":   {{"50,000", "pkg/nodepool/kube/watch/eventfeed.go", "mostEvents = 50_000"}},
+	"start times": {
+		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
+	},
+	"the history": {
+		{"64 MiB", "internal/controller/history/history.go", "defaultHistoryBytes = 64 << 20"},
+		{"200 decisions", "internal/controller/history/history.go", "defaultHistoryEntries = 200"},
+	},
+	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
+	"event streams": {
+		{"2,000", "internal/httpapi/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/httpapi/events/subscriber.go", "maxPending = 4 << 20"},
+	},
+	"REST callers": {
+		{"10,000", "internal/httpapi/limits/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/httpapi/limits/callers.go", "MaxCalls = 200"},
+	},
+	"bodies of REST calls": {
+		{"512 KiB", "internal/httpapi/body/body.go", "MaxBody = 512 << 10"}, {"10,000 bundles", "internal/httpapi/body/request.go", "MaxBundles = 10_000"},
+	},
+	"answers to callers, plans for what-if": {
+		{"64 MiB", "internal/httpapi/answer/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/httpapi/answer/pending.go", "maxOfCaller = 16 << 20"},
+		{"2 plans", "internal/httpapi/limits/plans.go", "MaxPlans = 2"}, {"8 wait", "internal/httpapi/limits/plans.go", "maxQueuedPlans = 8"},
+	},
+	"findings": {{"20 of one code", "pkg/nodepool/kube/finding/list.go", "MostOfOneCode = 20"}},
+	"tokens and rights of callers": {
+		{"2,000 tokens", "internal/access/gate.go", "maxTokens = 2_000"}, {"20,000 rights", "internal/access/gate.go", "maxRights = 20_000"},
+		{"10,000 addresses", "internal/access/gate.go", "maxAddresses = 10_000"},
+	},
+	"series of metrics": {
+		{"100,000", "internal/telemetry/collect.go", "l.Series, 100_000"}, {"1,000", "internal/telemetry/collect.go", "l.SeriesOfCluster, 1000"},
+	},
+	"traces": {
+		{"8 scale-ups", "internal/telemetry/scaleup.go", "mostOpen = 8"}, {"32 pods", "internal/telemetry/scaleup.go", "mostPods = 32"},
+		{"512 spans", "internal/telemetry/trace.go", "queued = 512"},
+	},
+	"log records for a collector": {{"512", "internal/telemetry/logexport.go", "recordsQueued = 512"}},
+}
+
+// TestBoundsAreThoseOfTheCode: each row of the table of bounds has the numbers of the code, and names a metric.
+func TestBoundsAreThoseOfTheCode(t *testing.T) {
+	spaces, metric := regexp.MustCompile(`\s+`), regexp.MustCompile("`(heliostat|process)_[a-z_]+")
+	var rows []string
+	for line := range strings.Lines(between(t, "docs/operations.md", "\n## Bounds\n", "\n## ")) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) != 4 || strings.Contains(cells[0], "what is kept") {
+			continue
+		}
+		row, _, _ := strings.Cut(strings.TrimSpace(cells[0]), ":")
+		rows = append(rows, row)
+		if !metric.MatchString(cells[2]) && !strings.HasPrefix(cells[2], "the same") {
+			t.Errorf("row %q names no metric: %s", row, cells[2])
+		}
+		for _, number := range boundSources[row] {
+			code := spaces.ReplaceAllString(read(t, number.path), " ")
+			if !strings.Contains(cells[1], number.shown) || !regexp.MustCompile(regexp.QuoteMeta(number.code)+`\b`).MatchString(code) {
+				t.Errorf("row %q has the bound %q, want %q; %s should have %q", row, cells[1], number.shown, number.path, number.code)
+			}
+		}
+	}
+	slices.Sort(rows)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(boundSources)), rows); diff != "" {
+		t.Errorf("rows of the table (-test +page):\n%s", diff)
+	}
+}

@@ -1,0 +1,69 @@
+// Package event composes the Kubernetes Events on a RayCluster: their reasons, their messages, and which conditions of
+// a cycle are worth one. A lasting condition gets one Event, when it begins, and not one in every cycle.
+//
+// It does not write Events or logs: it returns values. It does not plan, and nothing that decides may depend on it.
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Event is one Event on a RayCluster.
+type Event struct {
+	// Warning selects the type Warning; the other type is Normal.
+	Warning         bool
+	Reason, Message string
+	// Until is the deadline that the message names; zero if it names none.
+	Until time.Time
+}
+
+// key identifies a lasting condition: the reason with the subject of the message, so that two groups do not hide each
+// other.
+func (e Event) key() string {
+	subject, _, _ := strings.Cut(e.Message, ":")
+	return e.Reason + "/" + subject
+}
+
+// Patched returns the Event of a written target. reason is the planner's for the group. pods are those that leave the
+// group, and leaving their names with the reasons. The Event has a message and no reason if it is not worth writing.
+func Patched(t nodepool.Target, reason string, pods []string, leaving string) Event {
+	change := fmt.Sprintf("group %s: replicas %d → %d: ", t.Group, t.From, t.Replicas)
+	switch {
+	case len(pods) > 0 && t.Replicas >= t.From:
+		return Event{Reason: Replaced, Message: change + "without " + leaving}
+	case len(pods) > 0:
+		return Event{Reason: ScaledDown, Message: change + "without " + leaving}
+	case t.Replicas < t.From:
+		return Event{Reason: ScaledDown, Message: change + reason}
+	case t.Replicas == t.From:
+		return Event{Message: fmt.Sprintf("group %s: the named workers are gone", t.Group)}
+	}
+	return Event{Reason: ScaledUp, Message: change + reason}
+}
+
+// Drained returns the Event of a drain that was asked of a node, with its answer.
+func Drained(w reduction.DrainRequest, answer decision.Action) Event {
+	e := Event{Reason: Draining}
+	switch answer.Result {
+	case decision.ResultRefused:
+		e.Reason = DrainRefused
+	case decision.ResultError:
+		e.Reason, e.Warning = DrainFailed, true
+	}
+	kind := "idle"
+	if w.Reason == raydemand.DrainPreemption {
+		kind = "until " + clock(w.Deadline)
+	}
+	e.Message = fmt.Sprintf("group %s: %s (%s): %s", w.Group, w.Pod, kind, answer.Message)
+	return e
+}
+
+// clock writes a time of day with its zone, because readers are in others.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05 MST") }

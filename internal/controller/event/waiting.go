@@ -1,0 +1,27 @@
+package event
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observation"
+)
+
+// shadowGrace is how long demand must have waited before an Event reports it. Another autoscaler has acted by then:
+// Ray's own polls every 5 s.
+const shadowGrace = 10 * time.Second
+
+// Waiting returns one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
+// Heliostat manages it, or this one is read-only, there is nothing to opt in to.
+func Waiting(v observation.View, optIn *decision.OptIn, known *Conditions) (e Event, begins bool) {
+	if optIn == nil || optIn.Waiting == "" ||
+		slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.Why.Code) {
+		return Event{}, false
+	}
+	if !known.Lasted(v.Now, WaitingInShadow, shadowGrace) || !known.begins(v.Now, WaitingInShadow, Event{}) {
+		return Event{}, false
+	}
+	return Event{Reason: WaitingInShadow, Message: optIn.Waiting + "; " + optIn.Allow}, true
+}

@@ -1,0 +1,19 @@
+package guard
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/importtest"
+)
+
+func TestGuardsAreDecidedAndNotWritten(t *testing.T) {
+	importtest.Only(t, "internal/controller/membership", "internal/controller/observation", "pkg/nodepool", "pkg/raydemand")
+	importtest.Dependencies(t, map[string]string{
+		"k8s.io/":                "package pkg/nodepool/kube writes the annotations",
+		"google.golang.org/grpc": "package pkg/raydemand/gcs speaks to Ray",
+	})
+	importtest.Imports(t, map[string]string{
+		"context":  "the loop makes the calls",
+		"log/slog": "the loop logs",
+	})
+}

@@ -1,0 +1,73 @@
+package observation
+
+import (
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// stageOf is the stage of a pod for which a NodeClaim has room.
+var stageOf = map[pools.Progress]arrival.Stage{
+	pools.Requested:  arrival.NodeRequested,
+	pools.Launched:   arrival.NodeLaunched,
+	pools.Registered: arrival.NodeRegistered,
+	pools.NodeReady:  arrival.NodeReady,
+}
+
+// Starting returns the worker groups with the pods that replicas counts, and with the machines on their way for them. A
+// pod whose Ray node died counts as one that has joined: it does not start, it restarts.
+func Starting(cluster nodepool.Cluster, members []membership.Member) []arrival.Group {
+	groups := make([]arrival.Group, len(cluster.Groups))
+	index := make(map[string]int, len(cluster.Groups))
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		index[g.Name], groups[i].Name, groups[i].Kept = i, g.Name, cluster.StartTimes[g.Name]
+		for _, pool := range g.PoolPods {
+			groups[i].Pools = append(groups[i].Pools, pool.Pool)
+		}
+		for _, c := range g.Incoming.Places {
+			groups[i].Machines = append(groups[i].Machines, arrival.Machines{
+				Pods: c.Pods, Stage: stageOf[c.Progress], AskedAt: c.AskedAt, Since: c.Since, Lacks: c.Lacks,
+			})
+		}
+	}
+	for _, m := range members {
+		if at, known := index[m.Group]; known && m.Counted() && !m.Goes() {
+			groups[at].Pods = append(groups[at].Pods, startingPod(m))
+		}
+	}
+	return groups
+}
+
+func startingPod(m membership.Member) arrival.Pod {
+	return arrival.Pod{
+		UID: m.UID, Pool: m.Pool,
+		CreatedAt: m.CreatedAt, ScheduledAt: m.ScheduledAt, StartedAt: m.StartedAt, ReadyAt: m.ReadyAt,
+		Gated: m.Gated, Placed: membership.Placed(m), Running: m.Running, Joined: m.Node != nil, Waits: m.Waits,
+		PromisedAt: m.PromisedAt, Refused: m.NodeRefused,
+	}
+}
+
+// Arrivals says where the starting workers are, by UID, and how long workers of each group take on a new node, by name.
+type Arrivals struct {
+	States       map[string]*arrival.State
+	StartSeconds map[string]float64
+}
+
+// ArrivalsOf returns what is known of groups whose times are given by a function.
+func ArrivalsOf(groups []arrival.Group, times func(arrival.Group) arrival.Times) Arrivals {
+	a := Arrivals{map[string]*arrival.State{}, map[string]float64{}}
+	for _, g := range groups {
+		took := times(g)
+		if seconds, known := took.OnNewNode(); known {
+			a.StartSeconds[g.Name] = seconds
+		}
+		for i, state := range g.States(took) {
+			if state != nil {
+				a.States[g.Pods[i].UID] = state
+			}
+		}
+	}
+	return a
+}

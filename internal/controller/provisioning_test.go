@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// provisioning has a group that asks for ProvisioningRequests, and a placement group that waits for four of its pods.
+func provisioning(t *testing.T, config Config) *world {
+	w := newWorld(t, config, gpuGroup("gpu", 0, 0, 9))
+	w.group("gpu").Provisions = true
+	w.kube.cluster.Provisioning = &nodepool.Provisioning{}
+	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1), gpu(1), gpu(1))}
+	return w
+}
+
+// answer sets the state of the only request.
+func (w *world) answer(state nodepool.ProvisioningState) {
+	w.t.Helper()
+	if n := len(w.kube.cluster.Provisioning.Requests); n != 1 {
+		w.t.Fatalf("there are %d ProvisioningRequests, want 1", n)
+	}
+	request := w.kube.cluster.Provisioning.Requests[0]
+	request.State, request.Since = state, w.now
+	w.kube.cluster.Provisioning = &nodepool.Provisioning{Requests: []nodepool.ProvisioningRequest{request}}
+}
+
+func (w *world) consuming() (pods int) {
+	for _, p := range w.kube.cluster.Workers {
+		if p.Consumes != "" {
+			pods++
+		}
+	}
+	return pods
+}
+
+func waits(d *decision.Decision) bool {
+	first := d.Plan.Groups[0].Reasons[0]
+	return first.Code == planner.CodeProvisioning && strings.HasPrefix(first.Message, "waits for ProvisioningRequest ")
+}
+
+func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
+	w := provisioning(t, Config{})
+	if d := w.cycle(); !waits(d) {
+		t.Errorf("reasons %v", d.Plan.Groups[0].Reasons)
+	}
+	w.kube.cluster.Provisioning.Requests[0].CreatedAt = w.now
+	for range 20 {
+		w.after(time.Second)
+	}
+	w.nothingWritten("the nodes are not there")
+	if asked := len(w.kube.provisions); asked != 1 {
+		t.Errorf("%d writes of ProvisioningRequests, want 1", asked)
+	}
+	w.answer(nodepool.CapacityProvisioned)
+	w.after(time.Second)
+	if got := w.lastChange().Replicas; got != 4 {
+		t.Errorf("replicas %d, want 4", got)
+	}
+	w.operate()
+	w.after(time.Second)
+	w.after(time.Second)
+	if got := w.consuming(); got != 4 {
+		t.Errorf("%d pods use the capacity, want 4", got)
+	}
+	for i := range w.kube.cluster.Workers {
+		w.kube.cluster.Workers[i].Node = "machine"
+	}
+	w.after(time.Second)
+	if left := len(w.kube.cluster.Provisioning.Requests); left > 0 {
+		t.Errorf("%d ProvisioningRequests are left", left)
+	}
+}
+
+func TestAFailedProvisioningRequestLaunchesAsBefore(t *testing.T) {
+	w := provisioning(t, Config{})
+	w.cycle()
+	w.answer(nodepool.CapacityFailed)
+	if d := w.after(time.Second); !hasFinding(d, ProvisioningUnused) {
+		t.Error("no finding")
+	}
+	if got := w.lastChange().Replicas; got != 4 {
+		t.Errorf("replicas %d, want 4", got)
+	}
+}
+
+func TestARefusedProvisioningRequestDelaysNothing(t *testing.T) {
+	w := provisioning(t, Config{})
+	w.kube.provisionErr = errors.New("forbidden")
+	if d := w.cycle(); !hasFinding(d, ProvisioningUnwritten) {
+		t.Error("no finding")
+	}
+	w.after(time.Second)
+	if got := w.lastChange().Replicas; got != 4 {
+		t.Errorf("replicas %d, want 4", got)
+	}
+}
+
+func TestInShadowNoProvisioningRequestIsCreated(t *testing.T) {
+	w := provisioning(t, Config{DefaultMode: nodepool.Shadow})
+	if d := w.cycle(); waits(d) || len(w.kube.provisions) > 0 {
+		t.Errorf("reasons %v, writes %v", d.Plan.Groups[0].Reasons, w.kube.provisions)
+	}
+}
+
+func TestARayClusterThatIsHandedBackLeavesNoProvisioningRequest(t *testing.T) {
+	w := provisioning(t, Config{})
+	w.cycle()
+	w.kube.cluster.Mode = nodepool.Shadow
+	w.after(time.Second)
+	if left := len(w.kube.cluster.Provisioning.Requests); left > 0 {
+		t.Errorf("%d ProvisioningRequests are left", left)
+	}
+}
+
+func TestWithoutTheFlagAFindingSaysThatNobodyAsks(t *testing.T) {
+	w := provisioning(t, Config{})
+	w.kube.cluster.Provisioning = nil
+	if d := w.cycle(); !hasFinding(d, ProvisioningUnused) {
+		t.Error("no finding")
+	}
+	if got := w.lastChange().Replicas; got != 4 {
+		t.Errorf("replicas %d, want 4", got)
+	}
+}

@@ -1,0 +1,139 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/reverts"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// sync makes Argo CD apply its manifest, which has so many replicas in every group and names no pods.
+func (w *world) sync(replicas int) {
+	cluster := &w.kube.cluster
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		g.Replicas, g.WorkersToDelete, g.HasScaleStrategy = replicas, nil, false
+	}
+	cluster.Generation++
+	cluster.ScaledBy = "argocd-controller"
+}
+
+func reverted(d *decision.Decision) bool {
+	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == reverts.Finding })
+}
+
+// fighting is a world in which Argo CD has set replicas back twice, and the worker that was wanted has joined.
+func fighting(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.want(1, gpu(1))
+	for range 2 {
+		w.after(time.Minute)
+		if got := w.lastChange(); got.Replicas != 1 {
+			t.Fatalf("target = %+v, want growth as long as it is needed", got)
+		}
+		w.sync(0)
+	}
+	d := w.after(time.Minute)
+	if !d.Reverted || !reverted(d) || w.kube.emitted(event.ReplicasReverted) != 1 {
+		t.Fatalf("reverted %v, findings %+v, Events %v, want the second revert to be reported", d.Reverted, d.Findings, w.kube.events)
+	}
+	if got := w.lastChange(); got.Replicas != 1 {
+		t.Errorf("target = %+v, want growth during the fight", got)
+	}
+	w.operate()
+	w.joinAll()
+	w.want(0, nil)
+	return w
+}
+
+func TestNoWorkerIsRemovedWhileAnotherManagerSetsReplicasBack(t *testing.T) {
+	w := fighting(t)
+	begun := w.now
+	for w.now.Before(begun.Add(10 * time.Minute)) {
+		d := w.after(10 * time.Second)
+		if want := "field manager argocd-controller: sets replicas back to its own numbers (group gpu: 1 → 0 at 12:03:02 UTC); no worker is removed until " +
+			begun.Add(10*time.Minute).Format("15:04:05 MST"); d.Paused != want || !reverted(d) {
+			t.Fatalf("paused %q, findings %+v, want %q and the finding", d.Paused, d.Findings, want)
+		}
+	}
+	w.nothingWritten("an idle worker during the fight")
+	if got := w.kube.emitted(event.ReplicasReverted); got != 1 {
+		t.Errorf("%d Events about the fight, want 1", got)
+	}
+	d := w.after(time.Second)
+	if d.Paused != "" || !slices.Equal(w.ray.drained(), []string{w.pod(0)}) {
+		t.Errorf("paused %q, drained %v, want the idle worker drained after the fight", d.Paused, w.ray.drained())
+	}
+	if d := w.after(time.Hour); reverted(d) || w.kube.emitted(event.ReplicasReverted) != 1 {
+		t.Errorf("an hour later: findings %+v, Events %v", d.Findings, w.kube.events)
+	}
+}
+
+func TestADrainedWorkerIsNotNamedDuringAFight(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9), gpuGroup("other", 0, 0, 9))
+	w.group("other").Resources = raydemand.Bundle{raydemand.CPU: raydemand.Whole(64)}
+	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(32)})
+	w.after(time.Second)
+	w.lastChange()
+	w.sync(0)
+	w.after(2 * time.Minute) // drains the idle worker of gpu, and grows the other group again
+	if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(0)}) {
+		t.Fatalf("drained %v, want the idle worker", got)
+	}
+	w.kube.changes = nil
+	w.sync(0)
+	w.after(time.Second)
+	for _, change := range w.kube.changes {
+		for _, target := range change.Targets {
+			if len(target.WorkersToDelete) > 0 {
+				t.Errorf("target = %+v, want nobody named during the fight", target)
+			}
+		}
+	}
+}
+
+func TestOneRevertPausesNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+	w.want(2, gpu(1))
+	w.after(time.Second)
+	w.lastChange()
+	w.sync(1)
+	w.want(0, nil)
+	d := w.after(2 * time.Minute)
+	if !d.Reverted || d.Paused != "" || reverted(d) || len(w.ray.drained()) != 1 {
+		t.Errorf("reverted %v, paused %q, findings %+v, drained %v, want the idle worker drained", d.Reverted, d.Paused, d.Findings, w.ray.drained())
+	}
+	if d := w.after(time.Second); d.Reverted {
+		t.Error("the same revert was reported twice")
+	}
+}
+
+func TestAFightThatOnlyAFreshReadShowsStopsTheReductionOfThatCycle(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+	wrote := 0
+	for n := range 2 {
+		w.want(int64(n+2), gpu(1))
+		w.after(time.Second)
+		wrote = w.lastChange().Replicas
+		w.operate()
+		w.sync(1)
+	}
+	w.joinAll()
+	// The caches are late: they do not show the second revert yet.
+	cached := clone(w.kube.cluster)
+	cached.Generation--
+	cached.ScaledBy, cached.Groups[0].Replicas = nodepool.FieldManager, wrote
+	w.kube.cached = &cached
+	w.want(0, nil)
+	d := w.after(2 * time.Minute)
+	if len(w.ray.drained()) > 0 || !strings.Contains(d.Paused, "argocd-controller") || !d.Reverted {
+		t.Errorf("drained %v, paused %q, reverted %v, want no drain", w.ray.drained(), d.Paused, d.Reverted)
+	}
+}

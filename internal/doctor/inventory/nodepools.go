@@ -1,0 +1,53 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// NodePools returns Karpenter's NodePools.
+func (x *Inventory) NodePools() (list []*Object) {
+	for _, o := range x.ByKind["NodePool"] {
+		if strings.HasPrefix(o.Root().Text("apiVersion"), "karpenter.sh/") {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// NodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
+// NodePool cannot be read.
+func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
+	at := slices.IndexFunc(c.rooms, func(r pools.Room) bool { return r.Pool == nodePool })
+	if at < 0 {
+		return ""
+	}
+	refusal := c.rooms[at].Refusal(&g.Pods.Pod)
+	for _, pool := range c.poolsOf(g.Pods) {
+		if pool.Pool == nodePool && (pool.Holds > 0 || refusal == "") {
+			return ""
+		}
+	}
+	return cmp.Or(refusal, "the nodes of NodePool "+nodePool+" show that it adds none on which a pod fits")
+}
+
+// poolsOf returns how many pods of a group, or heads, each pool may hold that could hold one.
+func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []pools.Pods {
+	list, known := c.pools[pods]
+	if !known {
+		list = pools.PodsOf(&pods.Pod, c.rooms, c.nodesFor(pods))
+		c.pools[pods] = list
+	}
+	return list
+}
+
+// Tolerates reports whether pods of the group tolerate a taint.
+func (g Group) Tolerates(taint nodegpu.Taint) bool {
+	return g.Pods.Pod.Tolerates(&podfit.Node{}, taint)
+}

@@ -1,0 +1,99 @@
+package inventory
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Service is Heliostat's own Deployment.
+type Service struct {
+	*Object
+	// Args are the arguments of its container.
+	Args      fieldpath.Value
+	container fieldpath.Value
+	words     []string
+}
+
+// heliostatImage is in the name of Heliostat's image.
+const heliostatImage = "heliostat"
+
+// Service returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
+// RayCluster.
+func (x *Inventory) Service() (only Service, found bool) {
+	for _, o := range x.ByKind["Deployment"] {
+		container, is := o.Container(heliostatImage)
+		if !is {
+			continue
+		}
+		if found {
+			return Service{}, false
+		}
+		only, found = Service{o, container.Get("args"), container, o.Arguments(heliostatImage)}, true
+	}
+	return only, found
+}
+
+// ProtectFlag is the flag of serve that lets it guard busy workers.
+const ProtectFlag = "protect-busy"
+
+// Protects reports whether the service guards the pods of managed RayClusters. It returns false for known if only the
+// service's configuration file says it.
+func (s Service) Protects() (protects, known bool) {
+	text, set := s.flag(ProtectFlag)
+	if !set {
+		return false, !s.configured()
+	}
+	protects, err := strconv.ParseBool(text)
+	return protects, err == nil
+}
+
+// Account returns the name of the ServiceAccount of its pods.
+func (s Service) Account() string {
+	return cmp.Or(s.Root().Text("spec", "template", "spec", "serviceAccountName"), "default")
+}
+
+func (s Service) configured() bool {
+	_, set := s.flag("config")
+	return set
+}
+
+// guards says whether the service guards the pods of a RayCluster.
+func (s Service) guards(o *Object) Guard {
+	mode := string(o.Mode())
+	if mode == "" {
+		mode, _ = s.flag("mode")
+	}
+	protects, known := s.Protects()
+	switch {
+	case !known, mode == "" && s.configured():
+		return GuardUnknown
+	case protects && mode == string(nodepool.Managed):
+		return Guarded
+	}
+	return Unguarded
+}
+
+// flag returns the value of a flag of serve, from its arguments or else from its environment. A flag without a value
+// is true.
+func (s Service) flag(name string) (value string, set bool) {
+	if v, known := Env(s.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
+		value, set = v.Text(), true
+	}
+	for i, word := range s.words {
+		key, text, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case key != name || !strings.HasPrefix(word, "-"):
+			continue
+		case !inOne && i+1 < len(s.words) && !strings.HasPrefix(s.words[i+1], "-"):
+			text = s.words[i+1]
+		case !inOne:
+			text = "true"
+		}
+		value, set = text, true
+	}
+	return value, set
+}

@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The defaults of a NodePool, which the API server sets (karpenter v1.14.1, pkg/apis/v1/nodepool.go, nodeclaim.go).
+const (
+	consolidatesAll = "WhenEmptyOrUnderutilized"
+	expiresAfter    = "720h"
+	never           = "Never"
+)
+
+// nodePools examines each of Karpenter's NodePools.
+func nodePools(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
+	return scope{"NodePools", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, o := range x.NodePools() {
+			examine(x, o, report)
+		}
+	}}
+}
+
+// consolidationUnguarded reports NodePools of which Karpenter empties nodes that hold pods. Static ones keep theirs.
+func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	disruption := o.Root().Get("spec", "disruption")
+	policy := disruption.Get("consolidationPolicy")
+	if policy.Text() == "WhenEmpty" || disruption.Text("consolidateAfter") == never ||
+		o.Root().Has("spec", "replicas") ||
+		slices.ContainsFunc(disruption.Items("budgets"), allowsNoConsolidation) {
+		return
+	}
+	reportUnguarded(x, report, occurrence{
+		object: o, path: policy.Path(), seen: orDefault(policy, consolidatesAll),
+		fix: fix.Patch(o, fix.Set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
+			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
+	})
+}
+
+// allowsNoConsolidation reports whether a budget always allows no node to be consolidated.
+func allowsNoConsolidation(budget fieldpath.Value) bool {
+	reasons := budget.TextList("reasons")
+	none := slices.Contains([]string{"0", "0%"}, budget.Text("nodes"))
+	return none && !budget.Has("schedule") && (len(reasons) == 0 || slices.Contains(reasons, "Underutilized"))
+}
+
+// expiryUnguarded reports NodePools whose nodes end at an age.
+func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	age := expiryOf(o)
+	if age.Text() == never {
+		return
+	}
+	grace := ""
+	if text := graceOf(o).Text(); text != "" {
+		grace = ", terminationGracePeriod " + text
+	}
+	reportUnguarded(x, report, occurrence{
+		object: o, path: age.Path(), seen: orDefault(age, expiresAfter) + grace,
+		fix: fix.Edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
+			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
+	})
+}
+
+func expiryOf(o *inventory.Object) fieldpath.Value {
+	return o.Root().Get("spec", "template", "spec", "expireAfter")
+}
+
+func graceOf(o *inventory.Object) fieldpath.Value {
+	return o.Root().Get("spec", "template", "spec", "terminationGracePeriod")
+}
+
+func orDefault(v fieldpath.Value, standard string) string {
+	if !v.Has() {
+		return "not set, which is " + standard
+	}
+	return v.String()
+}
+
+// reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
+// whether they have one, that is only good to know.
+func reportUnguarded(x *inventory.Inventory, report reporter, found occurrence) {
+	states := map[inventory.Guard][]inventory.Group{}
+	for _, g := range x.Groups {
+		if mayHavePods(g) && x.NodePoolRefuses(found.object.Name, g) == "" {
+			state := x.GuardOf(g)
+			states[state] = append(states[state], g)
+		}
+	}
+	switch bare, unknown := states[inventory.Unguarded], states[inventory.GuardUnknown]; {
+	case len(bare) > 0:
+		found.more = "pods of " + groupsText(bare) + " may run there and have no guard"
+		found.fix = guardFix(x, found.fix)
+	case len(unknown) > 0:
+		found.severity = raydemand.Info
+		found.more = "pods of " + groupsText(unknown) + " may run there, and no pod and no Deployment of Heliostat " +
+			"among the objects shows whether they have a guard"
+	default:
+		return
+	}
+	report(found)
+}
+
+// mayHavePods reports whether the group may have a pod at all.
+func mayHavePods(g inventory.Group) bool {
+	return g.Workers == nil || g.Workers.Max > 0 && !g.Workers.Suspended
+}
+
+// groupsText names one group, and counts the others.
+func groupsText(groups []inventory.Group) string {
+	name := "group " + groups[0].Name
+	if groups[0].Workers == nil {
+		name = "the head"
+	}
+	text := name + " of " + groups[0].Of.String()
+	switch others := len(groups) - 1; others {
+	case 0:
+		return text
+	case 1:
+		return text + " and 1 other group"
+	default:
+		return fmt.Sprintf("%s and %d other groups", text, others)
+	}
+}
+
+// guardTimeLimited reports NodePools whose terminationGracePeriod ends the guard of pods that may run there: a head, or
+// workers whose work lasts longer.
+func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	grace := graceOf(o)
+	if !grace.Has() {
+		return
+	}
+	var heads, workers []inventory.Group
+	for _, g := range x.Groups {
+		switch {
+		case !mayHavePods(g) || x.NodePoolRefuses(o.Name, g) != "" || x.GuardOf(g) != inventory.Guarded:
+		case g.Workers == nil:
+			heads = append(heads, g)
+		default:
+			workers = append(workers, g)
+		}
+	}
+	found := occurrence{
+		object: o, path: grace.Path(),
+		seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
+	}
+	switch {
+	case len(heads) > 0:
+		found.more = groupsText(heads) + " may run there, and all its work ends with it"
+		found.fix = fix.Edit(
+			o,
+			"remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter "+
+				"replaces all nodes of the pool if you change either",
+		)
+	case len(workers) > 0:
+		found.severity, found.more = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
+		found.fix = fix.Edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
+			"if you change it")
+	default:
+		return
+	}
+	report(found)
+}
+
+// disrupted is the taint that Karpenter sets on a node before it drains it.
+var disrupted = nodegpu.Taint{Key: "karpenter.sh/disrupted", Effect: nodegpu.NoSchedule}
+
+// disruptionTaintTolerated reports pods for which Karpenter does not wait.
+func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report reporter) {
+	if !g.Tolerates(disrupted) {
+		return
+	}
+	for _, pool := range x.NodePools() {
+		if x.NodePoolRefuses(pool.Name, g) != "" {
+			continue
+		}
+		list := g.Template().Get("tolerations")
+		for _, t := range list.Items() {
+			if key := t.Text("key"); key == "" || key == disrupted.Key {
+				report(occurrence{
+					object: g.Of, path: t.Path(), seen: t.String(), more: "the pods may run on NodePool " + pool.Name,
+					fix: fix.Edit(g.Of, "name the taints that the pods tolerate, instead of all"),
+				})
+			}
+		}
+		return
+	}
+}
+
+// nodePoolUnused reports NodePools that serve none of the groups. Without all RayClusters that is unknown.
+func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	if x.Input.Partial || len(x.Groups) == 0 {
+		return
+	}
+	var reasons []string
+	first := map[string][]inventory.Group{}
+	for _, g := range x.Groups {
+		why := x.NodePoolRefuses(o.Name, g)
+		if why == "" {
+			return
+		}
+		if first[why] == nil {
+			reasons = append(reasons, why)
+		}
+		first[why] = append(first[why], g)
+	}
+	const most = 3
+	var texts []string
+	for _, why := range reasons[:min(len(reasons), most)] {
+		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
+	}
+	report(occurrence{
+		object: o, path: o.Root().Path("spec", "template", "spec"),
+		seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), more: strings.Join(texts, "; "),
+		fix: fix.Edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
+			"serves other pods"),
+	})
+}

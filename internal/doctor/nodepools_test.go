@@ -1,0 +1,251 @@
+package doctor_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// rayPod is a running pod of RayCluster ml/llm.
+func rayPod(name, group, kind string, annotations map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": name, "namespace": "ml", "annotations": annotations,
+			"labels": map[string]any{"ray.io/cluster": "llm", "ray.io/group": group, "ray.io/node-type": kind}},
+		"spec":   map[string]any{"containers": []any{map[string]any{"name": "ray", "image": "rayproject/ray:2.52.0-py311"}}},
+		"status": map[string]any{"phase": "Running"},
+	}
+}
+
+func heliostatsGuard() map[string]any {
+	return map[string]any{"karpenter.sh/do-not-disrupt": "true", "heliostat.dev/guard": "karpenter.sh/do-not-disrupt"}
+}
+
+// Each manifest has a managed RayCluster, Heliostat's Deployment without --protect-busy, and a NodePool that serves the
+// group. The case changes one thing of it.
+func TestWhatKarpenterDoesToUnguardedPodsIsAWarningOnlyIfItIsProven(t *testing.T) {
+	const consolidation, expiry = "consolidation-unguarded", "expiry-unguarded"
+	const args, disruption = "/spec/template/spec/containers/0/args", "/spec/disruption"
+	template := worker[:len(worker)-len("/spec")] + "/metadata"
+	remove := func(i int) func(*testing.T, []map[string]any) []map[string]any {
+		return func(_ *testing.T, all []map[string]any) []map[string]any { return slices.Delete(all, i, i+1) }
+	}
+	set := func(i int, pointer string, to any) func(*testing.T, []map[string]any) []map[string]any {
+		return func(t *testing.T, all []map[string]any) []map[string]any { field(t, all[i], pointer, to); return all }
+	}
+	with := func(pods ...map[string]any) func(*testing.T, []map[string]any) []map[string]any {
+		return func(_ *testing.T, all []map[string]any) []map[string]any {
+			return append(slices.Delete(all, 1, 2), pods...)
+		}
+	}
+	for name, c := range map[string]struct {
+		code   string
+		change func(*testing.T, []map[string]any) []map[string]any
+		want   raydemand.Severity
+	}{
+		"the policy is the default":          {consolidation, set(2, disruption+"/consolidationPolicy", nil), raydemand.Warning},
+		"there is no disruption at all":      {consolidation, set(2, disruption, nil), raydemand.Warning},
+		"the policy Balanced":                {consolidation, set(2, disruption+"/consolidationPolicy", "Balanced"), raydemand.Warning},
+		"empty nodes alone":                  {consolidation, set(2, disruption+"/consolidationPolicy", "WhenEmpty"), ""},
+		"it never consolidates":              {consolidation, set(2, disruption+"/consolidateAfter", "Never"), ""},
+		"a static NodePool":                  {consolidation, set(2, "/spec/replicas", 2), ""},
+		"a budget of no node":                {consolidation, set(2, disruption+"/budgets", []any{map[string]any{"nodes": "0"}}), ""},
+		"a budget of no node at some times":  {consolidation, set(2, disruption+"/budgets", []any{map[string]any{"nodes": "0", "schedule": "@daily", "duration": "8h"}}), raydemand.Warning},
+		"a budget of no empty node":          {consolidation, set(2, disruption+"/budgets", []any{map[string]any{"nodes": "0", "reasons": []any{"Empty"}}}), raydemand.Warning},
+		"another API of that kind":           {consolidation, set(2, "/apiVersion", "example.com/v1"), ""},
+		"no Deployment of Heliostat":         {consolidation, remove(1), raydemand.Info},
+		"the group's own annotation":         {consolidation, set(0, template, map[string]any{"annotations": map[string]any{"karpenter.sh/do-not-disrupt": "true"}}), ""},
+		"a duration guards for a while only": {consolidation, set(0, template, map[string]any{"annotations": map[string]any{"karpenter.sh/do-not-disrupt": "1h"}}), raydemand.Warning},
+		"the flag as two words":              {consolidation, set(1, args, []any{"serve", "--protect-busy", "true"}), ""},
+		"the flag alone":                     {consolidation, set(1, args, []any{"serve", "--protect-busy"}), ""},
+		"the flag as a variable": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
+			field(t, all[1], args, []any{"serve"})
+			field(t, all[1], "/spec/template/spec/containers/0/env", []any{map[string]any{"name": "HELIOSTAT_PROTECT_BUSY", "value": "true"}})
+			return all
+		}, ""},
+		"a configuration file may have the flag": {consolidation, set(1, args, []any{"serve", "--config=/etc/heliostat.yaml"}), raydemand.Info},
+		"a RayCluster that nobody manages": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
+			field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/mode": "shadow"})
+			field(t, all[1], args, []any{"serve", "--mode=managed", "--protect-busy"})
+			return all
+		}, raydemand.Warning},
+		"a RayCluster that is managed by the service's mode": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
+			field(t, all[0], "/metadata/annotations", map[string]any{})
+			field(t, all[1], args, []any{"serve", "--mode=managed", "--protect-busy"})
+			return all
+		}, ""},
+		"the head runs without a guard":  {consolidation, with(rayPod("h", "headgroup", "head", nil)), raydemand.Warning},
+		"the head runs with a guard":     {consolidation, with(rayPod("h", "headgroup", "head", heliostatsGuard())), ""},
+		"a user has guarded the head":    {consolidation, with(rayPod("h", "headgroup", "head", map[string]any{"karpenter.sh/do-not-disrupt": "true"})), raydemand.Warning},
+		"a worker with a guard, no head": {consolidation, with(rayPod("w", "a100", "worker", heliostatsGuard())), ""},
+		"a NodePool of another group":    {consolidation, set(2, "/spec/template/spec/taints", []any{map[string]any{"key": "other", "effect": "NoSchedule"}}), ""},
+		"nodes live for ever":            {expiry, set(2, "/spec/template/spec/expireAfter", "Never"), ""},
+		"the age is the default":         {expiry, set(2, "/spec/template/spec/expireAfter", nil), raydemand.Warning},
+		"an age without a grace period":  {expiry, set(2, "/spec/template/spec/terminationGracePeriod", nil), raydemand.Warning},
+		"an age, and nothing of guards":  {expiry, remove(1), raydemand.Info},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := c.change(t, objects(t, "testdata/shows/"+c.code+".yaml"))
+			if f, _ := findingOf(examine(t, all), c.code); f.Severity != c.want {
+				t.Errorf("got %+v, want severity %q", f, c.want)
+			}
+		})
+	}
+}
+
+func TestAValueOfAnotherTypeIsShown(t *testing.T) {
+	all := objects(t, "testdata/shows/consolidation-unguarded.yaml")
+	field(t, all[2], "/spec/disruption/consolidationPolicy", 8)
+	if f, _ := findingOf(examine(t, all), "consolidation-unguarded"); f.Seen != "8" {
+		t.Errorf("seen %q, want the value that is set", f.Seen)
+	}
+}
+
+func TestTheFixGivesHeliostatTheFlagAndTheRight(t *testing.T) {
+	all := objects(t, "testdata/shows/consolidation-unguarded.yaml")
+	f, _ := findingOf(examine(t, all), "consolidation-unguarded")
+	for _, want := range []string{
+		"kubectl patch deployment heliostat -n heliostat", `"value":"--protect-busy"}`, "--verb=patch --resource=pods",
+		"--serviceaccount=heliostat:heliostat",
+	} {
+		if !strings.Contains(f.Fix, want) {
+			t.Errorf("fix %s, want %s in it", f.Fix, want)
+		}
+	}
+	if want := "pods of group a100 of RayCluster/ml/llm may run there and have no guard"; !strings.Contains(f.Why, want) {
+		t.Errorf("why %q, want %q", f.Why, want)
+	}
+	field(t, all[1], "/spec/template/spec/containers/0/image", "registry.example/other:1")
+	f, _ = findingOf(examine(t, all), "consolidation-unguarded")
+	if want := `"path":"/spec/disruption/consolidationPolicy","value":"WhenEmpty"`; !strings.Contains(f.Fix, want) {
+		t.Errorf("fix %s, want %s in it", f.Fix, want)
+	}
+}
+
+// Without a guard there is nothing that the grace period could end; the pods are evicted at once.
+func TestAGracePeriodMattersMostForHeads(t *testing.T) {
+	onlyWorkers := func(t *testing.T, all []map[string]any) {
+		field(t, all[2], "/spec/template/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
+		field(t, all[2], "/spec/template/spec/requirements", []any{})
+	}
+	for name, c := range map[string]struct {
+		change func(*testing.T, []map[string]any)
+		want   raydemand.Severity
+		why    string
+	}{
+		"the head may run there": {func(*testing.T, []map[string]any) {}, raydemand.Warning, "the head of RayCluster/ml/llm may run there"},
+		"workers alone":          {onlyWorkers, raydemand.Info, "group a100 of RayCluster/ml/llm that lasts longer"},
+		"nothing is guarded": {func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/template/spec/containers/0/args", []any{"serve"})
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/guard-time-limited.yaml")
+			c.change(t, all)
+			f, _ := findingOf(examine(t, all), "guard-time-limited")
+			if f.Severity != c.want || !strings.Contains(f.Why, c.why) {
+				t.Errorf("got %+v, want %s: %s", f, c.want, c.why)
+			}
+		})
+	}
+}
+
+func TestANodePoolIsUnusedIfNoPodFits(t *testing.T) {
+	const spec = "/spec/template/spec"
+	gpus := func(resource string, units any) func(*testing.T, []map[string]any) {
+		return func(t *testing.T, all []map[string]any) {
+			field(t, all[1], spec+"/taints", []any{})
+			field(t, all[0], "/spec/headGroupSpec/template/spec/nodeSelector", map[string]any{"role": "head"})
+			for _, section := range []string{"limits", "requests"} {
+				field(t, all[0], worker+"/containers/0/resources/"+section, map[string]any{"cpu": "1", "memory": "1Gi", resource: units})
+			}
+		}
+	}
+	requires := func(key string, values ...any) func(*testing.T, []map[string]any) {
+		return func(t *testing.T, all []map[string]any) {
+			gpus("nvidia.com/gpu", "2")(t, all)
+			field(t, all[1], spec+"/requirements", []any{map[string]any{"key": key, "operator": "In", "values": values}})
+		}
+	}
+	const types = "node.kubernetes.io/instance-type"
+	for name, c := range map[string]struct {
+		change func(*testing.T, []map[string]any)
+		why    string
+	}{
+		"a taint": {func(*testing.T, []map[string]any) {}, "NodePool gpu has taint team-a.example/gpu:NoSchedule which the group does not tolerate"},
+		"the taint is tolerated with Exists and a key": {func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/tolerations/0/key", "team-a.example/gpu")
+		}, ""},
+		"all taints are tolerated": {func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/tolerations", []any{map[string]any{"operator": "Exists"}})
+		}, ""},
+		"a taint at the start alone": {func(t *testing.T, all []map[string]any) {
+			field(t, all[1], spec+"/startupTaints", []any{map[string]any{"key": "team-a.example/gpu", "effect": "NoSchedule"}})
+			field(t, all[1], spec+"/taints", []any{})
+		}, ""},
+		"a label that it does not set": {func(t *testing.T, all []map[string]any) {
+			field(t, all[1], spec+"/taints", []any{})
+			field(t, all[0], worker+"/nodeSelector", map[string]any{"team": "b"})
+			field(t, all[0], "/spec/headGroupSpec/template/spec/nodeSelector", map[string]any{"team": "b"})
+		}, "NodePool gpu adds no node with label team In b"},
+		"its instance type has one GPU":           {requires(types, "g6.4xlarge"), "allows no instance type with more GPUs than 1, and a pod needs 2"},
+		"one of its instance types has eight":     {requires(types, "g6.4xlarge", "p4d.24xlarge"), ""},
+		"one of its instance types is not known":  {requires(types, "g6.4xlarge", "novel.large"), ""},
+		"its instance types have at most one GPU": {requires("karpenter.k8s.aws/instance-gpu-count", "0", "1"), "at most karpenter.k8s.aws/instance-gpu-count 1"},
+		"another zone than the group's": {func(t *testing.T, all []map[string]any) {
+			requires("topology.kubernetes.io/zone", "a")(t, all)
+			field(t, all[0], worker+"/nodeSelector", map[string]any{"topology.kubernetes.io/zone": "b"})
+		}, "adds no node with label topology.kubernetes.io/zone In b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/nodepool-unused.yaml")
+			c.change(t, all)
+			f, found := findingOf(examine(t, all), "nodepool-unused")
+			if found != (c.why != "") || !strings.Contains(f.Why, c.why) {
+				t.Errorf("got %+v, want %q", f, c.why)
+			}
+		})
+	}
+}
+
+// NodePools serve the RayClusters of all namespaces.
+func TestWithSomeRayClustersAloneNoNodePoolIsUnused(t *testing.T) {
+	in, err := intake.Input(objects(t, "testdata/shows/nodepool-unused.yaml"), nodegpu.Reader{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Partial = true
+	if f, found := findingOf(doctor.Examine(in), "nodepool-unused"); found {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestTolerationsOfAllTaintsMatterWithKarpenterAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		toleration map[string]any
+		found      bool
+	}{
+		"all taints":              {map[string]any{"operator": "Exists"}, true},
+		"all that keep pods away": {map[string]any{"operator": "Exists", "effect": "NoSchedule"}, true},
+		"Karpenter's own":         {map[string]any{"key": "karpenter.sh/disrupted", "operator": "Exists"}, true},
+		"all that evict pods":     {map[string]any{"operator": "Exists", "effect": "NoExecute"}, false},
+		"another":                 {map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/disruption-taint-tolerated.yaml")
+			field(t, all[0], worker+"/tolerations", []any{c.toleration})
+			field(t, all[1], "/spec/template/spec/taints", []any{})
+			if _, found := findingOf(examine(t, all), "disruption-taint-tolerated"); found != c.found {
+				t.Errorf("found: %t", found)
+			}
+			if _, found := findingOf(examine(t, all[:1]), "disruption-taint-tolerated"); found {
+				t.Error("found without a NodePool")
+			}
+		})
+	}
+}

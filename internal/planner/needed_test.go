@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/cost"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/scenario"
+	"heliostat.dev/heliostat/internal/planner/search"
+)
+
+// errorer is a *testing.T or a *rapid.T.
+type errorer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// everyReplicaIsNeeded fails if a plan without one of its launched replicas would serve as much and be complete.
+func everyReplicaIsNeeded(t errorer, s Snapshot, policy Policy) {
+	t.Helper()
+	plan := Compute(s, policy)
+	hosts := map[string]int{}
+	for i := range s.Groups {
+		hosts[s.Groups[i].Name] = s.Groups[i].NumOfHosts
+	}
+	for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
+		less := plan
+		less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+		less.Launch[name] -= hosts[name]
+		without := applied(s, less, 0)
+		if again := Compute(without, policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) && leavesNoMore(without, s, policy) {
+			t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, plannertest.Compact(policy), plannertest.Compact(s))
+		}
+	}
+}
+
+// leavesNoMore reports whether the requests that a plan of s leaves unserved ask for as little as those of a plan of
+// other. The number of requests does not say so: of requests for {CPU: 1, GPU: 1} and for {GPU: 1}, a plan can serve two
+// of the first kind, or one of each kind. The objective prefers the former.
+func leavesNoMore(s, other Snapshot, policy Policy) bool {
+	return cost.CompareNearly(unservedAmount(s, policy), unservedAmount(other, policy)) <= 0
+}
+
+// unservedAmount is what a plan's unserved requests ask for, by the weights of the objective.
+func unservedAmount(s Snapshot, policy Policy) (sum float64) {
+	p, _, out := search.Decide(nil, &s, policy)
+	for i, n := range out.Unserved {
+		sum += float64(n) * p.Needed(p.Requests[i])
+	}
+	return sum
+}
+
+// TestAReplicaIsNeededIfLargerRequestsAreServed keeps a drawn case: as many requests are served without g1, but smaller
+// ones.
+func TestAReplicaIsNeededIfLargerRequestsAreServed(t *testing.T) {
+	s, policy := scenarioNamed(t, "a pod without a GPU is launched if larger GPU requests then find CPUs")
+	if plan := Compute(s, policy); plan.Launch["g1"] != 1 {
+		t.Errorf("launches %v, want one of g1", plan.Launch)
+	}
+	everyReplicaIsNeeded(t, s, policy)
+}
+
+func scenarioNamed(t *testing.T, name string) (Snapshot, Policy) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/scenarios/slices.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := scenario.Parse("slices.txt", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range file.Scenarios {
+		if s.Name == name {
+			return s.Snapshot, s.Snapshot.Policy
+		}
+	}
+	t.Fatalf("no scenario %q", name)
+	return Snapshot{}, Policy{}
+}

@@ -1,0 +1,150 @@
+package search
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// A plan keeps to the work that its policy allows in these ways:
+//
+//   - It takes on as many shapes as usually take no more, and joins very similar ones. The next plans continue with the
+//     others (fleet/turn.go).
+//   - Once it has used half of what it may, it tries no further ways to improve the launches that it has found.
+//   - If it has no launches within what it may use, it starts again on the next level: with a quarter of the shapes and
+//     kinds of gangs.
+//   - On the last level, or if the next one would have as many shapes and gangs, it finishes whatever that takes.
+//
+// Work is counted in looks, so equal snapshots and policies have equal plans.
+
+// lastLevel is the level with the least demand.
+const lastLevel = 3
+
+// allowance returns how much work the planning on this level may take: three quarters of what the levels before have
+// left. 0 means no limit.
+func (p *Search) allowance(level int) int64 {
+	if p.Policy.Work <= 0 || level == lastLevel || !p.mayTakeLess(level+1) {
+		return 0
+	}
+	return max(p.Policy.Work>>(2*level)/4*3, 1)
+}
+
+// mayTakeLess reports whether a level takes on less demand than this plan.
+func (p *Search) mayTakeLess(level int) bool {
+	shapes := p.MaxShapesAt(level)
+	return len(p.Requests) > shapes || p.distinctGangs > p.MaxGangsAt(level) ||
+		slices.ContainsFunc(p.Claims, func(c Claim) bool { return len(c.Items) > shapes })
+}
+
+// tired reports whether the plan has used so much work that it tries nothing more that is not necessary.
+func (p *Search) tired() bool { return p.Policy.Work > 0 && p.Looks > p.Policy.Work>>(2*p.level)/2 }
+
+// Deferred returns the demand that is too much for this plan; nil if there is none.
+func (p *Search) Deferred() *model.Deferred {
+	var all model.Deferred
+	var positions []string
+	for _, it := range p.deferredShapes() {
+		all.Shapes, positions = all.Shapes+1, append(positions, it.Position)
+	}
+	for _, g := range p.Gangs {
+		if g.Deferred {
+			all.Gangs, positions = all.Gangs+1, append(positions, g.Position)
+		}
+	}
+	if len(positions) == 0 {
+		return nil
+	}
+	all.Next = p.Next(positions)
+	return &all
+}
+
+// mostChecked is how many deferred items are compared with one kind of worker. If there are more, one of them could
+// need it.
+const mostChecked = 5000
+
+// keepForDeferred keeps the idle workers that demand could use which is not planned now: it was not asked whether it
+// needs them.
+func (p *Search) keepForDeferred(out *Outcome) {
+	items := p.DeferredItems()
+	if len(items)+len(p.Beyond) == 0 {
+		return
+	}
+	known := map[*vector.Shape]bool{}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Shape == nil || p.PhaseOf(n) != fleet.Overdue || out.Used[i] {
+			continue
+		}
+		needed, asked := known[n.Shape]
+		if !asked {
+			needed = len(items) > mostChecked || vector.SuitsAny(items, n.Shape) || p.couldServeBeyond(n)
+			known[n.Shape] = needed
+		}
+		if needed {
+			if out.Spared == nil {
+				out.Spared = make([]bool, len(p.Nodes))
+			}
+			out.Used[i], out.Spared[i] = true, true
+		}
+	}
+}
+
+// deferredShapes lists the shapes of requests and claims that are too many for this plan. What claims keep nodes for is
+// not divided among the members of classes (refine).
+func (p *Search) deferredShapes() (all []*vector.Item) {
+	add := func(items []*vector.Item) {
+		for _, it := range items {
+			switch {
+			case it.Deferred && it.Members != nil:
+				all = append(all, it.Members...)
+			case it.Deferred:
+				all = append(all, it)
+			}
+		}
+	}
+	add(p.Requests)
+	for _, c := range p.Claims {
+		add(c.Items)
+		add(c.keeps)
+	}
+	return all
+}
+
+// DeferredItems lists what is too much for this plan.
+func (p *Search) DeferredItems() (all []*vector.Item) {
+	all = p.deferredShapes()
+	for _, g := range p.Gangs {
+		if g.Deferred {
+			all = append(all, g.Items()...)
+		}
+	}
+	return all
+}
+
+// couldServeBeyond reports whether a worker has as much as some bundle of the requests that exceed the bounds of a
+// plan. The catalog does not number what only they request, and their selectors do not count.
+func (p *Search) couldServeBeyond(n *fleet.Node) bool {
+	g := &p.Groups[n.GroupIndex]
+	has := func(name string) raydemand.Amount {
+		return max(n.Total.Has(name), n.Resources.Has(name), g.Resources.Has(name))
+	}
+	checked := 0
+	for i := range p.Beyond {
+		for k := range p.Beyond[i].Requests {
+			if checked++; checked > mostChecked {
+				return true
+			}
+			fits := true
+			for name, amount := range p.Beyond[i].Requests[k].Bundle {
+				fits = fits && amount <= has(name)
+			}
+			if fits {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+package planner
+
+import (
+	"fmt"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+)
+
+// BenchmarkShapes plans 20,000 requests that all differ, for fleets on which that takes long.
+func BenchmarkShapes(b *testing.B) {
+	capped := plannertest.Fleet()
+	for i := range capped.Groups {
+		capped.Groups[i].Max = 20
+	}
+	for _, c := range []struct {
+		name     string
+		snapshot Snapshot
+	}{
+		{"20 groups", plannertest.Fleet()},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000)},
+		{"20 groups, at most 20 pods each", capped},
+		{"100 groups", plannertest.WideFleet(100)},
+	} {
+		s := c.snapshot
+		s.LaunchConfigCheckDisabled = true
+		s.Requests = manyShapes(20_000)
+		for _, work := range []int64{0, 80_000_000} {
+			b.Run(fmt.Sprintf("%s, work %d M", c.name, work/1e6), func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
+		}
+	}
+}
+
+func benchmarkPlan(b *testing.B, s Snapshot, policy Policy) {
+	launched, unmet, work, began := 0, 0, int64(0), cpuTime()
+	for b.Loop() {
+		plan, looks := ComputeCounting(s, policy)
+		launched, unmet, work = 0, len(plan.InfeasibleRequests), looks
+		for _, n := range plan.Launch {
+			launched += n
+		}
+	}
+	b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64(launched), "launched")
+	b.ReportMetric(float64(unmet), "unmet")
+	b.ReportMetric(float64(work)/1e6, "Mlooks")
+}

@@ -1,0 +1,358 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// noJoining are requests that no class joins, because each requests a resource of its own.
+func noJoining(from, count int) (requests []raydemand.Request) {
+	for i := range count {
+		requests = append(requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{fmt.Sprintf("custom-%04d", from+i): raydemand.One}})
+	}
+	return requests
+}
+
+// little is a budget with which a plan takes on few of them.
+var little = Policy{Work: 20_000}
+
+// oneGroup has a group whose pods have all of these resources.
+func oneGroup(requests []raydemand.Request, most int) Snapshot {
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: most, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
+	for _, r := range requests {
+		for name := range r.Bundle {
+			s.Groups[0].Resources[name] = raydemand.One
+		}
+	}
+	s.Requests = requests
+	return s
+}
+
+// takenOn returns the custom resources and the gangs that a plan considers.
+func takenOn(s Snapshot, plan Plan) map[string]bool {
+	taken := map[string]bool{}
+	for _, r := range s.Requests {
+		taken[Describe(r)] = true
+	}
+	for _, g := range s.Gangs {
+		taken[g.ID] = true
+	}
+	for _, u := range plan.InfeasibleRequests {
+		if u.Reason.Code == model.TooMany {
+			u.Count = 1
+			delete(taken, Describe(u.Request))
+		}
+	}
+	for _, u := range plan.InfeasibleGangRequests {
+		if u.Reason.Code == model.TooMany {
+			delete(taken, u.ID)
+		}
+	}
+	return taken
+}
+
+// TestAllDemandHasItsTurn although nothing is served and other demand comes and goes between the plans.
+func TestAllDemandHasItsTurn(t *testing.T) {
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		count := 100 + random.IntN(300)
+		stays := noJoining(0, count)
+		gangs := differentGangs(random.IntN(60))
+		all := oneGroup(noJoining(0, 2000), 0)
+		missing := map[string]bool{}
+		for _, r := range stays {
+			missing[Describe(r)] = true
+		}
+		for _, g := range gangs {
+			missing[g.ID] = true
+		}
+		s, fewest := all, count
+		for cycle := 1; len(missing) > 0; cycle++ {
+			s.Requests = append(noJoining(1000+random.IntN(900), random.IntN(100)), stays...)
+			s.Gangs = gangs
+			random.Shuffle(len(s.Requests), func(i, k int) { s.Requests[i], s.Requests[k] = s.Requests[k], s.Requests[i] })
+			plan := Compute(s, little)
+			taken := takenOn(s, plan)
+			for name := range taken {
+				delete(missing, name)
+			}
+			if plan.Deferred == nil {
+				t.Fatalf("seed %d: all of %d requests and %d gangs are planned at once; the test needs more", seed, len(s.Requests), len(gangs))
+			}
+			fewest = min(fewest, len(taken))
+			if most := (count+100)/16 + len(gangs)/16 + 3; cycle > most {
+				t.Fatalf("seed %d: after %d plans, %d of %d requests and gangs had no turn; plans take on %d or more", seed, cycle, len(missing), count+len(gangs), fewest)
+			}
+			s.Turn = plan.Deferred.Next
+		}
+	}
+}
+
+// TestAPlanInTurnsRepeatsFromItsFile: the turn and the budget are part of the snapshot.
+func TestAPlanInTurnsRepeatsFromItsFile(t *testing.T) {
+	s := oneGroup(noJoining(0, 300), 5)
+	s.Turn, s.Policy = "8000000000000000", little
+	plan := Compute(s, s.Policy)
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Deferred, Compute(again, again.Policy).Deferred); diff != "" || plan.Deferred == nil {
+		t.Errorf("deferred %+v (-want +got): %s", plan.Deferred, diff)
+	}
+	s.Turn = plan.Deferred.Next
+	if next := Compute(s, s.Policy); cmp.Equal(plan.Deferred, next.Deferred) || cmp.Equal(takenOn(s, plan), takenOn(s, next)) {
+		t.Errorf("the next turn takes on the same, %+v", next.Deferred)
+	}
+}
+
+// idleNodes adds nodes that are idle for longer than the timeout.
+func idleNodes(s *Snapshot, resources ...raydemand.Bundle) {
+	timeout := 60.0
+	s.IdleTimeoutSeconds = &timeout
+	for i, r := range resources {
+		s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprintf("idle-%d", i), Group: "g", State: Idle, IdleSeconds: 90, Total: r, Available: r})
+	}
+}
+
+// TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse, and no others.
+func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
+	s := oneGroup(noJoining(0, 300), 5)
+	whole := s.Groups[0].Resources
+	idleNodes(&s, whole, raydemand.Bundle{"CPU": raydemand.Whole(8)})
+	var stopped []string
+	for _, e := range Compute(s, little).Terminate {
+		stopped = append(stopped, e.Pod)
+	}
+	if diff := cmp.Diff([]string{"idle-1"}, stopped); diff != "" {
+		t.Errorf("stops (-want +got): %s", diff)
+	}
+	s.Nodes = nil
+	for _, u := range Compute(s, little).InfeasibleRequests {
+		if u.Reason.Code == model.TooMany {
+			idleNodes(&s, u.Bundle)
+			break
+		}
+	}
+	plan := Compute(s, little)
+	if len(plan.Terminate) > 0 || !strings.Contains(fmt.Sprint(plan.Groups[0].Reasons), "too much demand waits for one plan") {
+		t.Errorf("stops %v for the reasons %v", plan.Terminate, plan.Groups[0].Reasons)
+	}
+	s.Nodes = nil
+	idleNodes(&s, whole, whole, whole)
+	if plan = Compute(s, Policy{}); len(plan.Terminate) != 2 || plan.Deferred != nil {
+		t.Errorf("with all of it planned, %v stop and %+v is deferred; want two of three workers to stop", plan.Terminate, plan.Deferred)
+	}
+}
+
+// TestRequestsBeyondTheBoundKeepTheirWorkers: a request that a plan does not include does not lose what it has.
+func TestRequestsBeyondTheBoundKeepTheirWorkers(t *testing.T) {
+	s := gpuWorld()
+	s.LaunchConfigCheckDisabled = true
+	s.Groups[0].Name = "g"
+	for i := range 1001 {
+		of := gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1)
+		of.Requests[0].Count = 0
+		s.OwnedRequests = append(s.OwnedRequests, of)
+	}
+	s.OwnedRequests[0].Requests[0].Count = 2
+	gpu := raydemand.Bundle{"GPU": raydemand.One}
+	idleNodes(&s, gpu, gpu)
+	if plan := Compute(s, Policy{}); len(plan.Terminate) > 0 {
+		t.Errorf("stops %+v", plan.Terminate)
+	}
+}
+
+// TestAGroupSaysThatDemandWaitsForItsTurn although the plan launches nothing of it.
+func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
+	s := oneGroup(noJoining(0, 300), 5)
+	s.Groups = append(s.Groups, Group{Name: "other", Max: 5, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.One}})
+	s.Nodes = []Node{{Pod: "way", Group: "g", State: Pending}}
+	plan := Compute(s, little)
+	if got := plan.Groups[0].Reasons[0]; got.Code != model.TooMany {
+		t.Errorf("group g: %+v", got)
+	}
+	if got := plan.Groups[1].Reasons[0]; got.Code == model.TooMany {
+		t.Errorf("group other, which could serve none of it: %+v", got)
+	}
+}
+
+// TestABudgetBoundsTheWork of demand of each kind: it may exceed the budget by what a plan needs in any case.
+func TestABudgetBoundsTheWork(t *testing.T) {
+	notShort(t)
+	for name, s := range map[string]Snapshot{
+		"twenty groups": plannertest.Fleet(), "a hundred groups": plannertest.WideFleet(100), "a thousand nodes": halfFull(plannertest.Fleet(), 1000),
+	} {
+		s.LaunchConfigCheckDisabled = true
+		for kind, s := range ofEachKind(s, manyShapes(5000)) {
+			for _, work := range []int64{1_000_000, 10_000_000} {
+				plan, took := ComputeCounting(s, Policy{Work: work})
+				if took > work+work/4 {
+					t.Errorf("%s, %s, budget %d: the plan takes %d", name, kind, work, took)
+				}
+				if again, tookAgain := ComputeCounting(s, Policy{Work: work}); !cmp.Equal(plan.Launch, again.Launch) || took != tookAgain {
+					t.Errorf("%s, %s: launches %v, then %v", name, kind, plan.Launch, again.Launch)
+				}
+			}
+		}
+	}
+}
+
+// ofEachKind returns a snapshot with requests, as demand of each kind, and one with all kinds.
+func ofEachKind(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
+	kinds := inEachWay(s, requests)
+	waiting, gangs, all := s, s, s
+	waiting.Requests = requests
+	for i, r := range requests {
+		bundles := []raydemand.Bundle{r.Bundle, requests[(7*i+1)%len(requests)].Bundle}
+		gangs.Gangs = append(gangs.Gangs, raydemand.Gang{ID: fmt.Sprintf("g%05d", i), Strategy: raydemand.Pack, Bundles: bundles})
+	}
+	all.Requests, all.Gangs, all.Constraint = requests, gangs.Gangs, requests
+	all.KeptResources, all.OwnedRequests = requests, kinds["owners"].OwnedRequests
+	kinds["requests"], kinds["gangs"], kinds["all"] = waiting, gangs, all
+	return kinds
+}
+
+// TestPlansInTurnsLaunchNoMoreThanOnePlan: a part of the demand uses what other parts launched before.
+func TestPlansInTurnsLaunchNoMoreThanOnePlan(t *testing.T) {
+	s := plannertest.Fleet()
+	s.LaunchConfigCheckDisabled = true
+	s.Requests = manyShapes(600)
+	once := pods(Compute(s, Policy{}))
+	launched, turns := 0, 0
+	for quiet := 0; quiet < 40; turns++ {
+		plan := Compute(s, Policy{Work: 1_000_000})
+		if n := pods(plan); n > 0 {
+			launched, quiet = launched+n, 0
+		}
+		quiet++
+		if plan.Deferred == nil {
+			t.Fatal("all of it is planned at once; the test needs more")
+		}
+		s = applied(s, plan, 0)
+		s.Turn = plan.Deferred.Next
+	}
+	if launched == 0 || launched > once {
+		t.Errorf("%d turns launch %d pods, and one plan %d", turns, launched, once)
+	}
+}
+
+func pods(plan Plan) (all int) {
+	for _, n := range plan.Launch {
+		all += n
+	}
+	return all
+}
+
+// inEachWay returns the snapshots that request the same in each way in which there is no turn by itself: within Ray,
+// over REST, and by owners.
+func inEachWay(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
+	within, plain, owned := s, s, s
+	within.Constraint, plain.KeptResources = requests, requests
+	for from := 0; from < len(requests); from += 5 {
+		some := requests[from:min(from+5, len(requests))]
+		owned.OwnedRequests = append(owned.OwnedRequests, raydemand.Owned{ID: fmt.Sprintf("r%03d", from), Owner: "ann", Requests: some})
+	}
+	return map[string]Snapshot{"request_resources": within, "REST": plain, "owners": owned}
+}
+
+// deferredKinds returns the requests of calls that are too much for a plan.
+func deferredKinds(plan Plan) map[string]bool {
+	deferred := map[string]bool{}
+	for _, u := range plan.InfeasibleRequestResources {
+		if u.Reason.Code == model.TooMany {
+			u.Count = 1
+			deferred[Describe(u.Request)] = true
+		}
+	}
+	return deferred
+}
+
+// TestAllOfACallOfRequestResourcesHasItsTurn although its bundles cannot be joined, and is launched for.
+func TestAllOfACallOfRequestResourcesHasItsTurn(t *testing.T) {
+	requests := noJoining(0, 400)
+	for name, s := range inEachWay(oneGroup(requests, 5000), requests) {
+		s.Requests = nil
+		missing := map[string]bool{}
+		for _, r := range requests {
+			missing[Describe(r)] = true
+		}
+		turns, launched := 0, 0
+		for ; len(missing) > 0; turns++ {
+			plan := Compute(s, little)
+			deferred := deferredKinds(plan)
+			if len(deferred) == 0 || plan.Deferred == nil || plan.Deferred.Shapes != len(deferred) {
+				t.Fatalf("%s: %+v is deferred, and %d bundles wait for their turn; the test needs more", name, plan.Deferred, len(deferred))
+			}
+			for kind := range missing {
+				if !deferred[kind] {
+					delete(missing, kind)
+				}
+			}
+			if turns > len(requests)/16+2 {
+				t.Fatalf("%s: after %d plans, %d had no turn", name, turns, len(missing))
+			}
+			launched += pods(plan)
+			s = applied(s, plan, 0)
+			s.Turn = plan.Deferred.Next
+		}
+		if launched == 0 || launched > len(requests) {
+			t.Errorf("%s: %d turns launch %d pods", name, turns, launched)
+		}
+	}
+}
+
+// TestACallWithAnImpossibleBundleLaunchesNothing in any turn, because it is served as a whole or not at all.
+func TestACallWithAnImpossibleBundleLaunchesNothing(t *testing.T) {
+	requests := noJoining(0, 400)
+	s := oneGroup(requests, 5000)
+	s.Constraint = append(requests, raydemand.Request{Bundle: raydemand.Bundle{"absent": raydemand.One}, Count: 1})
+	s.Requests = nil
+	for turn := range 16 {
+		s.Turn = fmt.Sprintf("%x000000000000000", turn)
+		if plan := Compute(s, little); pods(plan) > 0 {
+			t.Errorf("turn %s: launches %v", s.Turn, plan.Launch)
+		}
+	}
+}
+
+// TestWhatIsNotPlannedOfACallKeepsTheWorkersThatItCouldUse although they are idle.
+func TestWhatIsNotPlannedOfACallKeepsTheWorkersThatItCouldUse(t *testing.T) {
+	requests := noJoining(0, 400)
+	for name, s := range inEachWay(oneGroup(requests, 5000), requests) {
+		s.Requests = nil
+		deferred := deferredKinds(Compute(s, little))
+		idle := []raydemand.Bundle{{"CPU": raydemand.One}} // which nothing could use
+		for _, r := range requests {
+			if deferred[Describe(r)] {
+				idle = append(idle, r.Bundle)
+			}
+		}
+		if len(idle) < 100 {
+			t.Fatalf("%s: only %d bundles are deferred", name, len(idle)-1)
+		}
+		idleNodes(&s, idle...)
+		plan := Compute(s, little)
+		var stopped []string
+		for _, e := range plan.Terminate {
+			stopped = append(stopped, e.Pod)
+		}
+		if diff := cmp.Diff([]string{"idle-0"}, stopped); diff != "" {
+			t.Errorf("%s: stops (-want +got): %s", name, diff)
+		}
+	}
+}

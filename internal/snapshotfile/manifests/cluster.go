@@ -1,0 +1,151 @@
+// Package manifests reads the Kubernetes objects in a snapshot file: it turns the RayCluster, nodes, pods, devices and
+// pools that a user pasted there into the cluster that the planner sees, and reports what is missing or repeated.
+// Package watch does the same with the objects of a live API server.
+//
+// It does not open files, use clients, plan or print, and it does not know flags.
+package manifests
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Cluster reads the RayCluster of a snapshot file, and adds what the file's nodes and pools say about its groups.
+// Errors name the key.
+func Cluster(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
+	for _, label := range doc.TopologyLabels {
+		if err := nodeobject.CheckTopologyLabel(label); err != nil {
+			return nodepool.Cluster{}, fmt.Errorf(
+				"topologyLabels: %w: want {\"nvidia.com/gpu.clique\": \"ray.io/gpu-domain\"}", err)
+		}
+	}
+	reader.TopologyLabels = slices.Concat(reader.TopologyLabels, doc.TopologyLabels)
+	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
+	if err != nil {
+		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
+	}
+	placed, err := placesOf(reader, doc)
+	if err != nil {
+		return cluster, err
+	}
+	cluster.Findings = append(cluster.Findings, placed.unreadable...)
+	for i := range cluster.Groups {
+		placed.addTo(&cluster, &cluster.Groups[i])
+	}
+	placed.addPlaces(&cluster)
+	cluster.Findings = append(cluster.Findings, placed.unused...)
+	placed.podsUnknown(&cluster)
+	placed.claimsUnknown(&cluster)
+	return cluster, nil
+}
+
+// addTo adds to a group what the nodes and pools say about it, as far as they are known.
+func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
+	g.Slices = podfit.SlicesOf(p.reader, &g.Pod, p.nodes)
+	worker := g.NewWorker(cluster.RayVersion)
+	if !p.known {
+		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
+		p.addProof(cluster, g)
+		if f, several := g.MIGInstancesFinding(); several {
+			f.Object = "RayCluster " + cluster.Key.String()
+			cluster.Findings = append(cluster.Findings, f)
+		}
+		return
+	}
+	fit := g.Pod.Fit(p.nodes)
+	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
+	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
+	p.addBound(cluster.Key, g)
+	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
+	g.Judge(p.judge.Of(&g.Pod), p.at)
+	add := func(f raydemand.Finding) {
+		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
+		cluster.Findings = append(cluster.Findings, f)
+	}
+	for _, f := range g.NumGPUsFindings(g.NumGPUs(nodepool.RayGPUs{})) {
+		add(f)
+	}
+	ofTemplate := func(f raydemand.Finding) {
+		f.Field = fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", g.Index, f.Field)
+		add(f)
+	}
+	for _, s := range g.Slices {
+		if f, differ := s.DifferFinding(); differ {
+			ofTemplate(f)
+		}
+	}
+	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
+		ofTemplate(podfit.VisibleFinding(first, count))
+	}
+	if f, no := g.NoNode(); no {
+		add(f)
+	}
+}
+
+// addProof adds what pools prove about a group although no node is known, such as maxNodes 0.
+func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
+	if f, no := g.JudgeUnseen(p.judge); no {
+		f.Object = "RayCluster " + cluster.Key.String()
+		cluster.Findings = append(cluster.Findings, f)
+	}
+}
+
+// addPlaces adds where pods of the groups may run.
+func (p places) addPlaces(cluster *nodepool.Cluster) {
+	if !p.known {
+		return
+	}
+	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return n.Declared })
+	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return !n.Declared })
+	class := func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }
+	stock := pools.StockOf(podfit.ClassesOf(exist, class, shapes), p.rooms)
+	kinds := make([]pools.Kind, len(cluster.Groups))
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		kinds[i] = stock.KindOf(g.Name, &g.Pod)
+	}
+	free, pods := stock.Places(kinds, nil)
+	for i := range cluster.Groups {
+		cluster.Groups[i].Kind = &pods[i]
+	}
+	cluster.Places = free
+}
+
+// AddNumGPUs adds what a RayCluster's groups declare, derive and report to the rows of a plan.
+func AddNumGPUs(plan *planner.Plan, cluster *nodepool.Cluster) {
+	for i := range plan.Groups {
+		if g, known := cluster.Group(plan.Groups[i].Name); known {
+			n := g.NumGPUs(nodepool.RayGPUs{})
+			plan.Groups[i].NumGPUs = &planner.NumGPUs{Declared: n.Declared, Derived: n.Derived, Reported: n.Reported}
+		}
+	}
+}
+
+// Fill fills in from the RayCluster what the file itself does not set.
+func Fill(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
+	own := planner.SnapshotOf(cluster)
+	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
+	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
+	s.Places = own.Places
+	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
+	if s.IdleTimeoutSeconds == nil {
+		s.IdleTimeoutSeconds = own.IdleTimeoutSeconds
+	}
+	if s.KeptResources == nil {
+		s.KeptResources = own.KeptResources
+	}
+	s.LearnLabels()
+	return snapshotfile.Exportable(s)
+}

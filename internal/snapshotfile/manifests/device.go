@@ -1,0 +1,79 @@
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// readDevices reads kubeResourceSlices and kubeResourceClaims.
+func (p *places) readDevices(doc snapshotfile.Document) error {
+	if doc.KubeResourceClaims != nil {
+		p.devices.KnowClaims()
+	}
+	err := eachIn(doc.KubeResourceSlices, "kubeResourceSlices", "ResourceSlice", p.devices.PutSlice)
+	if err == nil {
+		err = eachIn(doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", p.devices.PutClaim)
+	}
+	return err
+}
+
+// eachIn calls put for each object of a kind of Dynamic Resource Allocation under a key of the file.
+func eachIn[T resourcev1.ResourceSlice | resourcev1.ResourceClaim](
+	raw json.RawMessage, key, kind string, put func(*T) (differs bool),
+) error {
+	items, err := objectsOf(raw, key, kind)
+	if err != nil {
+		return err
+	}
+	for i, item := range items {
+		object := unstructured.Unstructured{Object: item}
+		if version := object.GetAPIVersion(); version != "" && !nodeobject.HasDevices(version) {
+			return fmt.Errorf("%s[%d]: apiVersion is %s: want %s", key, i, version, resourcev1.SchemeGroupVersion)
+		}
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item, typed); err != nil {
+			return fmt.Errorf("%s[%d]: reading %s %s: %w: want a %s as the API prints it", key, i, kind,
+				object.GetName(), err, kind)
+		}
+		put(typed)
+	}
+	return nil
+}
+
+// claimsUnknown reports that devices which ResourceClaims have count as free, because the file lacks the claims or the
+// slices. It matters to a group that fits a node with GPUs. Pods with claims show that there are some.
+func (p places) claimsUnknown(cluster *nodepool.Cluster) {
+	missing := ""
+	switch {
+	case !p.devices.Claimed() && (p.claiming || p.devices.Offered()):
+		missing = "kubeResourceClaims"
+	case p.devices.Unplaced():
+		missing = "kubeResourceSlices"
+	}
+	onGPUs := func(g nodepool.WorkerGroup) bool { return g.MayLandOnGPUs() }
+	if missing == "" || !slices.ContainsFunc(cluster.Groups, onGPUs) {
+		return
+	}
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{
+		Code:     watch.ClaimsUnknown,
+		Severity: raydemand.Info,
+		Object:   "snapshot",
+		Field:    missing,
+		Seen:     "missing",
+		Why: "pods have devices by ResourceClaims, and the file does not show which, so the plan counts these as " +
+			"free; it may launch pods on GPUs that are in use",
+		Fix: "add the ResourceSlices and ResourceClaims of all namespaces as kubeResourceSlices and " +
+			"kubeResourceClaims: kubectl get resourceslices -o json, kubectl get resourceclaims -A -o json",
+	})
+}

@@ -1,0 +1,46 @@
+package manifests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// objectsOf returns the objects of one kind under a key of the file: an array, an object with items as kubectl prints
+// it, or one object.
+func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	want := "want " + kind + " objects as the API prints them: a list, or an object with items"
+	var items []map[string]any
+	decode := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
+	if err := decode(&items); err != nil {
+		list := struct {
+			Kind  string          `json:"kind"`
+			Items json.RawMessage `json:"items"`
+		}{}
+		if err := decode(&list); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", key, err, want)
+		}
+		if list.Kind == kind {
+			one := map[string]any{}
+			return []map[string]any{one}, decode(&one)
+		}
+		if list.Items == nil {
+			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
+		}
+		if err := json.Unmarshal(list.Items, &items); err != nil {
+			return nil, fmt.Errorf("%s.items: %w: %s", key, err, want)
+		}
+		if list.Items == nil {
+			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
+		}
+	}
+	for i, item := range items {
+		if is := item["kind"]; item == nil || is != nil && is != kind {
+			return nil, fmt.Errorf("%s[%d]: kind is %v: %s", key, i, is, want)
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,177 @@
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// places are the nodes and the declared shapes of pools in a snapshot file.
+type places struct {
+	reader nodegpu.Reader
+	nodes  []podfit.Node
+	rooms  []pools.Room
+	// pods are nil if the file has none; nodes then count as empty.
+	pods boundPods
+	// devices are what the file says about ResourceSlices and ResourceClaims.
+	devices nodeobject.Devices
+	// claiming: a pod on a node has ResourceClaims.
+	claiming bool
+	// known reports whether the file has nodes or shapes.
+	known bool
+	judge pools.Judge
+	// at is when the snapshot was taken; zero if unknown.
+	at time.Time
+	// podless are the nodes that do not say how many pods they take.
+	podless []string
+	// unused are the findings about pools without nodes.
+	unused []raydemand.Finding
+	// unreadable are the findings about objects: repeated ones, amounts that are missing, cards of which too little is
+	// known.
+	unreadable []raydemand.Finding
+}
+
+func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) {
+	p := places{reader: reader, known: doc.KubeNodes != nil, at: doc.TakenAt}
+	var err error
+	if err = p.readPods(doc.KubePods); err != nil {
+		return p, err
+	}
+	if err = p.readDevices(doc); err != nil {
+		return p, err
+	}
+	if err = p.readNodes(doc.KubeNodes); err != nil {
+		return p, err
+	}
+	config, err := poolsIn(doc)
+	if err != nil {
+		return p, err
+	}
+	p.rooms, p.unused = pools.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
+	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
+	p.known = p.known || len(p.nodes) > 0
+	p.judge = pools.Judge{
+		Rooms: p.rooms, Places: p.nodes, Complete: config.Complete, PoolLabel: p.reader.PoolLabel,
+	}
+	return p, nil
+}
+
+// readNodes reads kubeNodes, with what the pods and devices that were read before take of them.
+func (p *places) readNodes(raw json.RawMessage) error {
+	devices := p.devices.ByNode()
+	items, err := objectsOf(raw, "kubeNodes", "Node")
+	if err != nil {
+		return err
+	}
+	seen := map[string]int{}
+	for i, item := range items {
+		object, node, err := nodeobject.ReadWith(p.reader, item)
+		if err != nil {
+			return fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
+		}
+		if p.nodeRepeated(seen, node.Name) {
+			continue
+		}
+		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
+		p.assumePods(&node, item)
+		read := p.reader.Read(object)
+		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
+		if object.Devices = devices[node.Name]; p.pods != nil || len(object.Devices) > 0 {
+			node.Use = nodeobject.Use(p.reader, object, p.pods[node.Name])
+		}
+		p.unreadable = append(p.unreadable, nodeProblems(node)...)
+		p.nodes = append(p.nodes, node)
+	}
+	p.unreadable = append(p.unreadable, p.assumed()...)
+	return nil
+}
+
+// nodeProblems reports cards of which too little is known.
+func nodeProblems(node podfit.Node) (list []raydemand.Finding) {
+	problems := slices.Clone(node.GPUs.Problems)
+	if node.Use != nil && node.Use.Unrecorded != nil {
+		problems = append(problems, *node.Use.Unrecorded)
+	}
+	for _, problem := range problems {
+		if f, matters := podfit.NodeProblem(node.Name, problem); matters {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
+	for _, text := range node.Unreadable {
+		list = append(
+			list,
+			raydemand.Finding{
+				Code:     string(nodegpu.AmountUnreadable),
+				Severity: raydemand.Error,
+				Object:   "Node " + node.Name,
+				Field:    "status",
+				Seen:     text,
+				Why: "the amount cannot be read, so the plan treats it as missing, and pods that request it do " +
+					"not fit the node",
+				Fix: "correct the amount",
+			},
+		)
+	}
+	return list
+}
+
+// nodeRepeated reports whether a node was listed before, which it reports once. An excerpt without a name is a node of
+// its own.
+func (p *places) nodeRepeated(seen map[string]int, name string) bool {
+	if seen[name]++; name != "" && seen[name] == 2 {
+		p.unreadable = append(p.unreadable, raydemand.Finding{Code: planner.FindingNodeRepeated,
+			Severity: raydemand.Warning, Object: "Node " + name, Field: "metadata.name", Seen: name,
+			Why: "kubeNodes has several nodes of this name; the plan counts the first",
+			Fix: "list each node once"})
+	}
+	return name != "" && seen[name] > 1
+}
+
+// mostPods is how many pods a kubelet runs unless it is configured otherwise (KubeletConfiguration, maxPods).
+const mostPods = 110
+
+// assumePods bounds the pods on a node of an excerpt that lacks their number. Every kubelet reports it.
+func (p *places) assumePods(node *podfit.Node, object map[string]any) {
+	amounts, _, _ := unstructured.NestedFieldNoCopy(object, "status", "allocatable")
+	listed, _ := amounts.(map[string]any)
+	if _, said := listed["pods"]; said || len(listed) == 0 {
+		return
+	}
+	node.Allocatable["pods"] = raydemand.Whole(mostPods)
+	p.podless = append(p.podless, node.Name)
+}
+
+// assumed reports once that nodes do not say how many pods they take.
+func (p *places) assumed() []raydemand.Finding {
+	if len(p.podless) == 0 {
+		return nil
+	}
+	return []raydemand.Finding{{Code: planner.FindingNodePodsUnknown, Severity: raydemand.Info,
+		Object: "Node " + p.podless[0], Field: "status.allocatable.pods", Seen: "missing",
+		Why: fmt.Sprintf("%s how many pods a node takes, so the plan counts %d, the kubelet's default",
+			silent(len(p.podless)), mostPods),
+		Fix: "copy the whole status of the Node"}}
+}
+
+// silent counts nodes that do not say something.
+func silent(nodes int) string {
+	if nodes == 1 {
+		return "the node does not say"
+	}
+	return fmt.Sprintf("this node and %d more do not say", nodes-1)
+}

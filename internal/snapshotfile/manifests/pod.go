@@ -1,0 +1,106 @@
+package manifests
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// boundPods are the pods of a snapshot file that take something of a node, by the name of the node; nil if the file has
+// no pods.
+type boundPods map[string][]nodeobject.BoundPod
+
+// readPods reads kubePods.
+func (p *places) readPods(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	items, err := objectsOf(raw, "kubePods", "Pod")
+	if err != nil {
+		return err
+	}
+	p.pods = boundPods{}
+	seen := map[string]int{}
+	for i, item := range items {
+		pod, unreadable, err := nodeobject.ReadPod(item)
+		if err != nil {
+			return fmt.Errorf("kubePods[%d]: %w: want a Pod as the API prints it", i, err)
+		}
+		if len(unreadable) > 0 {
+			return fmt.Errorf("kubePods[%d]: pod %s/%s: %s", i, pod.Namespace, pod.Name,
+				strings.Join(unreadable, "; "))
+		}
+		if p.repeated(seen, pod.Namespace, pod.Name) {
+			continue
+		}
+		if bound, takes := nodeobject.Bound(pod); takes {
+			p.pods[bound.Node] = append(p.pods[bound.Node], bound)
+			p.claiming = p.claiming || len(pod.Spec.ResourceClaims) > 0
+		}
+	}
+	return nil
+}
+
+// repeated reports whether a pod was listed before, which it reports once. Namespace and name are the identity of a pod
+// in Kubernetes; an excerpt without a name has none.
+func (p *places) repeated(seen map[string]int, namespace, name string) bool {
+	key := cmp.Or(namespace, anyNamespace) + "/" + name
+	if seen[key]++; name != "" && seen[key] == 2 {
+		p.unreadable = append(p.unreadable, raydemand.Finding{Code: planner.FindingPodRepeated,
+			Severity: raydemand.Warning, Object: "Pod " + key, Field: "metadata.name", Seen: name,
+			Why: "kubePods has several pods of this name in the namespace; the plan counts the first",
+			Fix: "list each pod once"})
+	}
+	return name != "" && seen[key] > 1
+}
+
+// anyNamespace is that of objects without one, in which kubectl creates them.
+const anyNamespace = "default"
+
+// addBound counts the pods of a group that are bound to a node, as `serve` does: not those that are being deleted, nor
+// those whose node is gone.
+func (p places) addBound(cluster nodepool.ClusterKey, g *nodepool.WorkerGroup) {
+	own := func(pod nodeobject.BoundPod) bool {
+		return pod.RayCluster == cluster.Name && pod.Group == g.Name && !pod.Terminating &&
+			cmp.Or(pod.Namespace, anyNamespace) == cmp.Or(cluster.Namespace, anyNamespace)
+	}
+	for i := range p.nodes {
+		if p.nodes[i].Declared {
+			continue
+		}
+		for _, pod := range p.pods[p.nodes[i].Name] {
+			if own(pod) {
+				g.CountBound(&p.nodes[i])
+			}
+		}
+	}
+}
+
+// podsUnknown reports that nodes count as empty because the file has no pods. It matters to a group that fits a node.
+func (p places) podsUnknown(cluster *nodepool.Cluster) {
+	if p.pods != nil {
+		return
+	}
+	if !slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.MayLand() }) {
+		return
+	}
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{
+		Code:     watch.PodsUnknown,
+		Severity: raydemand.Info,
+		Object:   "snapshot",
+		Field:    "kubePods",
+		Seen:     "missing",
+		Why: "the file has nodes and no pods, so the plan counts all nodes as empty; it may launch pods for which " +
+			"the nodes have no room",
+		Fix: "add the Pod objects of all namespaces as kubePods: kubectl get pods -A -o json; [] says that there " +
+			"are none",
+	})
+}

@@ -1,0 +1,74 @@
+package binpack_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
+	const gpu, rack = "nvidia.com/gpu", "example.com/rack"
+	gpus := func(n int64) podfit.Quantities {
+		return podfit.Quantities{gpu: raydemand.Whole(n), "cpu": raydemand.Whole(8)}
+	}
+	place := func(node string, count, free int64, change ...func(*binpack.Place)) binpack.Place {
+		p := binpack.Place{Node: node, Nodes: &count, Free: gpus(free), Accepts: []string{"a"}}
+		for _, c := range change {
+			c(&p)
+		}
+		return p
+	}
+	pod := func(change func(*binpack.Pod)) binpack.Pod {
+		p := binpack.Pod{Name: "a", Requests: podfit.Quantities{gpu: raydemand.Whole(4), "cpu": raydemand.One}}
+		change(&p)
+		return p
+	}
+	whole := func(n int64) *int64 { return &n }
+	tests := []struct {
+		name   string
+		pod    binpack.Pod
+		places []binpack.Place
+		placed int64
+		want   binpack.Shortage
+	}{
+		{"all taken", pod(func(*binpack.Pod) {}), []binpack.Place{place("n", 2, 8)}, 4,
+			binpack.Shortage{Resource: gpu, Total: raydemand.Whole(16), Need: raydemand.Whole(4)}},
+		{"what is left is on several nodes", pod(func(*binpack.Pod) {}), []binpack.Place{place("n", 2, 6), place("m", 1, 3)}, 2,
+			binpack.Shortage{Resource: gpu, Left: raydemand.Whole(7), Total: raydemand.Whole(15), Need: raydemand.Whole(4)}},
+		{"the CPU", pod(func(p *binpack.Pod) { p.Requests["cpu"] = raydemand.Whole(5) }), []binpack.Place{place("n", 2, 8)}, 2,
+			binpack.Shortage{Resource: "cpu", Left: raydemand.Whole(6), Total: raydemand.Whole(16), Need: raydemand.Whole(5)}},
+		{"no card", pod(func(p *binpack.Pod) { p.Cards = &binpack.CardRequest{Memory: 9} }),
+			[]binpack.Place{place("n", 1, 8, func(p *binpack.Place) { p.Cards = []binpack.Card{{Memory: whole(8)}} })}, 0, binpack.Shortage{Cards: true}},
+		{"beside a pod that is nowhere", pod(func(p *binpack.Pod) {
+			p.Together = []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"b"}}}
+		}), []binpack.Place{place("n", 1, 8)}, 0, binpack.Shortage{Rule: "podAffinity with topologyKey kubernetes.io/hostname"}},
+		{"one in each domain", pod(func(p *binpack.Pod) {
+			p.Apart = []binpack.Affinity{{TopologyKey: rack, Pods: []string{"a"}}}
+		}), []binpack.Place{place("n", 2, 8, func(p *binpack.Place) { p.Domains = map[string]string{rack: "1"} })}, 1,
+			binpack.Shortage{Rule: "podAntiAffinity or a port of the node with topologyKey example.com/rack"}},
+		{"one on each node", pod(func(p *binpack.Pod) {
+			p.Apart = []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"a"}}}
+		}), []binpack.Place{place("n", 2, 8)}, 2, binpack.Shortage{Rule: "podAntiAffinity or a port of the node with topologyKey kubernetes.io/hostname"}},
+		{"spread", pod(func(p *binpack.Pod) {
+			p.Spread = []binpack.Spread{{TopologyKey: rack, MaxSkew: 1, Pods: []string{"a"}}}
+		}), []binpack.Place{place("n", 1, 40, func(p *binpack.Place) { p.Domains = map[string]string{rack: "1"} }),
+			place("m", 1, 1, func(p *binpack.Place) { p.Domains = map[string]string{rack: "2"} })}, 1,
+			binpack.Shortage{Rule: "topologySpreadConstraints of maxSkew 1 with topologyKey example.com/rack"}},
+		{"no node accepts it", pod(func(*binpack.Pod) {}), []binpack.Place{place("n", 2, 8, func(p *binpack.Place) { p.Accepts = nil })}, 0, binpack.Shortage{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			on := binpack.New([]binpack.Pod{test.pod}, test.places).All()
+			if placed := on.Add(0, 99); placed != test.placed {
+				t.Fatalf("%d pods have a place, want %d", placed, test.placed)
+			}
+			if diff := cmp.Diff(test.want, on.Shortage(0)); diff != "" {
+				t.Errorf("shortage (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

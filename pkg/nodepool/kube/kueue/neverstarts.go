@@ -1,0 +1,34 @@
+package kueue
+
+import (
+	"fmt"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// NeverStarts says that Kueue cannot start the RayCluster again, and does not try any more.
+const NeverStarts = "queued-never-starts"
+
+// neverStarts finds a RayCluster that Kueue has suspended and finished. Kueue v0.18.3 does so after it evicts a
+// RayCluster that grew: the annotations in its pod templates name an earlier Workload. v0.18.4 removes the cause.
+func (all workloads) neverStarts(cluster *nodepool.Cluster) *raydemand.Finding {
+	last := all.newest(func(*workload) bool { return true })
+	if last == nil || last.unfinished() || last.why != failedToStart || !cluster.Suspended {
+		return nil
+	}
+	patch := `[{"op": "remove", "path": "/spec/headGroupSpec/template/metadata/annotations"}`
+	for i := range cluster.Groups {
+		patch += fmt.Sprintf(`, {"op": "remove", "path": "/spec/workerGroupSpecs/%d/template/metadata/annotations"}`,
+			cluster.Groups[i].Index)
+	}
+	return &raydemand.Finding{
+		Code: NeverStarts, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+		Field: "spec.suspend", Seen: "true, and Workload " + last.name + " is Finished: " + finding.Short(last.detail),
+		Why: "Kueue could not start it again and does not try any more: the annotations that Kueue left in its pod " +
+			"templates contradict its new Workload (Kueue before 0.18.4)",
+		Fix: fmt.Sprintf("kubectl patch raycluster %s -n %s --type=json -p '%s]'; keep annotations of your own",
+			cluster.Key.Name, cluster.Key.Namespace, patch),
+	}
+}

@@ -1,0 +1,246 @@
+package kueue
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: fields}
+}
+
+// slice returns a Workload of RayCluster ml/llm with a head of one CPU, a group od with GPUs in flavor ondemand, and a
+// group Spot in flavor spot.
+func slice(t *testing.T, name string, od, spot string, more string) *workload {
+	t.Helper()
+	text := `
+metadata:
+  name: ` + name + `
+  namespace: ml
+  uid: uid-` + name + `
+  generation: 3
+  creationTimestamp: "2026-11-23T11:00:00Z"
+  annotations: {kueue.x-k8s.io/elastic-job: "true"}
+  ownerReferences: [{apiVersion: ray.io/v1, kind: RayCluster, name: llm, uid: llm-uid, controller: true}]
+spec:
+  podSets: [{name: head, count: 1}, {name: od, count: ` + od + `}, {name: spot, count: ` + spot + `}]
+` + more
+	w, err := readWorkload(object(t, text))
+	if err != nil || w == nil {
+		t.Fatalf("%v, %v", w, err)
+	}
+	return w
+}
+
+// admission is the status of a Workload with quota for so many pods.
+func admission(od, spot string) string {
+	return `
+status:
+  conditions: [{type: QuotaReserved, status: "True", reason: QuotaReserved, observedGeneration: 3}]
+  admission:
+    clusterQueue: q
+    podSetAssignments:
+    - {name: head, count: 1, flavors: {cpu: default}, resourceUsage: {cpu: "1"}}
+    - {name: od, count: ` + od + `, flavors: {cpu: default, nvidia.com/gpu: ondemand}, resourceUsage: {cpu: "` + od + `", nvidia.com/gpu: "` + od + `"}}
+    - {name: spot, count: ` + spot + `, flavors: {cpu: default, nvidia.com/gpu: spot}, resourceUsage: {cpu: "` + spot + `", nvidia.com/gpu: "` + spot + `"}}
+`
+}
+
+const refusal = `
+status:
+  conditions: [{type: QuotaReserved, status: "False", reason: Pending, observedGeneration: 3, message: "insufficient unused quota"}]
+`
+
+func queueOf(t *testing.T, reservedOd string, more string) *clusterQueue {
+	t.Helper()
+	q, err := readClusterQueue(object(t, `
+metadata: {name: q}
+spec:
+  `+more+`
+  resourceGroups:
+  - {flavors: [{name: default, resources: [{name: cpu, nominalQuota: "10"}]}]}
+  - {flavors: [{name: ondemand, resources: [{name: nvidia.com/gpu, nominalQuota: "8"}]}, {name: spot, resources: [{name: nvidia.com/gpu, nominalQuota: "4"}]}]}
+status:
+  flavorsReservation:
+  - {name: default, resources: [{name: cpu, total: "5"}]}
+  - {name: ondemand, resources: [{name: nvidia.com/gpu, total: "`+reservedOd+`"}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func cluster() *nodepool.Cluster {
+	takes := podfit.Quantities{"cpu": raydemand.One, "nvidia.com/gpu": raydemand.One}
+	c := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "llm-uid"}
+	for i, name := range []string{"od", "Spot"} {
+		g := nodepool.WorkerGroup{Name: name, Index: i}
+		g.Pod.Requests = takes
+		c.Groups = append(c.Groups, g)
+	}
+	c.Queue = nodepool.Queue{Mark: "label", Elastic: true}
+	return c
+}
+
+// bound returns the amount of the bound on a resource in a flavor.
+func bound(t *testing.T, q *nodepool.Quota, name, resource string) float64 {
+	t.Helper()
+	for _, b := range q.Bounds {
+		if strings.HasPrefix(b.Name, name) && b.Resource == resource {
+			return b.Amount.Float()
+		}
+	}
+	t.Fatalf("no bound on %s in %s: %+v", resource, name, q.Bounds)
+	return 0
+}
+
+func TestTheHeadroomIsWhatOtherWorkloadsAndTheHeadLeave(t *testing.T) {
+	own := workloads{slice(t, "a", "2", "0", admission("2", "0"))}
+	q := own.quota(cluster(), queueOf(t, "5", ""), othersUse{}, noon)
+	if !q.Elastic || !q.Admitted || q.Pending != nil || cmp.Diff(map[string]int{"od": 2, "Spot": 0}, q.Granted) != "" {
+		t.Errorf("%+v", q)
+	}
+	for _, want := range []struct {
+		flavor, resource string
+		amount           float64
+	}{
+		{"flavor ondemand ", "nvidia.com/gpu", 8 - 3}, // others have 3 of 5
+		{"flavor spot ", "nvidia.com/gpu", 4},
+		{"flavor default ", "cpu", 10 - 2 - 1}, // others have 2 of 5, the head 1
+	} {
+		if got := bound(t, q, want.flavor, want.resource); got != want.amount {
+			t.Errorf("%s in %s: %v, want %v", want.resource, want.flavor, got, want.amount)
+		}
+	}
+}
+
+func TestAReplacedSliceIsNotAnotherWorkload(t *testing.T) {
+	old := slice(t, "a", "2", "0", admission("2", "0"))
+	others := othersUse{}
+	if got := bound(t, workloads{old}.quota(cluster(), queueOf(t, "2", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+		t.Errorf("bound %v, want 8: nobody else has any", got)
+	}
+	old.finishedAt = noon.Add(-time.Second)
+	next := slice(t, "b", "3", "0", admission("3", "0"))
+	next.replaces = "ml/a"
+	own := workloads{next, old}
+	// The status counts both: 2 and 3.
+	if got := bound(t, own.quota(cluster(), queueOf(t, "5", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+		t.Errorf("bound %v, want 8: nobody else has any", got)
+	}
+	later := noon.Add(time.Minute)
+	if got := bound(t, own.quota(cluster(), queueOf(t, "5", ""), othersUse{}, later), "flavor ondemand ", "nvidia.com/gpu"); got != 6 {
+		t.Errorf("bound %v, want 6: somebody else has 2", got)
+	}
+}
+
+// The status of a ClusterQueue is up to 1 s late, and a conclusion from it must not be about quota that is not there.
+func TestAnOldStatusPromisesNoQuota(t *testing.T) {
+	fresh := func(w *workload) *workload { w.reservedAt = noon.Add(-time.Second); return w }
+	gone := func(w *workload) *workload { w.finishedAt = noon.Add(-time.Second); return w }
+	none, one := slice(t, "a", "0", "0", admission("0", "0")), fresh(slice(t, "b", "1", "0", admission("1", "0")))
+	two, three := slice(t, "c", "2", "0", admission("2", "0")), fresh(slice(t, "d", "3", "0", admission("3", "0")))
+	one.replaces, three.replaces = "ml/a", "ml/c"
+	gpus := flavored{"ondemand", "nvidia.com/gpu"}
+	for _, test := range []struct {
+		name     string
+		own      workloads
+		reserved string
+		others   othersUse
+		want     float64
+	}{
+		{"the first pod is not counted yet", workloads{gone(none), one}, "2", othersUse{gpus: raydemand.Whole(2)}, 6},
+		{"the first pod is counted", workloads{gone(none), one}, "3", othersUse{gpus: raydemand.Whole(2)}, 6},
+		{"nothing is known of others", workloads{gone(none), one}, "2", othersUse{}, 6},
+		{"neither slice is left out", workloads{gone(two), three}, "3", othersUse{}, 8 - 1},
+		{"others freed some", workloads{gone(two), three}, "4", othersUse{gpus: raydemand.Whole(5)}, 8 - 2},
+		{"others took some", workloads{fresh(three)}, "7", othersUse{}, 8 - 7},
+	} {
+		q := test.own.quota(cluster(), queueOf(t, test.reserved, ""), test.others, noon)
+		if got := bound(t, q, "flavor ondemand ", "nvidia.com/gpu"); got != test.want {
+			t.Errorf("%s: bound %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestAShrunkWorkloadUsesLessThanItsStatusSays(t *testing.T) {
+	own := workloads{slice(t, "a", "1", "0", admission("4", "0"))}
+	if got := bound(t, own.quota(cluster(), queueOf(t, "1", ""), othersUse{}, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
+		t.Errorf("bound %v, want 8", got)
+	}
+}
+
+func TestTheHeadroomIsUnknownInACohortAndWithoutItsQueue(t *testing.T) {
+	own := workloads{slice(t, "a", "2", "0", admission("2", "0"))}
+	for _, more := range []string{"cohortName: all", "cohort: all"} {
+		if q := own.quota(cluster(), queueOf(t, "2", more), othersUse{}, noon); len(q.Bounds) > 0 || !strings.Contains(q.Unbounded, "cohort all") {
+			t.Errorf("%s: %+v", more, q)
+		}
+	}
+	if q := own.quota(cluster(), nil, othersUse{}, noon); len(q.Bounds) > 0 || !strings.Contains(q.Unbounded, "cannot be read") {
+		t.Errorf("%+v", q)
+	}
+}
+
+func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
+	admitted := slice(t, "a", "2", "0", admission("2", "0"))
+	waiting := slice(t, "b", "5", "1", refusal)
+	waiting.replaces = "ml/a"
+	q := workloads{waiting, admitted}.quota(cluster(), nil, othersUse{}, noon)
+	want := &nodepool.PendingWorkload{Name: "b", Version: "uid-b/3", Pods: map[string]int{"od": 5, "Spot": 1},
+		Message: "insufficient unused quota", Judged: true}
+	if diff := cmp.Diff(want, q.Pending); diff != "" || q.Granted["od"] != 2 || !q.Elastic {
+		t.Errorf("%+v (-want +got):\n%s", q, diff)
+	}
+	waiting.elastic = false
+	if (workloads{waiting, admitted}).quota(cluster(), nil, othersUse{}, noon).Elastic {
+		t.Error("elastic, although the newest Workload is not")
+	}
+	old := slice(t, "c", "5", "1", strings.Replace(refusal, "observedGeneration: 3", "observedGeneration: 2", 1))
+	if q := (workloads{old}).quota(cluster(), nil, othersUse{}, noon); q.Pending.Judged || q.Admitted {
+		t.Errorf("%+v: the message is about an earlier generation", q)
+	}
+	preempts := slice(t, "d", "5", "1", strings.Replace(refusal, "unused quota", "quota. Pending the preemption of 1 workload(s)", 1))
+	if q := (workloads{preempts}).quota(cluster(), nil, othersUse{}, noon); !q.Pending.Preempting {
+		t.Errorf("%+v: Kueue evicts other work for it", q.Pending)
+	}
+}
+
+func TestARayClusterThatKueueCannotStartAgainIsFound(t *testing.T) {
+	const failed = `
+status:
+  conditions: [{type: Finished, status: "True", reason: FailedToStart, lastTransitionTime: "2026-11-23T11:59:00Z", message: "conflict for annotations"}]
+`
+	c := cluster()
+	c.Suspended = true
+	own := workloads{slice(t, "a", "2", "0", failed)}
+	found := own.neverStarts(c)
+	if found == nil || !strings.Contains(found.Fix, "/spec/workerGroupSpecs/1/template/metadata/annotations") ||
+		!strings.Contains(found.Seen, "conflict for annotations") {
+		t.Fatalf("%+v", found)
+	}
+	if c.Suspended = false; own.neverStarts(c) != nil {
+		t.Error("found although it runs")
+	}
+	c.Suspended = true
+	if next := slice(t, "b", "2", "0", refusal); (append(own, func() *workload { next.replaces = "ml/a"; return next }())).neverStarts(c) != nil {
+		t.Error("found although another Workload waits")
+	}
+}

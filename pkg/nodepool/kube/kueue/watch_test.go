@@ -1,0 +1,95 @@
+package kueue
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func newTestWatch(changed func(nodepool.ClusterKey), namespaces ...string) *Watch {
+	return NewWatch(Config{Namespaces: namespaces, Changed: changed, Logger: slog.New(slog.DiscardHandler)})
+}
+
+const owned = `
+metadata:
+  name: w
+  namespace: ml
+  annotations: {kueue.x-k8s.io/elastic-job: "true"}
+  ownerReferences: [{apiVersion: ray.io/v1, kind: RayCluster, name: llm, uid: llm-uid, controller: true}]
+` + refusal
+
+func TestWorkloadsOfARayClusterAreKeptAndOthersAreNot(t *testing.T) {
+	var changes []nodepool.ClusterKey
+	w := newTestWatch(func(key nodepool.ClusterKey) { changes = append(changes, key) })
+	c := cluster()
+	if w.AddTo(c); !strings.Contains(c.Queue.Quota.Unread, "not been read yet") || c.Queue.Scalable() {
+		t.Errorf("before the first list: %+v", c.Queue.Quota)
+	}
+	job := strings.Replace(owned, "apiVersion: ray.io/v1, kind: RayCluster", "apiVersion: batch/v1, kind: Job", 1)
+	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, job)})
+	if w.AddTo(c); c.Queue.Quota.Present() || len(w.all) > 0 {
+		t.Errorf("a job's Workload: %+v", c.Queue.Quota)
+	}
+	w.putWorkload(object(t, owned))
+	if w.AddTo(c); c.Queue.Quota.Pending == nil || !c.Queue.Scalable() || len(changes) != 1 || changes[0] != c.Key {
+		t.Errorf("changes %v, %+v", changes, c.Queue.Quota)
+	}
+	c.UID = "another"
+	if w.AddTo(c); c.Queue.Quota.Present() {
+		t.Error("a Workload of an earlier RayCluster of the name counts")
+	}
+	w.removeWorkload(object(t, owned))
+	if len(w.all) > 0 || len(changes) != 2 {
+		t.Errorf("all %v, changes %v", w.all, changes)
+	}
+}
+
+func TestARayClusterOutsideOfTheQueuesIsLeftAlone(t *testing.T) {
+	c := cluster()
+	c.Queue = nodepool.Queue{}
+	if newTestWatch(nil).AddTo(c); c.Queue.Quota != nil {
+		t.Errorf("%+v", c.Queue.Quota)
+	}
+	var none *Watch
+	none.AddTo(cluster())
+}
+
+func TestForbiddenWorkloadsSayWhy(t *testing.T) {
+	w := newTestWatch(nil, "ml", "other")
+	w.replaceWorkloads("other", nil)
+	w.setUnread("ml", "forbidden")
+	c := cluster()
+	if w.AddTo(c); c.Queue.Quota.Unread != "forbidden" || !strings.Contains(c.Queue.Refusal(), "forbidden") {
+		t.Errorf("%+v", c.Queue.Quota)
+	}
+	c.Key.Namespace = "third"
+	if w.AddTo(c); c.Queue.Quota.Unread == "" {
+		t.Errorf("%+v", c.Queue.Quota)
+	}
+}
+
+func TestAChangedHeadroomStartsACycleOfTheRayClustersInTheQueue(t *testing.T) {
+	var changes int
+	w := newTestWatch(func(nodepool.ClusterKey) { changes++ })
+	reserved := strings.Replace(owned, refusal, admission("1", "0"), 1)
+	w.replaceWorkloads("", []*unstructured.Unstructured{object(t, reserved)})
+	changes = 0
+	queue := func(total string) *unstructured.Unstructured {
+		return object(t, `
+metadata: {name: q}
+status: {flavorsReservation: [{name: ondemand, resources: [{name: nvidia.com/gpu, total: "`+total+`"}]}]}
+`)
+	}
+	for i, step := range []struct {
+		total string
+		want  int
+	}{{"1", 1}, {"1", 1}, {"2", 2}} {
+		if w.putQueue(queue(step.total)); changes != step.want {
+			t.Errorf("step %d: %d changes, want %d", i, changes, step.want)
+		}
+	}
+}

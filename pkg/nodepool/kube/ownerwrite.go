@@ -1,0 +1,82 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+)
+
+// writeAsOwner sends a JSON patch on a RayCluster that was read, if this process may write to it. build returns the
+// patch with a term, which is empty without shards. The patch is returned with every error but those before it.
+func (m *Manager) writeAsOwner(
+	ctx context.Context,
+	doing string,
+	object *unstructured.Unstructured,
+	build func(term string) ([]byte, error),
+) (written *unstructured.Unstructured, patch []byte, err error) {
+	key := keyOf(object)
+	term, stored := "", object.GetAnnotations()[rayobject.ShardAnnotation]
+	if m.shards != nil {
+		if term, err = m.shards.Fence(key, stored); err != nil {
+			return nil, nil, fmt.Errorf("%s %s: %w", doing, key, err)
+		}
+	}
+	sent := false
+	defer func() {
+		if term != "" && (!sent || certainlyNotStored(err)) {
+			m.shards.Rejected(key, term, stored)
+		}
+	}()
+	if patch, err = build(term); err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", doing, key, err)
+	}
+	// Check this last, as close to the write as possible.
+	if !m.MayWrite(key) {
+		return nil, patch, fmt.Errorf("%s %s: %w", doing, key, nodepool.ErrNotLeading)
+	}
+	ctx, cancel := m.whileHeld(ctx)
+	defer cancel()
+	sent = true
+	written, err = m.patch(ctx, m.rayClusters, key, types.JSONPatchType, patch)
+	return written, patch, err
+}
+
+// certainlyNotStored reports whether the API server answered that it has not stored a write. A timeout, or an error of
+// the server, leaves that open.
+func certainlyNotStored(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
+}
+
+// MayWrite reports whether this process may write to a RayCluster now.
+func (m *Manager) MayWrite(key nodepool.ClusterKey) bool {
+	if m.shards != nil {
+		return m.running.Load() && m.shards.May(key)
+	}
+	return m.Leading()
+}
+
+// whileHeld bounds a write by the right to write. A longer one may arrive under the next holder.
+func (m *Manager) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := timing.RequestTimeout
+	switch {
+	case m.lease != nil:
+		limit = min(limit, m.lease.left())
+	case m.shards != nil:
+		limit = min(limit, m.shards.Left())
+	}
+	return context.WithTimeout(ctx, limit)
+}

@@ -1,0 +1,169 @@
+// Package provisioning reads and writes ProvisioningRequests of the Cluster Autoscaler: those that Heliostat made for
+// RayClusters, with their PodTemplates. The package must not decide anything.
+package provisioning
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+const (
+	apiGroup     = "autoscaling.x-k8s.io"
+	resourceName = "provisioningrequests"
+	// groupAnnotation names the worker group that a request is for.
+	groupAnnotation = "heliostat.dev/group"
+	// madeBy is the label that all objects of this package have.
+	madeByLabel, madeBy = "app.kubernetes.io/managed-by", "heliostat"
+	// validFor is how long the Cluster Autoscaler tries, in seconds; see package provision.
+	validFor = "900"
+)
+
+// versions are those that can be read, the best first.
+var versions = []string{"v1", "v1beta1"}
+
+var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
+
+func resource(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: apiGroup, Version: version, Resource: resourceName}
+}
+
+// object returns a request for pods of a group of the RayCluster.
+func object(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
+) *unstructured.Unstructured {
+	return owned(rayCluster, r, map[string]any{
+		"apiVersion": apiGroup + "/" + version, "kind": "ProvisioningRequest",
+		"spec": map[string]any{
+			"provisioningClassName": nodepool.AtomicScaleUp,
+			"parameters":            map[string]any{"ValidUntilSeconds": validFor},
+			"podSets": []any{map[string]any{
+				"count": int64(r.Pods), "podTemplateRef": map[string]any{"name": r.Name},
+			}},
+		},
+	})
+}
+
+// template returns the PodTemplate of a group of the RayCluster, with the labels of its pods: KubeRay adds some, and
+// anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
+// small init container.
+func template(rayCluster *unstructured.Unstructured, labels map[string]string, r nodepool.ProvisioningRequest,
+) (*unstructured.Unstructured, error) {
+	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
+	if err != nil {
+		return nil, fmt.Errorf("reading the worker groups of RayCluster %s/%s: %w", rayCluster.GetNamespace(),
+			rayCluster.GetName(), err)
+	}
+	for _, each := range groups {
+		group, _ := each.(map[string]any)
+		if pods, _ := group["template"].(map[string]any); pods != nil && group["groupName"] == r.Group {
+			for name, value := range labels {
+				if err := unstructured.SetNestedField(pods, value, "metadata", "labels", name); err != nil {
+					return nil, fmt.Errorf("the labels of worker group %s: %w", r.Group, err)
+				}
+			}
+			return owned(rayCluster, r, map[string]any{
+				"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
+			}), nil
+		}
+	}
+	return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
+		rayCluster.GetName(), r.Group, nodepool.ErrConflict)
+}
+
+// owned adds the metadata: the RayCluster owns the object, so that it goes with the RayCluster.
+func owned(rayCluster *unstructured.Unstructured, r nodepool.ProvisioningRequest, content map[string]any,
+) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: content}
+	made.SetNamespace(rayCluster.GetNamespace())
+	made.SetName(r.Name)
+	made.SetLabels(map[string]string{madeByLabel: madeBy})
+	made.SetAnnotations(map[string]string{groupAnnotation: r.Group})
+	made.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: rayCluster.GetAPIVersion(), Kind: rayCluster.GetKind(),
+		Name: rayCluster.GetName(), UID: rayCluster.GetUID(),
+	}})
+	return made
+}
+
+// condition is one of a ProvisioningRequest's status.
+type condition struct {
+	Status             string      `json:"status"`
+	Type               string      `json:"type"`
+	Message            string      `json:"message"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+}
+
+// read reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
+func read(object *unstructured.Unstructured) (key nodepool.ClusterKey, of owner, ok bool) {
+	group, ours := object.GetAnnotations()[groupAnnotation]
+	var spec struct {
+		Spec struct {
+			PodSets []struct {
+				Count int `json:"count"`
+			} `json:"podSets"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if !ours || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &spec) != nil ||
+		len(spec.Spec.PodSets) != 1 {
+		return key, of, false
+	}
+	for _, reference := range object.GetOwnerReferences() {
+		if reference.Kind != "RayCluster" {
+			continue
+		}
+		request := nodepool.ProvisioningRequest{
+			Name: object.GetName(), UID: string(object.GetUID()), Group: group, Pods: spec.Spec.PodSets[0].Count,
+			CreatedAt: object.GetCreationTimestamp().Time, Deleting: object.GetDeletionTimestamp() != nil,
+		}
+		judge(&request, spec.Status.Conditions)
+		key = nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
+		return key, owner{uid: string(reference.UID), request: request}, true
+	}
+	return key, of, false
+}
+
+// owner is a request, and the UID of the RayCluster that owns it.
+type owner struct {
+	uid     string
+	request nodepool.ProvisioningRequest
+}
+
+// judge sets the state by the conditions: what ends a request counts before what it had reached.
+func judge(r *nodepool.ProvisioningRequest, conditions []condition) {
+	r.State = nodepool.CapacityAsked
+	for _, kind := range []struct {
+		name  string
+		state nodepool.ProvisioningState
+	}{
+		{"Failed", nodepool.CapacityFailed},
+		{"CapacityRevoked", nodepool.CapacityLost},
+		{"BookingExpired", nodepool.CapacityLost},
+		{"Provisioned", nodepool.CapacityProvisioned},
+		{"Accepted", nodepool.CapacityAsked},
+	} {
+		for _, c := range conditions {
+			if c.Type != kind.name {
+				continue
+			}
+			if r.Message == "" {
+				r.Message = c.Message
+			}
+			if c.Status == string(metav1.ConditionTrue) {
+				r.State, r.Since = kind.state, c.LastTransitionTime.Time
+				if kind.state != nodepool.CapacityAsked { // otherwise, why it is not provisioned says more
+					r.Message = c.Message
+				}
+				return
+			}
+		}
+	}
+}

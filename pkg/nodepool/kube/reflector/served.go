@@ -1,0 +1,78 @@
+package reflector
+
+import (
+	"context"
+	"log/slog"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+// Served finds the kinds of an API group that a cluster may not have, in the best version that the API server serves.
+type Served struct {
+	Client    dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+	Group     string
+	// Versions are those that can be read, the best first.
+	Versions []string
+	Logger   *slog.Logger
+}
+
+// Version returns the best version that the API server serves; NotFound if it serves none.
+func (s Served) Version() (string, error) {
+	var err error
+	for _, version := range s.Versions {
+		if _, err = s.Discovery.ServerResourcesForGroupVersion(s.Group + "/" + version); err == nil {
+			return version, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return "", err
+		}
+	}
+	return "", err
+}
+
+// In returns the client of a resource in a namespace, or in all of them.
+func (s Served) In(resource, namespace string) (dynamic.ResourceInterface, error) {
+	version, err := s.Version()
+	if err != nil {
+		return nil, err
+	}
+	kind := schema.GroupVersionResource{Group: s.Group, Version: version, Resource: resource}
+	return s.Client.Resource(kind).Namespace(namespace), nil
+}
+
+// Source reads the objects of a resource with a label; an empty selector reads all. unread is called with the reason
+// if they cannot be read.
+func (s Served) Source(resource, namespace, selector string, unread func(why string)) Source {
+	return Source{
+		Name: resource, Kind: &unstructured.Unstructured{},
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			c, err := s.In(resource, namespace)
+			if err != nil {
+				return nil, err
+			}
+			options.LabelSelector = selector
+			return c.List(ctx, options)
+		},
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			c, err := s.In(resource, namespace)
+			if err != nil {
+				return nil, err
+			}
+			options.LabelSelector = selector
+			return c.Watch(ctx, options)
+		},
+		Forbidden: func(error) { unread("this process may not list and watch " + resource + "." + s.Group) },
+		Absent:    func() { unread("the API server does not serve " + resource + "." + s.Group) },
+		Failed: func(err error) {
+			s.Logger.Debug("reading "+resource+"."+s.Group+" failed; retrying", "reason", err)
+		},
+	}
+}

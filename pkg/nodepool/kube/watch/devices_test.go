@@ -1,0 +1,153 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// failing is an API server that responds with this error.
+func failing(err error) *fakeClaims {
+	f := &fakeClaims{}
+	f.err.Store(&err)
+	return f
+}
+
+func objectIn(text string) unstructured.Unstructured {
+	var fields map[string]any
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		panic(err)
+	}
+	return unstructured.Unstructured{Object: fields}
+}
+
+// sliceOn is the ResourceSlice of a node with two cards.
+func sliceOn(node string) unstructured.Unstructured {
+	return objectIn(fmt.Sprintf(`{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: %[1]s-gpu, resourceVersion: "1"}, spec: {driver: gpu.nvidia.com, nodeName: %[1]s,
+pool: {name: %[1]s, generation: 1, resourceSliceCount: 1}, devices: [
+  {name: gpu-0, attributes: {type: {string: gpu}, uuid: {string: GPU-a}}},
+  {name: gpu-1, attributes: {type: {string: gpu}, uuid: {string: GPU-b}}}]}}`, node))
+}
+
+// claimOn is a ResourceClaim that has these devices of a node.
+func claimOn(name, node string, devices ...string) unstructured.Unstructured {
+	var results []string
+	for _, device := range devices {
+		results = append(results, fmt.Sprintf(`{request: gpu, driver: gpu.nvidia.com, pool: %s, device: %s}`, node, device))
+	}
+	return objectIn(fmt.Sprintf(`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: %s, namespace: other, resourceVersion: "1"},
+status: {allocation: {devices: {results: [%s]}}}}`, name, strings.Join(results, ", ")))
+}
+
+func TestNodesHaveLessFreeByTheirDevicesInClaims(t *testing.T) {
+	pods := &fakePods{list: []corev1.Pod{*kubePod("p", "a", "3")}}
+	slices := &fakeClaims{list: []unstructured.Unstructured{sliceOn("a"), sliceOn("b")}}
+	claims := &fakeClaims{list: []unstructured.Unstructured{claimOn("c", "b", "gpu-0", "gpu-1")}}
+	besideDevices(t, pods, slices, claims, func(t *testing.T, n *nodes, changes *atomic.Int32) {
+		used := func(what, want string) {
+			t.Helper()
+			time.Sleep(2 * nodesPause)
+			synctest.Wait()
+			var got []string
+			for _, node := range n.view.Load().nodes {
+				got = append(got, fmt.Sprint(node.Name, " ", node.Use.Requests["nvidia.com/gpu"]))
+			}
+			if text := strings.Join(got, ", "); text != want {
+				t.Errorf("%s: %s, want %s", what, text, want)
+			}
+		}
+		used("the first list", "a 3, b 2")
+		before := changes.Load()
+		added := claimOn("d", "a", "gpu-1")
+		claims.stream.Add(&added)
+		used("another claim", "a 4, b 2")
+		view := n.view.Load()
+		claims.stream.Modify(&added)
+		foreign := objectIn(`{kind: ResourceClaim, metadata: {name: nic, namespace: other}, status: {allocation: {devices: {results: [{driver: net.example, pool: a, device: gpu-0}]}}}}`)
+		claims.stream.Add(&foreign)
+		used("a claim that did not change, and one for a network card", "a 4, b 2")
+		if n.view.Load() != view {
+			t.Error("a new view without a change")
+		}
+		none := claimOn("c", "b")
+		claims.stream.Modify(&none)
+		used("a claim that has nothing any more", "a 4, b 0")
+		claims.stream.Delete(&added)
+		used("a claim that is gone", "a 3, b 0")
+		if changes.Load() != before {
+			t.Error("claims start cycles of all RayClusters")
+		}
+	})
+}
+
+func TestForbiddenClaimsAreReported(t *testing.T) {
+	group := func(resource string) *nodepool.Cluster {
+		return &nodepool.Cluster{Key: llm, UID: resource, Groups: []nodepool.WorkerGroup{
+			{Name: "one", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.One}}},
+		}}
+	}
+	for name, test := range map[string]struct {
+		slices, claims error
+		pods           bool // may be read
+		resource       string
+		want           string
+	}{
+		"claims are forbidden":           {nil, errForbidden, true, "nvidia.com/gpu", ClaimsUnknown},
+		"slices are forbidden":           {errForbidden, nil, true, "nvidia.com/gpu", ClaimsUnknown},
+		"a group without GPUs":           {nil, errForbidden, true, "cpu", ""},
+		"both may be read":               {nil, nil, true, "nvidia.com/gpu", ""},
+		"pods are forbidden as well":     {errForbidden, errForbidden, false, "nvidia.com/gpu", PodsUnknown},
+		"only claims, and not the nodes": {nil, errForbidden, false, "nvidia.com/gpu", PodsUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := &fakePods{}
+			pods.forbidden.Store(!test.pods)
+			slices := &fakeClaims{list: []unstructured.Unstructured{sliceOn("a")}}
+			claims := &fakeClaims{list: []unstructured.Unstructured{claimOn("c", "a", "gpu-0")}}
+			if test.slices != nil {
+				slices.err.Store(&test.slices)
+			}
+			if test.claims != nil {
+				claims.err.Store(&test.claims)
+			}
+			besideDevices(t, pods, slices, claims, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+				codes := func() (found string) {
+					cluster := group(test.resource)
+					n.addTo(cluster)
+					for _, f := range cluster.Findings {
+						if f.Code == ClaimsUnknown || f.Code == PodsUnknown {
+							found += f.Code
+						}
+					}
+					return found
+				}
+				if got := codes(); got != test.want {
+					t.Errorf("findings %q, want %q", got, test.want)
+				}
+				slices.err.Store(nil)
+				claims.err.Store(nil)
+				pods.forbidden.Store(false)
+				time.Sleep(2 * reflector.ForbiddenPause)
+				synctest.Wait()
+				if use := n.view.Load().nodes[0].Use; use == nil || use.Requests["nvidia.com/gpu"] != raydemand.One {
+					t.Errorf("used %+v after the rights were granted, want the card of the claim", use)
+				}
+				if got := codes(); got != "" {
+					t.Errorf("findings %q after the rights were granted", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package watch
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// reportNodeProblems reports nodes with cards of which too little is known, if a group's pods would use them: one
+// finding for each code and node.
+func reportNodeProblems(report *finding.List, cluster *nodepool.Cluster, shapes []*shapeFits, view *nodeView) {
+	for _, shape := range shapes {
+		for _, problem := range shape.problems {
+			same := func(f raydemand.Finding) bool { return f.Code == problem.Code && f.Object == problem.Object }
+			if !slices.ContainsFunc(report.All, same) {
+				report.All = append(report.All, problem)
+			}
+		}
+	}
+	for _, node := range view.unrecorded {
+		uses := func(g nodepool.WorkerGroup) bool { return g.Pod.WouldUse(node) }
+		if f, matters := podfit.NodeProblem(node.Name, *node.Use.Unrecorded); matters &&
+			slices.ContainsFunc(cluster.Groups, uses) {
+			f.Seen += podfit.OneOf(len(view.unrecorded))
+			report.All = append(report.All, f)
+			return
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package nodepool_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gpuStock is nodes of eight GPUs, of which the i-th has as many taken as taken says.
+func gpuStock(taken []int64) *pools.Stock {
+	nodes := make([]podfit.Node, len(taken))
+	for i, n := range taken {
+		nodes[i] = podfit.Node{Name: fmt.Sprintf("n%d", i), Pool: "p", Ready: true,
+			Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
+			Use:         &podfit.Use{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
+	}
+	return pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+		[]pools.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
+}
+
+func gpuGroup(name string, gpus int64) nodepool.WorkerGroup {
+	return nodepool.WorkerGroup{Name: name, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
+}
+
+func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
+	one, other, large := gpuGroup("one", 1), gpuGroup("other", 1), gpuGroup("large", 4)
+	apart := gpuGroup("apart", 1)
+	apart.Pod.Neighbors.Apart = []podfit.PodTerm{{TopologyKey: binpack.Hostname, Selector: podfit.PodSelector{
+		Requirements: []podfit.Requirement{{Key: "app", Operator: "In", Values: []string{"b"}}}}}}
+	selected := gpuGroup("selected", 1)
+	selected.Pod.Neighbors.Labels = map[string]string{"app": "b"}
+	a, b := nodepool.ClusterKey{Namespace: "ml", Name: "a"}, nodepool.ClusterKey{Namespace: "ml", Name: "b"}
+	cluster := nodepool.Cluster{Stock: gpuStock([]int64{0, 3}), Groups: []nodepool.WorkerGroup{gpuGroup("own", 1)}}
+	cluster.Promise([]nodepool.Promise{
+		nodepool.PromiseOf(a, &one, 2), nodepool.PromiseOf(a, &large, 1), nodepool.PromiseOf(a, &other, 3),
+		nodepool.PromiseOf(b, &other, 5), nodepool.PromiseOf(b, &apart, 1), nodepool.PromiseOf(b, &selected, 1),
+	})
+	var got []string
+	for _, p := range cluster.Promised {
+		got = append(got, fmt.Sprintf("%s: %d %s", p.RayCluster.Name, p.Pods, p.Pod.Name))
+	}
+	// The two last have the class of the first, but a constraint between pods concerns them.
+	want := "[a: 5 ml/a/one a: 1 ml/a/large b: 5 ml/a/one b: 1 ml/b/apart b: 1 ml/b/selected]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("promised are %v, want %s", got, want)
+	}
+	for _, place := range cluster.Places {
+		if want := "[own ml/a/one ml/a/large ml/b/apart ml/b/selected]"; fmt.Sprint(place.Accepts) != want {
+			t.Errorf("node %s accepts %v, want %s", place.Node, place.Accepts, want)
+		}
+	}
+}
+
+// TestPromisesThatShareAnEntryLeaveAsMuchRoom compares drawn promises with the same ones each for itself.
+func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
+	draw := rand.New(rand.NewPCG(3, 4))
+	shared := 0
+	for range 500 {
+		taken := make([]int64, 1+draw.IntN(5))
+		for i := range taken {
+			taken[i] = draw.Int64N(8)
+		}
+		var promises []nodepool.Promise
+		for i := range 1 + draw.IntN(6) {
+			key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i / 2)}
+			group := gpuGroup(fmt.Sprint(i), 1+draw.Int64N(3))
+			promises = append(promises, nodepool.PromiseOf(key, &group, 1+draw.Int64N(3)))
+		}
+		own := gpuGroup("own", 1+draw.Int64N(4))
+		room := func() int64 {
+			cluster := nodepool.Cluster{Stock: gpuStock(taken), Groups: []nodepool.WorkerGroup{own}}
+			cluster.Promise(promises)
+			return roomBeside(&cluster)
+		}
+		together := room()
+		for i := range promises {
+			promises[i].Class = podfit.ShapeClass{}
+		}
+		if alone := room(); together != alone {
+			t.Fatalf("GPUs taken %v, promises %+v: room for %d, and %d if each is for itself", taken, promises, together, alone)
+		}
+		shared += len(promises)
+	}
+	if shared < 500 {
+		t.Errorf("only %d promises", shared)
+	}
+}
+
+// roomBeside returns how many pods of the first group fit beside what is promised.
+func roomBeside(cluster *nodepool.Cluster) int64 {
+	pods, number := []binpack.Pod{*cluster.Groups[0].Kind}, map[string]int{}
+	for _, p := range cluster.Promised {
+		if _, known := number[p.Pod.Name]; !known {
+			number[p.Pod.Name] = len(pods)
+			pods = append(pods, p.Pod)
+		}
+	}
+	on := binpack.New(pods, cluster.Places).Empty()
+	for _, p := range cluster.Promised {
+		on.Add(number[p.Pod.Name], p.Pods)
+	}
+	return on.Room(0)
+}

@@ -1,0 +1,122 @@
+package verdict
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// spec judges a change of a RayCluster.
+func (j *Judge) spec(s Spec) {
+	c := j.cluster(s.Cluster)
+	before, known := c.groups, c.known
+	c.groups, c.known = map[string]Group{}, true
+	for _, group := range s.Groups {
+		c.groups[group.Name] = group
+	}
+	if !known {
+		return
+	}
+	ours := s.Writer == j.bounds.Manager
+	c.lower(s.At, before, ours)
+	if !ours {
+		return
+	}
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
+		from, to := before[name], c.groups[name]
+		if from.Replicas != to.Replicas || !slices.Equal(from.Delete, to.Delete) {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	if slices.Contains(j.bounds.Shadow, c.name) {
+		j.fail(s.At, Untouchable, c.name, "the groups %q were changed", changed)
+	}
+	for _, name := range changed {
+		j.changed(s.At, c, before[name], c.groups[name])
+	}
+	j.flight(s.At, c, before)
+}
+
+// lower notes which groups somebody else lowered: of which the operator wants fewer pods than before, by a change that
+// is not Heliostat's. Heliostat never changes limits, so their changes are of somebody else even if Heliostat is the
+// last of several writers that are seen at once.
+func (c *cluster) lower(at time.Time, before map[string]Group, ours bool) {
+	for name, from := range before {
+		to, there := c.groups[name]
+		if ours {
+			to.Replicas = from.Replicas
+		}
+		if !there || to.pods() < from.pods() {
+			c.lowered[name] = at
+		}
+	}
+}
+
+// pods is how many pods the operator wants (KubeRay 1.6.2, ray-operator/controllers/ray/utils/util.go:
+// GetWorkerGroupDesiredReplicas).
+func (g Group) pods() int64 {
+	switch {
+	case g.Replicas < g.Min:
+		return g.Min
+	case g.Replicas > g.Max:
+		return g.Max
+	}
+	return g.Replicas
+}
+
+// changed judges Heliostat's change of a group.
+func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
+	for _, pod := range to.Delete {
+		if slices.Contains(from.Delete, pod) {
+			continue
+		}
+		c.named[pod] = true
+		since, busy := c.busySince[pod]
+		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain {
+			j.fail(at, BusyRemoved, c.name, "pod %s of group %s is named, but is busy for %.1f s", pod, to.Name,
+				at.Sub(since).Seconds())
+		}
+	}
+	switch {
+	case to.Replicas > from.Replicas:
+		j.counts.Launches++
+		j.launched(at, c, from, to)
+	case to.Replicas < from.Replicas:
+		j.counts.Reductions++
+		if to.Replicas < to.Min {
+			j.fail(at, OutOfBounds, c.name, "group %s: %d → %d replicas, the minimum is %d", to.Name, from.Replicas,
+				to.Replicas, to.Min)
+		}
+	}
+}
+
+// launched judges a launch: within the maximum, and for work that was there.
+func (j *Judge) launched(at time.Time, c *cluster, from, to Group) {
+	if to.Replicas > to.Max {
+		j.fail(at, OutOfBounds, c.name, "group %s: %d → %d replicas, the maximum is %d", to.Name, from.Replicas,
+			to.Replicas, to.Max)
+	}
+	c.demands = kept(c.demands, at.Add(-j.bounds.Lag))
+	if needed := max(to.Min, most(c.demands, to.Name)); to.Replicas > needed {
+		j.fail(at, LaunchedTwice, c.name, "group %s: %d → %d replicas, but at most %d were of use within %s", to.Name,
+			from.Replicas, to.Replicas, needed, j.bounds.Lag)
+	}
+}
+
+// flight judges how many pods are on their way after a launch.
+func (j *Judge) flight(at time.Time, c *cluster, before map[string]Group) {
+	var replicas, raised int64
+	for name, group := range c.groups {
+		replicas += group.Replicas
+		raised += max(0, group.Replicas-before[name].Replicas)
+	}
+	c.alive = kept(c.alive, at.Add(-j.bounds.Lag))
+	if way := replicas - total(c.alive); raised > 0 && way > j.bounds.MaxInFlight {
+		j.fail(at, InFlight, c.name, "%d replicas, of which %d are on their way: at most %d", replicas, way,
+			j.bounds.MaxInFlight)
+	}
+}

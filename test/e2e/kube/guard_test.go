@@ -1,0 +1,252 @@
+package kube
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// keep returns the change that guards a pod as the manager sees it.
+func keep(cluster nodepool.Cluster, w nodepool.Worker) nodepool.GuardChange {
+	return nodepool.GuardChange{Cluster: cluster.Key, Pod: w.Pod, UID: w.UID, Read: w.Guard, Keep: true}
+}
+
+func release(cluster nodepool.Cluster, w nodepool.Worker) nodepool.GuardChange {
+	change := keep(cluster, w)
+	change.Keep = false
+	return change
+}
+
+// twoWorkers creates a RayCluster with two pending worker pods, and returns it as the manager sees it.
+func (s *scene) twoWorkers(m *kube.Manager) nodepool.Cluster {
+	s.Helper()
+	s.create("llm", rig.Group{Name: "gpu", Replicas: 2, Max: 9})
+	s.until("two workers in the cache", func() bool { return len(s.read(m, "llm").Workers) == 2 })
+	return s.read(m, "llm")
+}
+
+// write adds or removes the guard of a pod as the loop does: after a conflict, from what the caches show then. The
+// scheduler writes the status of new pods at the same time.
+func (s *scene) write(m *kube.Manager, pod string, change func(nodepool.Cluster, nodepool.Worker) nodepool.GuardChange) {
+	s.Helper()
+	s.until("the guard of "+pod+" to be written", func() bool {
+		cluster := s.read(m, "llm")
+		for _, w := range cluster.Workers {
+			if w.Pod == pod {
+				err := m.Guard(s.Context(), change(cluster, w))
+				if err != nil && !errors.Is(err, nodepool.ErrConflict) {
+					s.Fatal(err)
+				}
+				return err == nil
+			}
+		}
+		return false
+	})
+}
+
+func (s *scene) pod(name string) *corev1.Pod {
+	s.Helper()
+	pod, err := lab.Client().CoreV1().Pods(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return pod
+}
+
+func (s *scene) annotate(pod, annotations string) {
+	s.Helper()
+	patch := []byte(`{"metadata":{"annotations":{` + annotations + `}}}`)
+	if _, err := lab.Client().CoreV1().Pods(s.namespace).Patch(s.Context(), pod, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// guardOn returns the three annotations as the API server has them.
+func (s *scene) guardOn(pod string) map[string]string {
+	s.Helper()
+	all := maps.Clone(s.pod(pod).Annotations)
+	maps.DeleteFunc(all, func(name, _ string) bool {
+		return !slices.Contains([]string{nodepool.GuardAnnotation, nodepool.DoNotDisruptAnnotation, nodepool.SafeToEvictAnnotation}, name)
+	})
+	return all
+}
+
+func (s *scene) worker(m *kube.Manager, pod string, holds func(nodepool.Guard) bool) nodepool.Worker {
+	s.Helper()
+	var found nodepool.Worker
+	s.until("the guard of "+pod+" in the cache", func() bool {
+		for _, w := range s.read(m, "llm").Workers {
+			if w.Pod == pod && holds(w.Guard) {
+				found = w
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func TestAGuardIsAddedAndRemovedAndKubeRayLeavesIt(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "guard")
+	m := s.manager(kube.Options{})
+	cluster := s.twoWorkers(m)
+	pod := cluster.Workers[0].Pod
+	before := s.pod(pod).Annotations
+	s.write(m, pod, keep)
+	want := map[string]string{
+		nodepool.DoNotDisruptAnnotation: "true", nodepool.SafeToEvictAnnotation: "false",
+		nodepool.GuardAnnotation: nodepool.DoNotDisruptAnnotation + "," + nodepool.SafeToEvictAnnotation,
+	}
+	if got := s.guardOn(pod); !maps.Equal(got, want) {
+		t.Errorf("annotations %v, want %v", got, want)
+	}
+	if got := s.guardOn(cluster.Workers[1].Pod); len(got) > 0 {
+		t.Errorf("the other worker has %v", got)
+	}
+	managers := s.pod(pod).ManagedFields
+	if !slices.ContainsFunc(managers, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "heliostat" }) {
+		t.Errorf("field managers %+v, want heliostat among them", managers)
+	}
+	s.worker(m, pod, func(g nodepool.Guard) bool { return g.By() == nodepool.GuardedByHeliostat && g.Complete() })
+	// The operator reconciles the RayCluster.
+	s.patch("llm", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":3}]`)
+	s.until("a third worker", func() bool { return len(s.workers("llm", "gpu")) == 3 })
+	if got := s.guardOn(pod); !maps.Equal(got, want) {
+		t.Errorf("after a reconciliation: annotations %v, want %v", got, want)
+	}
+	s.write(m, pod, release)
+	if after := s.pod(pod).Annotations; !maps.Equal(after, before) {
+		t.Errorf("annotations at the end %v, want those of before: %v", after, before)
+	}
+	s.worker(m, pod, func(g nodepool.Guard) bool { return g.By() == "" && !g.Ours })
+}
+
+func TestAUsersOwnValuesAreNeverTouched(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "guard-user")
+	m := s.manager(kube.Options{})
+	cluster := s.twoWorkers(m)
+	first, second := cluster.Workers[0].Pod, cluster.Workers[1].Pod
+	// The first wants to be consolidated, the second is guarded by its user for Karpenter alone.
+	s.annotate(first, `"karpenter.sh/do-not-disrupt":"false","cluster-autoscaler.kubernetes.io/safe-to-evict":"true"`)
+	s.annotate(second, `"karpenter.sh/do-not-disrupt":"true"`)
+	other := s.worker(m, first, func(g nodepool.Guard) bool { return g.DoNotDisrupt == nodepool.MarkedOtherwise })
+	if !other.Guard.Complete() || other.Guard.By() != "" {
+		t.Errorf("guard %+v: nothing is left to add, and nobody guards it", other.Guard)
+	}
+	s.worker(m, second, func(g nodepool.Guard) bool { return g.DoNotDisrupt == nodepool.MarkedByUser })
+	s.write(m, second, keep)
+	both := s.worker(m, second, func(g nodepool.Guard) bool { return g.SafeToEvict == nodepool.MarkedByUs })
+	if both.Guard.DoNotDisrupt != nodepool.MarkedByUser {
+		t.Errorf("guard %+v: the user's annotation counts as ours", both.Guard)
+	}
+	s.write(m, second, release)
+	if got := s.guardOn(second); !maps.Equal(got, map[string]string{nodepool.DoNotDisruptAnnotation: "true"}) {
+		t.Errorf("annotations %v, want the user's own", got)
+	}
+	// What the user changes after us is the user's.
+	fresh := s.worker(m, first, func(nodepool.Guard) bool { return true })
+	s.annotate(first, `"karpenter.sh/do-not-disrupt":null`)
+	if err := m.Guard(t.Context(), keep(cluster, fresh)); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("a write over a change that was not read: %v, want ErrConflict", err)
+	}
+	s.worker(m, first, func(g nodepool.Guard) bool { return g.DoNotDisrupt == nodepool.Unmarked })
+	s.write(m, first, keep)
+	s.annotate(first, `"karpenter.sh/do-not-disrupt":"1h"`)
+	s.worker(m, first, func(g nodepool.Guard) bool { return g.DoNotDisrupt == nodepool.MarkedOtherwise && g.Ours })
+	s.write(m, first, release)
+	want := map[string]string{nodepool.DoNotDisruptAnnotation: "1h", nodepool.SafeToEvictAnnotation: "true"}
+	if got := s.guardOn(first); !maps.Equal(got, want) {
+		t.Errorf("annotations %v, want %v", got, want)
+	}
+}
+
+func TestAGuardReachesNoOtherPodAndNoRayClusterThatMustNotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "guard-refused")
+	m := s.manager(leading(s.namespace))
+	s.until("it to lead", m.Leading)
+	candidate, _ := s.managerWith(leading(s.namespace), nil)
+	cluster := s.twoWorkers(m)
+	w := cluster.Workers[0]
+	again := keep(cluster, w)
+	again.UID = "another"
+	if err := m.Guard(t.Context(), again); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("a pod that was made again: %v, want ErrConflict", err)
+	}
+	gone := keep(cluster, w)
+	gone.Pod = "gone"
+	if err := m.Guard(t.Context(), gone); !errors.Is(err, nodepool.ErrGone) {
+		t.Errorf("a pod that is gone: %v, want ErrGone", err)
+	}
+	s.read(candidate, "llm")
+	if err := candidate.Guard(t.Context(), keep(cluster, w)); !errors.Is(err, nodepool.ErrNotLeading) {
+		t.Errorf("a candidate: %v, want ErrNotLeading", err)
+	}
+	s.patch("llm", types.MergePatchType, `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"research"}}}`)
+	s.until("the queue in the cache", func() bool { return s.read(m, "llm").Queue.Queued() })
+	s.write(m, w.Pod, keep) // only the loop decides whether a queued RayCluster is managed
+	s.write(m, w.Pod, release)
+	s.patch("llm", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`)
+	s.until("the freeze in the cache", func() bool { return s.read(m, "llm").Freeze })
+	if err := m.Guard(t.Context(), keep(cluster, w)); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("a frozen RayCluster: %v, want ErrReadOnly", err)
+	}
+	if got := s.guardOn(w.Pod); len(got) > 0 {
+		t.Errorf("annotations %v", got)
+	}
+}
+
+func TestAReadOnlyManagerGuardsNothing(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "guard-readonly")
+	m := s.manager(kube.Options{ReadOnly: true})
+	cluster := s.twoWorkers(m)
+	if err := m.Guard(t.Context(), keep(cluster, cluster.Workers[0])); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("error %v, want ErrReadOnly", err)
+	}
+}
+
+// TestGuardsNeedARightThatTheSidecarHas uses KubeRay's Role, which grants patch on pods, and an account without it.
+func TestGuardsNeedARightThatTheSidecarHas(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "guard-rights")
+	s.createAs(rig.Cluster{Namespace: s.namespace, Name: "llm", InTree: true, Groups: []rig.Group{{Name: "gpu", Replicas: 1, Max: 9}}}.Manifest())
+	key := s.key("llm")
+	m, _ := s.managerAs(s.sidecarOf("llm"), kube.Options{Single: &key, Poll: time.Hour}, nil)
+	s.until("a worker in the cache", func() bool { return len(s.read(m, "llm").Workers) == 1 })
+	cluster := s.read(m, "llm")
+	s.write(m, cluster.Workers[0].Pod, keep)
+	var head nodepool.Head
+	s.until("the head to be guarded", func() bool {
+		head = s.read(m, "llm").Head
+		return m.Guard(t.Context(), nodepool.GuardChange{Cluster: key, Pod: head.Pod, UID: head.PodUID, Read: head.Guard, Keep: true}) == nil
+	})
+	if got := s.guardOn(head.Pod); got[nodepool.DoNotDisruptAnnotation] != "true" {
+		t.Errorf("annotations of the head %v", got)
+	}
+	config := rest.CopyConfig(lab.RESTConfig())
+	config.Impersonate.UserName = "reader"
+	s.allow("reader", "guard-reader",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"get"}})
+	reader, _ := s.managerAs(config, kube.Options{Single: &key, Poll: time.Hour}, nil)
+	s.until("a worker in the reader's cache", func() bool { return len(s.read(reader, "llm").Workers) == 1 })
+	cluster = s.read(reader, "llm")
+	if err := reader.Guard(t.Context(), release(cluster, cluster.Workers[0])); !errors.Is(err, nodepool.ErrDenied) {
+		t.Errorf("without the right to patch pods: %v, want ErrDenied", err)
+	}
+}

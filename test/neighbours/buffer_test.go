@@ -1,0 +1,103 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/test/devcluster"
+)
+
+var capacityBuffers = schema.GroupVersionResource{
+	Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers",
+}
+
+// bufferedCapacity covers assertion 10: a CapacityBuffer says that it fits existing capacity when its machine is only
+// launched, and Karpenter sends Events about pods that do not exist. Neither makes a group closed, or larger.
+func bufferedCapacity(k *karpenterLab) {
+	k.nodeClass("warm", "40s") // time to see that the buffer fits before there is a node
+	k.nodePool("buffer", devcluster.NodePool{Name: "buffer", Class: "warm"})
+	r := k.rayCluster("buffer", gpuWorkers("buffer", 4))
+	r.buffer(1)
+	r.eventually("the buffer fits", func(ctx context.Context) error {
+		object, err := k.Dynamic.Resource(capacityBuffers).Namespace("buffer").Get(ctx, "warm", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if text := fmt.Sprint(object.Object["status"]); !strings.Contains(text, "FitsExistingCapacity") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	nodes, err := k.Kube.CoreV1().Nodes().List(k.Context(), metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=buffer"})
+	if err != nil || len(nodes.Items) != 0 {
+		k.Fatalf("there are %d nodes, %v; want that the buffer fits before there is one", len(nodes.Items), err)
+	}
+	r.want(1)
+	open := r.neverClosed("buffer")
+	r.until("the worker has joined", func(c apiv1.Cluster) bool { return groupOf(c, "buffer").Ready == 1 },
+		func(c apiv1.Cluster) {
+			open(c)
+			if g := groupOf(c, "buffer"); g.Desired > 1 {
+				r.Errorf("the group wants %d workers, want 1", g.Desired)
+			}
+		})
+	// Karpenter looks for a place for the buffer again when the worker has taken the machine.
+	r.eventually("an Event is about a pod of the buffer", func(ctx context.Context) error {
+		events, err := k.Kube.CoreV1().Events("buffer").List(ctx, metav1.ListOptions{FieldSelector: "reason=Nominated"})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if strings.HasPrefix(e.InvolvedObject.Name, "capacity-buffer-") {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d is: nothing is tested", len(events.Items))
+	})
+}
+
+// buffer asks Karpenter to keep machines for so many more workers.
+func (r *rayTeam) buffer(replicas int64) {
+	r.Helper()
+	requests := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("100m")}
+	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{NodeSelector: map[string]string{"team": "buffer"}, Containers: []corev1.Container{{Name: "worker",
+			Image: "none", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}}}}}
+	_, err := r.Kube.CoreV1().PodTemplates("buffer").Create(r.Context(), template, metav1.CreateOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	err = r.CreateAny(r.Context(), capacityBuffers, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+		"metadata": map[string]any{"name": "warm", "namespace": "buffer"},
+		"spec":     map[string]any{"podTemplateRef": map[string]any{"name": "worker"}, "replicas": replicas},
+	}})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// eventually calls check until it returns no error.
+func (r *rayTeam) eventually(what string, check func(context.Context) error) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	for err := check(ctx); err != nil; err = check(ctx) {
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	r.note("%s", what)
+}

@@ -1,0 +1,391 @@
+package neighbours
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestElasticRayClustersUseTheirQuota runs elastic RayClusters beside the real Kueue and KubeRay's operator. kwok
+// simulates their nodes, and Ray is simulated. Each scenario has its own ClusterQueue.
+func TestElasticRayClustersUseTheirQuota(t *testing.T) {
+	k := startQuotaLab(t)
+	scenarios := map[string]func(*karpenterLab){
+		"within": withinQuota, "fallback": fallback, "fallback-known": fallbackKnown, "partial": partialFit,
+		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted,
+	}
+	t.Run("at once", func(t *testing.T) {
+		for name, scenario := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(&karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log})
+			})
+		}
+	})
+	t.Run("down", func(t *testing.T) {
+		kueueDown(&karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log})
+	})
+}
+
+func startQuotaLab(t *testing.T) *karpenterLab {
+	t.Helper()
+	k := &karpenterLab{T: t, began: time.Now(), log: os.Stderr}
+	var err error
+	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kueue: true, Kwok: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.stop)
+	for _, pool := range []string{"ondemand", "spot"} {
+		spec := nodeagent.NodeSpec{Name: pool, Labels: map[string]string{"pool": pool},
+			Capacity: map[string]string{"cpu": "100", "memory": "1000Gi", "nvidia.com/gpu": "100"}}
+		if err := k.Cluster.AddKwokNodes(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.flavor("default", nil)
+	k.flavor("gpus", nil)
+	k.flavor("ondemand", map[string]any{"pool": "ondemand"})
+	k.flavor("spot", map[string]any{"pool": "spot"})
+	if k.heliostat, err = k.Serve(t.Context(), "--log-level", "debug"); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func (k *karpenterLab) flavor(name string, labels map[string]any) {
+	k.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2",
+		"kind": "ResourceFlavor", "metadata": map[string]any{"name": name}, "spec": map[string]any{"nodeLabels": labels}}}
+	if len(labels) == 0 {
+		delete(object.Object, "spec")
+	}
+	if _, err := k.Dynamic.Resource(flavors).Create(k.Context(), object, metav1.CreateOptions{}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// queue creates a ClusterQueue and a LocalQueue of one name, in the namespace of that name. gpus are the quotas of GPUs
+// by flavor. In a cohort, Heliostat cannot know the headroom.
+func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
+	k.Helper()
+	spec := map[string]any{"namespaceSelector": map[string]any{}, "resourceGroups": []any{
+		map[string]any{"coveredResources": []any{"cpu", "memory"}, "flavors": []any{map[string]any{"name": "default", "resources": []any{
+			map[string]any{"name": "cpu", "nominalQuota": "100"}, map[string]any{"name": "memory", "nominalQuota": "1000Gi"}}}}},
+		map[string]any{"coveredResources": []any{"nvidia.com/gpu"}, "flavors": gpus},
+	}}
+	if cohort != "" {
+		spec["cohortName"] = cohort
+	}
+	queue := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue",
+		"metadata": map[string]any{"name": name}, "spec": spec}}
+	if _, err := k.Dynamic.Resource(clusterQueues).Create(k.Context(), queue, metav1.CreateOptions{}); err != nil {
+		k.Fatal(err)
+	}
+	local := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+		"metadata": map[string]any{"name": queueName, "namespace": name}, "spec": map[string]any{"clusterQueue": name}}}
+	if err := k.CreateAny(k.Context(), localQueues, local); err != nil {
+		k.Fatal(err)
+	}
+	k.within("LocalQueue to be active", time.Minute, func() error {
+		found, err := k.Dynamic.Resource(localQueues).Namespace(name).Get(k.Context(), queueName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return wantCondition(found, "Active")
+	})
+}
+
+func gpusOf(flavor, amount string) any {
+	return map[string]any{"name": flavor, "resources": []any{map[string]any{"name": "nvidia.com/gpu", "nominalQuota": amount}}}
+}
+
+// within waits until check returns no error, and returns how long that took. It fails the test if that takes longer
+// than limit, not counting the time in which tasks waited for a core.
+func (k *karpenterLab) within(what string, limit time.Duration, check func() error) time.Duration {
+	k.Helper()
+	began := time.Now()
+	for err := check(); err != nil; err = check() {
+		if time.Since(began) > patience || k.Context().Err() != nil {
+			k.Fatalf("not within %v: %s: %v", patience, what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	now := time.Now()
+	if took := rig.Unhindered(began, now); took > limit {
+		k.Errorf("%s took %v, %v of it unhindered, want at most %v", what, now.Sub(began), took, limit)
+	}
+	return now.Sub(began)
+}
+
+func gpuGroupOn(name, pool string, replicas int64) rig.Group {
+	group := rig.Group{Name: name, Replicas: replicas, Max: 10, CPU: "100m", Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	if pool != "" {
+		group.NodeSelector = map[string]string{"pool": pool}
+	}
+	return group
+}
+
+// elasticTeam is an elastic RayCluster with a simulated head and a witness of what happens to it.
+type elasticTeam struct {
+	*rayTeam
+	*witness
+}
+
+// elasticCluster creates an elastic RayCluster, and waits until Kueue has admitted it and Heliostat scales it. The
+// first of several groups is preferred.
+func (k *karpenterLab) elasticCluster(name string, groups ...rig.Group) *elasticTeam {
+	k.Helper()
+	team, ip := k.simulatedHead(name)
+	manifest := rig.Cluster{Namespace: name, Name: name, Groups: groups, IdleSeconds: 600, Annotations: map[string]string{
+		"heliostat.dev/mode": "managed", elastic: "true"}}.Manifest()
+	manifest.SetLabels(map[string]string{queueKey: queueName})
+	if err := k.Rig.Create(k.Context(), manifest); err != nil {
+		k.Fatal(err)
+	}
+	go team.play(k.Context(), ip)
+	team.until("Heliostat to manage the RayCluster", func(c apiv1.Cluster) bool {
+		return c.Mode == nodepool.Managed && c.Error == ""
+	}, nil)
+	return &elasticTeam{team, k.witness(team.key)}
+}
+
+// want submits tasks of one GPU each.
+func (e *elasticTeam) tasks(count int) (ids []simray.WorkID) {
+	for range count {
+		ids = append(ids, e.head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}))
+	}
+	e.note("%d tasks wait for a GPU each", count)
+	return ids
+}
+
+// run waits until so many workers run, and fails if that takes longer.
+func (e *elasticTeam) run(count int, limit time.Duration) {
+	e.Helper()
+	took := e.within(fmt.Sprintf("%d workers to run", count), limit, func() error {
+		if n := len(e.runningWorkers()); n < count {
+			return fmt.Errorf("%d run: %s", n, e.account())
+		}
+		return nil
+	})
+	e.note("%d workers run after %.2f s: %s", count, took.Seconds(), e.account())
+}
+
+// quiet lets some time pass in which nothing may change, and fails if a reduction or suspension is seen.
+func (e *elasticTeam) unharmed() {
+	e.Helper()
+	for _, harm := range e.harm() {
+		e.Error(harm)
+	}
+	e.note("account: %s", e.account())
+}
+
+func withinQuota(k *karpenterLab) {
+	k.queue("within", "", gpusOf("gpus", "4"))
+	e := k.elasticCluster("within", gpuGroupOn("gpu", "", 0))
+	e.tasks(3)
+	e.run(3, 4*time.Second)
+	e.within("one unfinished Workload", 5*time.Second, func() error {
+		if n := e.unfinished(); n != 1 {
+			return fmt.Errorf("%d Workloads are unfinished", n)
+		}
+		return nil
+	})
+	e.unharmed()
+}
+
+func fallback(k *karpenterLab) {
+	k.queue("fallback", "cohort-of-fallback", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
+	e := k.elasticCluster("fallback", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
+	e.tasks(5)
+	e.run(5, 8*time.Second)
+	e.within("a Workload that waited to have quota", 4*time.Second, func() error {
+		if e.pendingFor() == 0 {
+			return errors.New("none waited")
+		}
+		return nil
+	})
+	if took := e.pendingFor(); took > 3*time.Second {
+		e.Errorf("a Workload waited %v unhindered for quota, want at most 3 s", took)
+	}
+	e.unharmed()
+}
+
+func fallbackKnown(k *karpenterLab) {
+	k.queue("fallback-known", "", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
+	e := k.elasticCluster("fallback-known", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
+	e.tasks(5)
+	e.run(5, 4*time.Second)
+	if n := e.pendings(); n > 0 {
+		e.Errorf("%d Workloads had to wait although the headroom is known", n)
+	}
+	e.unharmed()
+}
+
+func partialFit(k *karpenterLab) {
+	k.queue("partial", "", gpusOf("gpus", "4"))
+	e := k.elasticCluster("partial", gpuGroupOn("gpu", "", 0))
+	e.tasks(6)
+	e.run(4, 4*time.Second)
+	e.until("2 are unmet because of the quota", func(c apiv1.Cluster) bool {
+		return len(c.Unmet) == 1 && c.Unmet[0].Count == 2 && strings.Contains(c.Unmet[0].Reason.Message, "ClusterQueue partial has 4")
+	}, nil)
+	e.unharmed()
+}
+
+func runningPodsSurvive(k *karpenterLab) {
+	k.queue("survive", "cohort-of-survive", gpusOf("gpus", "3"))
+	e := k.elasticCluster("survive", gpuGroupOn("gpu", "", 0))
+	e.tasks(3)
+	e.run(3, 4*time.Second)
+	before := e.runningWorkers()
+	more := e.tasks(3)
+	e.within("pods to wait for quota", 4*time.Second, func() error {
+		if e.pendings() == 0 {
+			return errors.New("no Workload waits")
+		}
+		return nil
+	})
+	for _, id := range more {
+		e.head.Cancel(id)
+	}
+	e.within("the gated pods to go", 10*time.Second, func() error {
+		if n := e.gated(); n > 0 {
+			return fmt.Errorf("%d are gated", n)
+		}
+		return nil
+	})
+	time.Sleep(2 * time.Second)
+	for uid := range before {
+		if !e.runningWorkers()[uid] {
+			e.Errorf("pod %s no longer runs", uid)
+		}
+	}
+	e.unharmed()
+}
+
+func quotaFreed(k *karpenterLab) {
+	k.queue("freed", "", gpusOf("gpus", "3"))
+	hog := rig.Cluster{Namespace: "freed", Name: "hog", Groups: []rig.Group{gpuGroupOn("gpu", "", 2)},
+		Annotations: map[string]string{"heliostat.dev/mode": "off"}}.Manifest()
+	hog.SetLabels(map[string]string{queueKey: queueName})
+	if err := k.Rig.Create(k.Context(), hog); err != nil {
+		k.Fatal(err)
+	}
+	k.within("the other RayCluster to have its quota", time.Minute, func() error {
+		list, err := k.Dynamic.Resource(workloads).Namespace("freed").List(k.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) == 0 {
+			return errors.Join(errors.New("no Workload"), err)
+		}
+		return wantCondition(&list.Items[0], "QuotaReserved")
+	})
+	// Kueue writes the status of the ClusterQueue later than that of the Workload, and only the former says what is left.
+	k.within("the ClusterQueue to show its quota", time.Minute, func() error {
+		queue, err := k.Dynamic.Resource(clusterQueues).Get(k.Context(), "freed", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		reserved, _, err := unstructured.NestedSlice(queue.Object, "status", "flavorsReservation")
+		if text := fmt.Sprint(reserved); err != nil || !strings.Contains(text, "name:nvidia.com/gpu total:2]") {
+			return fmt.Errorf("reserved are %s, %v", text, err)
+		}
+		return nil
+	})
+	e := k.elasticCluster("freed", gpuGroupOn("gpu", "", 0))
+	e.tasks(3)
+	e.run(1, 4*time.Second)
+	time.Sleep(3 * time.Second)
+	if n := e.pendings(); n > 1 {
+		e.Errorf("%d Workloads waited for quota that others have, want at most one", n)
+	}
+	err := k.Dynamic.Resource(rig.RayClusters).Namespace("freed").Delete(k.Context(), "hog", metav1.DeleteOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
+	e.run(3, 10*time.Second)
+	e.unharmed()
+}
+
+func evicted(k *karpenterLab) {
+	k.queue("evicted", "", gpusOf("gpus", "4"))
+	e := k.elasticCluster("evicted", gpuGroupOn("gpu", "", 0))
+	e.tasks(2)
+	e.run(2, 4*time.Second)
+	k.stopPolicy("evicted", "HoldAndDrain")
+	e.within("Kueue to suspend the RayCluster", 20*time.Second, func() error {
+		if !e.suspended() {
+			return errors.New("it is not suspended")
+		}
+		return nil
+	})
+	replicas := rig.Replicas(e.object())
+	e.until("Heliostat to say that Kueue holds it back", func(c apiv1.Cluster) bool {
+		return c.Mode == nodepool.Shadow && strings.Contains(c.ModeReason, "Kueue holds it back")
+	}, nil)
+	time.Sleep(3 * time.Second)
+	if now := rig.Replicas(e.object()); fmt.Sprint(now) != fmt.Sprint(replicas) {
+		e.Errorf("replicas changed from %v to %v while suspended", replicas, now)
+	}
+	k.stopPolicy("evicted", "None")
+	var fix string
+	e.until("the finding about a RayCluster that never starts", func(c apiv1.Cluster) bool {
+		for _, f := range c.Findings {
+			if f.Code == "queued-never-starts" {
+				fix = f.Fix
+			}
+		}
+		return fix != ""
+	}, nil)
+	e.note("fix: %s", fix)
+	_, patch, _ := strings.Cut(fix, "-p '")
+	patch, _, _ = strings.Cut(patch, "'")
+	if _, err := k.Dynamic.Resource(rig.RayClusters).Namespace("evicted").Patch(k.Context(), "evicted", types.JSONPatchType,
+		[]byte(patch), metav1.PatchOptions{}); err != nil {
+		k.Fatalf("the fix %s: %v", patch, err)
+	}
+	e.run(2, 60*time.Second)
+}
+
+func (k *karpenterLab) stopPolicy(queue, policy string) {
+	k.Helper()
+	_, err := k.Dynamic.Resource(clusterQueues).Patch(k.Context(), queue, types.MergePatchType,
+		[]byte(`{"spec": {"stopPolicy": "`+policy+`"}}`), metav1.PatchOptions{})
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+func kueueDown(k *karpenterLab) {
+	k.queue("down", "", gpusOf("gpus", "4"))
+	e := k.elasticCluster("down", gpuGroupOn("gpu", "", 0))
+	if err := k.Cluster.KillPart(devcluster.Kueue); err != nil {
+		k.Fatal(err)
+	}
+	e.tasks(2)
+	var message string
+	e.until("Heliostat to say that the webhook does not answer", func(c apiv1.Cluster) bool {
+		message = c.Error
+		return strings.Contains(c.Error, "failed calling webhook")
+	}, nil)
+	e.note("error: %s", message)
+	time.Sleep(10 * time.Second)
+	if err := k.Cluster.RestartPart(k.Context(), devcluster.Kueue); err != nil {
+		k.Fatal(err)
+	}
+	e.run(2, 5*time.Second)
+	e.unharmed()
+}

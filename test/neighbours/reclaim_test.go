@@ -1,0 +1,436 @@
+package neighbours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestKarpenterAndRealRay runs the scenarios in which Karpenter removes nodes under real Ray work.
+func TestKarpenterAndRealRay(t *testing.T) {
+	t.Parallel()
+	m := startMachines(t, "--protect-busy")
+	m.scenario(t, "consolidation", consolidation)
+	m.scenario(t, "reclaimed machines", reclaimedMachines)
+	m.scenario(t, "an idle worker is evicted", evictedWhileIdle)
+}
+
+// consolidation covers assertion 4: half-empty nodes with busy workers are left alone, and nodes that become empty go.
+func consolidation(m *machines) {
+	const pool = "consolidated"
+	w := m.workload(rig.Cluster{Name: "consolidation", IdleSeconds: 5}, 4, 0,
+		devcluster.NodePool{Name: pool, Types: []string{"two"}, ConsolidateAfter: "10s"})
+	nodes := map[string][]string{} // node → tasks
+	for i := range 4 {
+		w.task(fmt.Sprint("task-", i), pool, 1, 0)
+	}
+	for i := range 4 {
+		id := fmt.Sprint("task-", i)
+		node := w.nodeOf(w.wait(id, "running").Pod).Name
+		nodes[node] = append(nodes[node], id)
+	}
+	if len(nodes) != 2 {
+		w.Fatalf("the four tasks run on %v, want two nodes with two each", nodes)
+	}
+	var kept []string
+	for _, ids := range nodes {
+		w.release(ids[0])
+		kept = append(kept, ids[1])
+	}
+	pods := w.workers(2)
+	w.guards(pods...)
+	// Without guards, Karpenter empties one of two half-empty nodes after 10 s (consolidateAfter), 10 s (poll) and 15 s
+	// (validation).
+	w.unchanged(pods, 40*time.Second)
+	w.until("Karpenter says that the guards block it", w.blockedBy(pods))
+	w.release(kept[0])
+	left := w.workers(1)
+	w.until("the empty node is gone", w.hasClaims(pool, 1))
+	w.unchanged(left, time.Second)
+}
+
+// reclaimedMachines covers assertions 5 and 6: the NodeClaim of a machine with work is deleted.
+func reclaimedMachines(m *machines) {
+	const patient, roomy, hasty = "patient", "roomy", "hasty"
+	w := m.workload(rig.Cluster{Name: "reclaimed", IdleSeconds: 5}, 3, 0,
+		devcluster.NodePool{Name: patient, Types: []string{"one"}, CapacityTypes: []string{"spot"}},
+		devcluster.NodePool{Name: roomy, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "3m"},
+		devcluster.NodePool{Name: hasty, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "40s"})
+	w.finishesOnAGoingMachine("patient-1", patient)
+	w.finishesOnAGoingMachine("roomy-1", roomy)
+	w.served()
+
+	// The deadline of the pool leaves 30 s until the pod is deleted, 10 s before the end of its grace period.
+	w.task("hasty-1", hasty, 1, 0)
+	old := w.wait("hasty-1", "running").Pod
+	node := w.reclaim(old)
+	deadline := w.deadline(hasty)
+	w.until("the worker's deadline is shown", w.says(old, "node "+node+" goes at "+deadline))
+	replacement := w.replaced(old)
+	w.until("the task is lost at the deadline", func(context.Context) error {
+		if len(w.driver.Lost()) != 1 {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	w.until("the replacement has joined", func(context.Context) error {
+		if _, ok := rig.OfPod(w.journal.Facts(), replacement, rig.NodeAlive); !ok {
+			return fmt.Errorf("worker %s has not", replacement)
+		}
+		return nil
+	})
+}
+
+// finishesOnAGoingMachine runs a task, deletes the NodeClaim of its node, and checks that the task finishes there, that
+// no other work begins there, that a replacement is launched at once, and that the machine goes when the task is done.
+// The task is long enough to run still when the NodeClaim is deleted.
+func (w *workload) finishesOnAGoingMachine(id, pool string) {
+	w.Helper()
+	w.task(id, pool, 0.5, 25)
+	old := w.wait(id, "running").Pod
+	w.guards(old)
+	w.settled(old)
+	claims := w.claims(pool)
+	machine := w.machineOf(old)
+	w.reclaim(old)
+	w.until("Ray drains the worker", w.drained(old))
+	w.drainedAtOnce(old, machine)
+	w.task(id+"-next", pool, 0.5, 1)
+	w.replaced(old)
+	if done := w.wait(id, "done"); done.Pod != old {
+		w.Errorf("%s finished on %s, want %s", id, done.Pod, old)
+	}
+	if next := w.wait(id+"-next", "done"); next.Pod == old {
+		w.Errorf("%s ran on %s, which is going", next.ID, old)
+	}
+	w.until("the NodeClaim is gone", func(ctx context.Context) error {
+		for _, claim := range w.claims(pool) {
+			if slices.Contains(claims, claim) {
+				return fmt.Errorf("%s is there", claim)
+			}
+		}
+		return nil
+	})
+}
+
+// evictedWhileIdle covers assertion 7: while an idle worker is evicted, the busy one stays. The operator replaces a pod
+// that is evicted, and the replacement goes when it is idle. Then it shows what the other scenarios prevent: without
+// Heliostat, a busy worker's task is lost.
+func evictedWhileIdle(m *machines) {
+	const pool = "evicted"
+	w := m.workload(rig.Cluster{Name: "evicted", IdleSeconds: 600}, 3, 0, // until the worker is evicted
+		devcluster.NodePool{Name: pool, Types: []string{"one"}})
+	w.task("busy", pool, 1, 0)
+	w.task("short", pool, 1, 0)
+	busy, idle := w.wait("busy", "running").Pod, w.wait("short", "running").Pod
+	w.release("short")
+	w.until("the idle worker is not guarded", w.isGuarded(idle, false))
+	w.guards(busy)
+	w.reclaim(idle)
+	w.until("the idle worker is evicted", func(context.Context) error {
+		if _, ok := rig.OfPod(w.journal.Facts(), idle, rig.PodStopping); !ok {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	w.idleTimeout(5)
+	w.until("only the busy worker is left", w.hasOnly(busy))
+	w.served()
+	w.lostWithoutHeliostat("busy", busy)
+}
+
+// idleTimeout changes the time after which idle workers go.
+func (w *workload) idleTimeout(seconds int) {
+	w.Helper()
+	patch := fmt.Appendf(nil, `{"spec": {"autoscalerOptions": {"idleTimeoutSeconds": %d}}}`, seconds)
+	_, err := w.Dynamic.Resource(rig.RayClusters).Namespace(w.name).Patch(w.Context(), w.name, types.MergePatchType, patch,
+		metav1.PatchOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// lostWithoutHeliostat takes the RayCluster out of Heliostat's hands and the guard from a worker, and deletes its
+// NodeClaim.
+func (w *workload) lostWithoutHeliostat(id, pod string) {
+	w.Helper()
+	off := []byte(`{"metadata": {"annotations": {"heliostat.dev/mode": "off"}}}`)
+	bare := []byte(`{"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": null, "heliostat.dev/guard": null,
+		"cluster-autoscaler.kubernetes.io/safe-to-evict": null}}}`)
+	_, err := w.Dynamic.Resource(rig.RayClusters).Namespace(w.name).Patch(w.Context(), w.name, types.MergePatchType, off,
+		metav1.PatchOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.until("the guard is taken away", func(ctx context.Context) error {
+		_, err := w.Kube.CoreV1().Pods(w.name).Patch(ctx, pod, types.MergePatchType, bare, metav1.PatchOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		time.Sleep(time.Second) // Heliostat would put it back within a cycle, 0.2 s
+		return w.isGuarded(pod, false)(ctx)
+	})
+	w.reclaim(pod)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	if _, err := w.driver.Wait(ctx, id, "done"); !errors.Is(err, rig.ErrLost) {
+		w.Errorf("without Heliostat: %v, want that the task is lost", err)
+	}
+	w.say("without Heliostat, the task is lost")
+}
+
+// nodeOf returns the node of a pod.
+func (w *workload) nodeOf(pod string) *corev1.Node {
+	w.Helper()
+	node, err := w.NodeOf(w.Context(), w.name, pod)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return node
+}
+
+// machineOf returns the name of the NodeClaim of a pod's node.
+func (w *workload) machineOf(pod string) string {
+	w.Helper()
+	for _, owner := range w.nodeOf(pod).OwnerReferences {
+		if owner.Kind == "NodeClaim" {
+			return owner.Name
+		}
+	}
+	w.Fatalf("%s: the node of worker %s has no NodeClaim", w.name, pod)
+	return ""
+}
+
+// workers waits until there are so many workers, none of them Terminating, and returns their names.
+func (w *workload) workers(want int) (names []string) {
+	w.Helper()
+	w.until(fmt.Sprintf("%d workers are left", want), func(ctx context.Context) error {
+		pods, err := w.WorkerPods(ctx, w.name, w.name)
+		if err != nil {
+			return err
+		}
+		names = nil
+		for _, pod := range pods {
+			names = append(names, pod.Name)
+		}
+		if len(names) != want {
+			return fmt.Errorf("there are %v", names)
+		}
+		return nil
+	})
+	return names
+}
+
+// hasOnly returns a check that a worker has been the only one for 3 s: between the end of an evicted pod and its
+// replacement there are fewer for a moment. It fails the test when the worker itself is being deleted.
+func (w *workload) hasOnly(pod string) func(context.Context) error {
+	var since time.Time
+	return func(ctx context.Context) error {
+		pods, err := w.WorkerPods(ctx, w.name, w.name)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == pod && p.DeletionTimestamp == nil }) {
+			w.Fatalf("%s: worker %s is being deleted", w.name, pod)
+		}
+		if len(pods) > 1 {
+			since = time.Time{}
+			return fmt.Errorf("there are %d workers", len(pods))
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if lasted := time.Since(since); lasted < 3*time.Second {
+			return fmt.Errorf("for %v only", lasted)
+		}
+		return nil
+	}
+}
+
+// unchanged checks for some time that all workers are these, that none of them is being deleted, and that no task is
+// lost.
+func (w *workload) unchanged(want []string, during time.Duration) {
+	w.Helper()
+	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Second) {
+		pods, err := w.WorkerPods(w.Context(), w.name, w.name)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, pod := range pods {
+			if !slices.Contains(want, pod.Name) || pod.DeletionTimestamp != nil || len(pods) != len(want) {
+				w.Fatalf("%s: worker %s of %d, deleted at %v; want %v", w.name, pod.Name, len(pods), pod.DeletionTimestamp, want)
+			}
+		}
+		w.served()
+	}
+}
+
+// isGuarded returns a check that a pod has the guard, or that it has not.
+func (w *workload) isGuarded(pod string, want bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object, err := w.Kube.CoreV1().Pods(w.name).Get(ctx, pod, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for key, value := range map[string]string{
+			"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+		} {
+			if has := object.Annotations[key] == value; has != want {
+				return fmt.Errorf("annotation %s of pod %s is %q", key, pod, object.Annotations[key])
+			}
+		}
+		return nil
+	}
+}
+
+// guards checks that all these pods were guarded before their work ran, and are.
+func (w *workload) guards(pods ...string) {
+	w.Helper()
+	for _, pod := range pods {
+		if err := w.isGuarded(pod, true)(w.Context()); err != nil {
+			w.Errorf("%s: %v", w.name, err)
+		}
+		guarded, _ := rig.OfPod(w.journal.Facts(), pod, rig.Guarded)
+		busy, _ := rig.OfPod(w.journal.Facts(), pod, rig.NodeBusy)
+		if guarded.IsZero() || !busy.IsZero() && guarded.After(busy) {
+			w.Errorf("%s: worker %s was guarded at %v, busy from %v on", w.name, pod, guarded, busy)
+		}
+	}
+}
+
+// blockedBy returns a check that Karpenter has said that the guard of one of these pods blocks it.
+func (w *workload) blockedBy(pods []string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		events, err := w.Kube.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=DisruptionBlocked"})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			for _, pod := range pods {
+				if strings.Contains(e.Message, "do-not-disrupt") && strings.Contains(e.Message, w.name+"/"+pod) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("none of %d Events names one of %v", len(events.Items), pods)
+	}
+}
+
+// claims returns the names of the NodeClaims of a pool.
+func (w *workload) claims(pool string) (names []string) {
+	w.Helper()
+	claims, err := w.NodeClaims(w.Context(), pool)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, claim := range claims {
+		names = append(names, claim.GetName())
+	}
+	return names
+}
+
+// deadline returns the time of day at which the NodeClaim of a pool that is being deleted ends.
+func (w *workload) deadline(pool string) (at string) {
+	w.Helper()
+	w.until("the NodeClaim has a deadline", func(ctx context.Context) error {
+		claims, err := w.NodeClaims(ctx, pool)
+		if err != nil {
+			return err
+		}
+		for _, claim := range claims {
+			if text := claim.GetAnnotations()["karpenter.sh/nodeclaim-termination-timestamp"]; text != "" {
+				end, err := time.Parse(time.RFC3339, text)
+				at = end.UTC().Format(time.TimeOnly)
+				return err
+			}
+		}
+		return fmt.Errorf("none of %d has", len(claims))
+	})
+	return at
+}
+
+func (w *workload) hasClaims(pool string, want int) func(context.Context) error {
+	return func(context.Context) error {
+		if claims := w.claims(pool); len(claims) != want {
+			return fmt.Errorf("there are %v", claims)
+		}
+		return nil
+	}
+}
+
+// settled waits until a worker joined more than 3 s ago: until then, Heliostat does not drain it.
+func (w *workload) settled(pod string) {
+	w.Helper()
+	joined, _ := rig.OfPod(w.journal.Facts(), pod, rig.NodeAlive)
+	time.Sleep(time.Until(joined.Add(6 * time.Second)))
+}
+
+// drainedAtOnce checks that Ray drained the node of a pod soon after its machine was seen to go.
+func (w *workload) drainedAtOnce(pod, machine string) {
+	w.Helper()
+	facts := w.journal.Facts()
+	drained, _ := rig.OfPod(facts, pod, rig.Drained)
+	leaving, ok := rig.First(facts, func(f rig.Fact) bool { return f.Stage == rig.MachineLeaving && f.Machine == machine })
+	if took := rig.Unhindered(leaving.At, drained); !ok || took > 2*time.Second {
+		w.Errorf("%s: Ray drained it %v after the NodeClaim was deleted, %v of it unhindered, want within 1 s", pod, drained.Sub(leaving.At), took)
+	}
+}
+
+// drained returns a check that Ray drains the node of a pod.
+func (w *workload) drained(pod string) func(context.Context) error {
+	return func(context.Context) error {
+		if _, ok := rig.OfPod(w.journal.Facts(), pod, rig.Drained); !ok {
+			return errors.New("Ray places work there")
+		}
+		return nil
+	}
+}
+
+// replaced waits until another worker of the pod's group is created, and checks that the pod is still there. It returns
+// the other worker.
+func (w *workload) replaced(old string) (replacement string) {
+	w.Helper()
+	began := time.Now()
+	w.until("a replacement is launched", func(context.Context) error {
+		facts := w.journal.Facts()
+		last, _ := rig.First(facts, func(f rig.Fact) bool { return f.Stage == rig.PodCreated && f.Pod == old })
+		pods := rig.Living(facts, last.Group)
+		if len(pods) < 2 || pods[len(pods)-1] == old {
+			return fmt.Errorf("the workers of group %s are %v", last.Group, pods)
+		}
+		replacement = pods[len(pods)-1]
+		return nil
+	})
+	if at, gone := rig.OfPod(w.journal.Facts(), old, rig.PodGone); gone && at.Before(began) {
+		w.Errorf("worker %s was gone before its replacement was launched", old)
+	}
+	return replacement
+}
+
+// says returns a check that an Event of the RayCluster about a worker whose machine goes contains a text.
+func (w *workload) says(pod, text string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		events, err := w.Kube.CoreV1().Events(w.name).List(ctx, metav1.ListOptions{FieldSelector: "reason=WorkerGoing"})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if strings.HasPrefix(e.Message, pod+":") && strings.Contains(e.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d Events says so of worker %s", len(events.Items), pod)
+	}
+}

@@ -1,0 +1,98 @@
+package rig
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// pressure is how long, since the machine started, some task waited for a core, at one time.
+type pressure struct {
+	at     time.Time
+	waited time.Duration
+}
+
+// pressures are the samples since MeasurePressure.
+var pressures struct {
+	sync.Mutex
+	begin   sync.Once
+	samples []pressure
+}
+
+// MeasurePressure begins to record how busy the machine is, for Unhindered. It does nothing where the kernel does not
+// measure that (CONFIG_PSI), and when it was called before. Start calls it.
+func MeasurePressure() {
+	pressures.begin.Do(func() {
+		if !samplePressure() {
+			return
+		}
+		go func() {
+			for range time.Tick(100 * time.Millisecond) {
+				samplePressure()
+			}
+		}()
+	})
+}
+
+func samplePressure() bool {
+	text, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return false
+	}
+	waited, ok := parsePressure(string(text))
+	if !ok {
+		return false
+	}
+	pressures.Lock()
+	defer pressures.Unlock()
+	pressures.samples = append(pressures.samples, pressure{time.Now(), waited})
+	return true
+}
+
+// parsePressure returns the total of the line "some" of /proc/pressure/cpu, which is in microseconds
+// (Documentation/accounting/psi.rst of Linux).
+func parsePressure(text string) (time.Duration, bool) {
+	for line := range strings.Lines(text) {
+		_, total, found := strings.Cut(strings.TrimSpace(line), "total=")
+		if !found || !strings.HasPrefix(line, "some ") {
+			continue
+		}
+		micros, err := strconv.ParseInt(total, 10, 64)
+		return time.Duration(micros) * time.Microsecond, err == nil
+	}
+	return 0, false
+}
+
+// Unhindered returns how much of the time between from and to every task that could run had a core. A bound on it holds
+// on a quiet machine as a bound on the whole time does, and a busy machine cannot break it. Where the kernel does not
+// measure the pressure, it returns the whole time.
+func Unhindered(from, to time.Time) time.Duration {
+	samplePressure()
+	pressures.Lock()
+	defer pressures.Unlock()
+	return unhindered(pressures.samples, from, to)
+}
+
+func unhindered(samples []pressure, from, to time.Time) time.Duration {
+	return max(0, to.Sub(from)-(waitedAt(samples, to)-waitedAt(samples, from)))
+}
+
+// waitedAt returns the total at a time, in a line between the samples around it. Before the first and after the last
+// sample it is as it is there.
+func waitedAt(samples []pressure, at time.Time) time.Duration {
+	i, found := slices.BinarySearchFunc(samples, at, func(p pressure, at time.Time) int { return p.at.Compare(at) })
+	switch {
+	case len(samples) == 0:
+		return 0
+	case i == len(samples):
+		return samples[i-1].waited
+	case found || i == 0:
+		return samples[i].waited
+	}
+	before, after := samples[i-1], samples[i]
+	share := float64(at.Sub(before.at)) / float64(after.at.Sub(before.at))
+	return before.waited + time.Duration(share*float64(after.waited-before.waited))
+}
