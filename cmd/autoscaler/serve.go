@@ -182,6 +182,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		return cli.BadInput(err)
 	}
 	config.QPS, config.Burst = o.apiQPS, o.apiBurst
+	config.UserAgent = userAgent()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,11 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 		return nil, err
 	}
 	return &build, nil
+}
+
+// userAgent names this program to the API server: its release and its platform. Replicas add a name of their own.
+func userAgent() string {
+	return fmt.Sprintf("heliostat/%s (%s/%s)", version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the program's release.

@@ -46,7 +46,7 @@ func newLease(config *rest.Config, namespace, name, address string, now func() t
 	if err != nil {
 		return nil, fmt.Errorf("naming the lease holder: %w", err)
 	}
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config = naming(config, "leader-election")
 	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {

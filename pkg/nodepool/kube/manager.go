@@ -114,6 +114,14 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		writes:     writequeue.New(),
 	}
 	m.pool = newPool(m.needsWorker, m.panics.record)
+	if options.Sharded {
+		member, err := newShards(m)
+		if err != nil {
+			return nil, err
+		}
+		config = naming(config, "shard/"+member.ID())
+		m.shards, m.config = member, config
+	}
 	if err := m.connect(); err != nil {
 		return nil, err
 	}
@@ -128,13 +136,6 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	}
 	// controller-runtime logs through its own global logger, and complains with a stack trace until it is set.
 	ctrllog.SetLogger(managerOptions.Logger)
-	if options.Sharded {
-		member, err := newShards(m)
-		if err != nil {
-			return nil, err
-		}
-		m.shards = member
-	}
 	if options.LeaderElection {
 		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, options.Address, time.Now)
 		if err != nil {
