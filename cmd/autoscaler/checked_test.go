@@ -29,6 +29,7 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		{"max-in-flight", "-1", "-1", "a whole number from 1 to 2147483647"},
 		{"max-in-flight-per-group", "-1", "-1", "a whole number from 1 to 2147483647, or 0 for no bound"},
 		{"reads-per-second", "0", "0", "a number from 0.001 to 1000000"},
+		{"cycles-per-second", "-1", "-1", "a number from 0.001 to 1000000"},
 		{"reads-per-second", "NaN", "", "a number from 0.001 to 1000000"},
 		{"requests-per-second", "-1", "-1", "a number of 0 or more"},
 		{"requests-per-second", "Inf", "", "a number of 0 or more"},

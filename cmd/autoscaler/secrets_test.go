@@ -114,7 +114,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(loop.Close)
-		traced(loop, told.Tracer, keepsNothing)(t.Context(), k.cluster.Key)
+		traced(loop, told.Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
 		d, known := loop.Decision(k.cluster.Key)
 		if !known || (d.RayErr == "") != (demanded == secret+"-ray") {
 			t.Fatalf("with a head that demands %s: %+v", demanded, d)

@@ -134,8 +134,10 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
 			"leader or a shard; empty for none")
-	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200,
+	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 4000,
 		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
+	f.Float64Var(&o.loop.CyclesPerSecond, "cycles-per-second", 400,
+		"limit on decisions, all RayClusters together; a read that shows nothing new needs none")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
 		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
 	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti",

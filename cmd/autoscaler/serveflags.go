@@ -157,4 +157,6 @@ func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
 		cli.Within(&o.apiBurst, 0, most))
 	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000",
 		cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
+	cli.Validate(f, "cycles-per-second", "a number from 0.001 to 1000000",
+		cli.Within(&o.loop.CyclesPerSecond, 0.001, 1_000_000))
 }

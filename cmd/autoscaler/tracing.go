@@ -15,14 +15,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// traced runs cycles in spans. The logs of a cycle carry the ids of its span. The span itself is exported only if the
-// cycle changed something, failed, or belongs to a scale-up: an idle fleet runs five cycles a second for each cluster.
+// traced runs cycles in spans, unless a reading shows that the last decision stands. The logs of a cycle carry the ids
+// of its span. The span itself is exported only if the cycle changed something, failed, or belongs to a scale-up: an
+// idle fleet runs a cycle a second for each cluster.
 func traced(
 	loop *controller.Controller,
 	tracer *telemetry.Tracer,
 	kept func(nodepool.ClusterKey) telemetry.Annotations,
 ) kube.Reconcile {
-	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
+	return func(ctx context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
+		if quiet {
+			if next, stands := loop.Stands(ctx, key); stands {
+				return next
+			}
+		}
 		before, _ := loop.Decision(key)
 		begun := time.Now()
 		var annotated telemetry.Annotations

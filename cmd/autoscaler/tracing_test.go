@@ -124,7 +124,7 @@ func atRest(t testing.TB) (*stillKube, *simray.Head) {
 
 func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, config controller.Config) *controller.Controller {
 	t.Helper()
-	config.ReadsPerSecond = 1e6
+	config.CyclesPerSecond = 1e6
 	loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
 	}, config)
@@ -153,7 +153,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 	k.err = errors.New("forbidden")
 	out := &records{}
 	loop := loopOf(t, k, head, controller.Config{Log: slog.New(out)})
-	traced(loop, toNobody(t).Tracer, keepsNothing)(t.Context(), k.cluster.Key)
+	traced(loop, toNobody(t).Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
 	if len(out.traced) != 1 || !out.traced[0] {
 		t.Errorf("records with a trace: %v, want one", out.traced)
 	}
@@ -172,7 +172,7 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 			t.Errorf("the stack does not show where the panic began: %s", stack)
 		}
 	}()
-	cycle(t.Context(), k.cluster.Key)
+	cycle(t.Context(), k.cluster.Key, false)
 }
 
 // keepsNothing returns the annotations of a RayCluster that stores no trace.
@@ -183,16 +183,17 @@ func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
-	plain := kube.Reconcile(loopOf(b, k, head, controller.Config{}).Cycle)
+	plain := loopOf(b, k, head, controller.Config{})
 	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }}), told.Tracer, keepsNothing)
 	var without, telling []time.Duration
-	timed := func(cycle kube.Reconcile) time.Duration {
+	timed := func(cycle func()) time.Duration {
 		begun := time.Now()
-		cycle(b.Context(), k.cluster.Key)
+		cycle()
 		return time.Since(begun)
 	}
 	for b.Loop() {
-		without, telling = append(without, timed(plain)), append(telling, timed(with))
+		without, telling = append(without, timed(func() { plain.Cycle(b.Context(), k.cluster.Key) })),
+			append(telling, timed(func() { with(b.Context(), k.cluster.Key, false) }))
 	}
 	slices.Sort(without)
 	slices.Sort(telling)

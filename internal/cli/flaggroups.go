@@ -51,7 +51,7 @@ var ServeGroups = []struct {
 	{
 		"Reading Ray",
 		[]string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest",
-			"reads-per-second"},
+			"reads-per-second", "cycles-per-second"},
 	},
 	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
 	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address"}},

@@ -24,7 +24,7 @@ func BenchmarkCycleAtRest(b *testing.B) {
 	}
 	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
-	}, Config{ReadsPerSecond: 1e6})
+	}, Config{CyclesPerSecond: 1e6})
 	if err != nil {
 		b.Fatal(err)
 	}

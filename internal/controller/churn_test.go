@@ -29,6 +29,9 @@ type churn struct {
 	// joins says when a pod's raylet comes up, nodes which node runs in a pod.
 	joins map[string]time.Time
 	nodes map[string]raydemand.NodeID
+	// due is when the next reading is. event: Kubernetes has reported a change since the last cycle.
+	due   time.Time
+	event bool
 	// needs is how much work waited or ran at each of the latest steps.
 	needs []int
 }
@@ -113,7 +116,9 @@ func (c *churn) step() {
 	c.clock.move(100 * time.Millisecond)
 	c.now = c.clock.Now()
 	if c.random.IntN(3) == 0 {
+		before, pods := c.kube.cluster.ObservedGeneration, len(c.kube.cluster.Workers)
 		c.operate()
+		c.event = c.event || c.kube.cluster.ObservedGeneration != before || len(c.kube.cluster.Workers) != pods
 	}
 	for _, p := range c.kube.cluster.Workers {
 		if c.joins[p.Pod].IsZero() {
@@ -133,7 +138,22 @@ func (c *churn) step() {
 	counts := c.head.Counts()
 	c.needs = append(c.needs, counts.Waiting+counts.Running)
 	c.needs = c.needs[max(0, len(c.needs)-reportAge):]
-	c.c.Cycle(context.Background(), key)
+	c.decide()
+}
+
+// decide does what a worker of the manager does.
+func (c *churn) decide() {
+	if !c.event && c.now.Before(c.due) {
+		return
+	}
+	next, stands := time.Duration(0), false
+	if !c.event {
+		next, stands = c.c.Stands(context.Background(), key)
+	}
+	if !stands {
+		next = c.c.Cycle(context.Background(), key)
+	}
+	c.event, c.due = false, c.now.Add(next)
 }
 
 // submit adds a task or an actor that takes one whole worker.
@@ -160,8 +180,8 @@ func (s *skewed) State(ctx context.Context) (raydemand.State, error) {
 		return state, err
 	}
 	now := s.churn.clock.Now()
-	state.Nodes = slices.Clone(state.Nodes)
 	s.past = append(s.past, reported{now, state})
+	state.Nodes = slices.Clone(state.Nodes)
 	if len(s.past) > 12 {
 		s.past = s.past[1:]
 	}
@@ -179,6 +199,7 @@ func (s *skewed) State(ctx context.Context) (raydemand.State, error) {
 			}
 		}
 	}
+	state.Fingerprint = printOf(state)
 	return state, nil
 }
 

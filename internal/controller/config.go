@@ -42,12 +42,14 @@ type Config struct {
 	// Policy is the planner's policy; its in-flight caps are set from the fields below.
 	Policy planner.Policy
 
-	// FastPoll is the pause between two readings while anything moves: demand, pods on their way, drains. 100 ms.
+	// FastPoll is the shortest pause between two readings while anything moves: demand, pods on their way, drains.
+	// 100 ms.
 	FastPoll time.Duration
-	// RestPoll is the pause while nothing moves, jittered by a fifth either way. 200 ms.
+	// RestPoll is the shortest pause while nothing moves, jittered by a fifth either way. 200 ms.
 	RestPoll time.Duration
-	// ReadsPerSecond bounds the readings of all clusters together; see pace. 200.
-	ReadsPerSecond float64
+	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
+	// anew; see pace. 4000 and 400.
+	ReadsPerSecond, CyclesPerSecond float64
 	// GCSTimeout bounds each call to a head. 3 s.
 	GCSTimeout time.Duration
 	// GCSBackoff is the longest pause between two calls to a head that does not answer. 10 s.
@@ -136,7 +138,10 @@ func (c Config) withDefaults() Config {
 	c.Policy.MaxInFlight = min(c.MaxInFlight, math.MaxInt32)
 	c.Policy.MaxInFlightPerGroup = min(c.MaxInFlightPerGroup, math.MaxInt32)
 	if c.ReadsPerSecond == 0 {
-		c.ReadsPerSecond = 200
+		c.ReadsPerSecond = 4000
+	}
+	if c.CyclesPerSecond == 0 {
+		c.CyclesPerSecond = 400
 	}
 	if c.GuardsPerSecond == 0 {
 		c.GuardsPerSecond = 50
@@ -185,8 +190,14 @@ func (c Config) Validate() error {
 		errs = append(errs,
 			fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
 	}
-	if c.ReadsPerSecond != 0 && !(c.ReadsPerSecond >= 0.001 && c.ReadsPerSecond <= 1e6) {
-		errs = append(errs, fmt.Errorf("reads per second is %v, want a number from 0.001 to 1000000", c.ReadsPerSecond))
+	for _, rate := range []struct {
+		name  string
+		value float64
+	}{{"reads", c.ReadsPerSecond}, {"cycles", c.CyclesPerSecond}} {
+		if rate.value != 0 && !(rate.value >= 0.001 && rate.value <= 1e6) {
+			errs = append(errs,
+				fmt.Errorf("%s per second is %v, want a number from 0.001 to 1000000", rate.name, rate.value))
+		}
 	}
 	if c.GuardsPerSecond < 0 {
 		errs = append(errs, fmt.Errorf("guards per second is %v, want a positive number", c.GuardsPerSecond))

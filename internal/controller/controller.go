@@ -31,13 +31,14 @@ type Controller struct {
 	dial   head.Dialer
 	config Config
 
-	readings pace.Slots
+	slots    pace.Slots // of cycles that events start
 	promises promise.Registry
 	// guardWrites bounds the guards written to all RayClusters together.
 	guardWrites *rate.Limiter
 
-	mu      sync.Mutex // guards records, and moving of each record; a cycle locks it while it holds its record
+	mu      sync.Mutex // guards all below, and moving of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
+	moving  int // how many records move
 }
 
 // New returns a controller that is ready for Cycle.
@@ -54,11 +55,13 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 }
 
 // Cycle makes one decision for one RayCluster and returns the pause until the next cycle; 0 means that only an event
-// starts it. It is idempotent: if nothing has changed, it changes nothing.
+// starts it. It is idempotent: if nothing has changed, it changes nothing. After that pause, Stands tells if a cycle is
+// needed; after an event of Kubernetes, one always is.
 func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 	r := c.record(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stands = standing{}
 	now := c.config.Now()
 	if rest := r.restUntil.Sub(now); rest > 0 {
 		return rest
@@ -111,13 +114,7 @@ func (c *Controller) observe(
 		r.gcs.Close()
 		v.StateErr = errOff
 	} else {
-		before := r.gcs.Failures
-		v.State, v.StateErr = r.gcs.State(ctx, c.dial, v.Cluster, v.Now,
-			head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
-		if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
-			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err",
-				head.Detail(v.StateErr))
-		}
+		v.State, v.StateErr = c.readRay(ctx, r, v.Cluster, v.Now)
 	}
 	if v.Live() {
 		v.ReadAt = c.config.Now()
@@ -155,12 +152,17 @@ func (c *Controller) all() []*record {
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.gcs.Close()
 	c.promises.Forget(key)
-	c.mu.Lock()
-	delete(c.records, key)
-	c.mu.Unlock()
+	c.drop(key, r)
 	if c.config.Forgotten != nil && r.decision.Load() != nil {
 		c.config.Forgotten(key)
 	}
+}
+
+func (c *Controller) drop(key nodepool.ClusterKey, r *record) {
+	c.setMoving(r, false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.records, key)
 }
 
 // Watch notes what a RayCluster about which another process decides has on its way, and forgets what this process knew
@@ -193,9 +195,7 @@ func (c *Controller) known(key nodepool.ClusterKey) *record {
 // release drops a cluster about which another process decides now, and its connection.
 func (c *Controller) release(key nodepool.ClusterKey, r *record) {
 	r.gcs.Close()
-	c.mu.Lock()
-	delete(c.records, key)
-	c.mu.Unlock()
+	c.drop(key, r)
 	if c.config.Released != nil && r.decision.Load() != nil {
 		c.config.Released(key)
 	}
@@ -211,16 +211,24 @@ func (c *Controller) Close() {
 	}
 }
 
-// pace returns the pause until the next cycle.
+// pace returns the pause until the next reading, and lets the decision stand until then if it may.
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
 		return pace.AfterConflicts(r.conflicts)
 	}
-	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll,
-		ReadsPerSecond: c.config.ReadsPerSecond, Jitter: c.config.Jitter}
-	moving := v.Live() && r.unsettled(o)
-	movers, resters := c.count(r, moving)
+	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
+		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}
+	c.setMoving(r, v.Live() && r.unsettled(o))
+	next := c.pause(r, o, settings)
+	c.stand(r, o, settings, next)
+	return next
+}
+
+// pause returns the pause until the next reading.
+func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
+	v := o.view
+	moving, resting := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
 		return settings.Off()
@@ -228,16 +236,21 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 		return settings.Headless()
 	case !v.Live():
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
-	case moving:
-		return settings.Moving(movers)
+	case r.moving:
+		return settings.Moving(moving)
 	}
-	return settings.Resting(resters)
+	return settings.Resting(resting)
 }
 
-// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up.
+// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for
+// needs none.
 func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
+	if r.urgent {
+		r.urgent, r.slotAt = false, time.Time{}
+		return 0
+	}
 	if r.slotAt.IsZero() {
-		r.slotAt = c.readings.Take(now, c.config.ReadsPerSecond)
+		r.slotAt = c.slots.Take(now, c.config.CyclesPerSecond)
 	}
 	if wait := r.slotAt.Sub(now); wait > 0 {
 		return wait
@@ -264,15 +277,22 @@ func (r *record) unsettled(o outcome) bool {
 			func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
-// count returns the numbers of moving and resting clusters.
-func (c *Controller) count(r *record, moving bool) (movers, resters int) {
+// setMoving notes whether a RayCluster moves; the caller holds its record.
+func (c *Controller) setMoving(r *record, moving bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.moving = moving
-	for _, other := range c.records {
-		if other.moving {
-			movers++
-		}
+	switch {
+	case moving && !r.moving:
+		c.moving++
+	case !moving && r.moving:
+		c.moving--
 	}
-	return movers, len(c.records) - movers
+	r.moving = moving
+}
+
+// counts returns the numbers of moving and resting clusters.
+func (c *Controller) counts() (moving, resting int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moving, len(c.records) - c.moving
 }

@@ -23,6 +23,7 @@ type fakeRay struct {
 	reading        func() // runs during each reading
 	draining       func() // runs during each drain
 	refuse         map[string]bool
+	unknown        bool // states have no fingerprint
 	immortal       bool // accepted drains end nothing
 	drains         []raydemand.Drain
 	reports        []raydemand.Report
@@ -45,7 +46,11 @@ func (r *fakeRay) State(context.Context) (raydemand.State, error) {
 	for i := range nodes {
 		nodes[i].Available = nodes[i].Available.Clone()
 	}
-	return raydemand.State{Session: r.session, Version: r.version, Nodes: nodes, Demand: r.demand}, nil
+	state := raydemand.State{Session: r.session, Version: r.version, Nodes: nodes, Demand: r.demand}
+	if !r.unknown {
+		state.Fingerprint = printOf(state)
+	}
+	return state, nil
 }
 
 func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {

@@ -83,7 +83,7 @@ func TestManyClustersShareTheReadings(t *testing.T) {
 }
 
 func TestCyclesThatEventsStartKeepToTheReadingsPerSecondToo(t *testing.T) {
-	w := newWorld(t, Config{ReadsPerSecond: 10}, gpuGroup("gpu", 1, 1, 2))
+	w := newWorld(t, Config{CyclesPerSecond: 10}, gpuGroup("gpu", 1, 1, 2))
 	for range 500 { // ten seconds of pod events every 20 ms
 		w.pass(20 * time.Millisecond)
 		if next := w.c.Cycle(context.Background(), key); next <= 0 || next > time.Second {
@@ -113,7 +113,8 @@ func TestConfigNamesEveryFieldThatMakesNoSense(t *testing.T) {
 	}
 	for name, c := range map[string]Config{
 		"form": {Form: "swarm"}, "mode": {DefaultMode: "sometimes"}, "duration": {GCSTimeout: -1},
-		"cap": {MaxInFlight: -1}, "reads": {ReadsPerSecond: -1}, "no number of reads": {ReadsPerSecond: math.NaN()}, "reads without end": {ReadsPerSecond: math.Inf(1)},
+		"cycles": {CyclesPerSecond: -1},
+		"cap":    {MaxInFlight: -1}, "reads": {ReadsPerSecond: -1}, "no number of reads": {ReadsPerSecond: math.NaN()}, "reads without end": {ReadsPerSecond: math.Inf(1)},
 	} {
 		if c.Validate() == nil {
 			t.Errorf("%s: want an error", name)

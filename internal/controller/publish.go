@@ -23,7 +23,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
 			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster),
 			r.reverts.Findings(o.view.Now, &o.view.Cluster))),
-		ReadAt:  o.view.ReadAt,
+		Read:    decision.ReadAt(o.view.ReadAt),
 		Paused:  o.paused,
 		Actions: o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
@@ -32,7 +32,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	if o.view.StateErr != nil {
 		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)
 		if last := r.decision.Load(); last != nil {
-			d.ReadAt = last.ReadAt
+			d.Read = last.Read
 		}
 	}
 	if r.unwritten != nil {

@@ -26,12 +26,15 @@ import (
 // record is what the process remembers of one RayCluster between cycles. All of it is an optimization or a delay for
 // safety: the goal is computed from what is observed, and what must survive a restart is in the Kubernetes API.
 type record struct {
-	mu sync.Mutex // one cycle at a time; guards memory, slotAt, heavyTook and restUntil
+	mu sync.Mutex // one cycle at a time; guards all below but decision, and moving, which Controller.mu guards too
 	memory
+	stands standing
 
-	moving bool // guarded by Controller.mu
-	// slotAt is when this cluster may be read next while the limit on readings delays it; zero otherwise.
+	moving bool // written with both locks held
+	// slotAt is when the next cycle may begin while the limit on cycles delays it; zero otherwise. urgent: it needs no
+	// slot, because a reading asked for it.
 	slotAt time.Time
+	urgent bool
 	// heavyTook is how long the heavy plans of this cycle took; the next cycle starts no earlier than restUntil.
 	heavyTook time.Duration
 	restUntil time.Time

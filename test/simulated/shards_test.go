@@ -117,7 +117,7 @@ func (s *sharded) join() {
 
 // grow returns cycles that each raise the replicas of a RayCluster by one.
 func (m *member) grow(l *lab) kube.Reconcile {
-	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
+	return func(ctx context.Context, key nodepool.ClusterKey, _ bool) time.Duration {
 		cluster, err := m.Cluster(ctx, key)
 		if err != nil {
 			return time.Second

@@ -53,7 +53,7 @@ func viewOf(d *decision.Decision) clusterview.View {
 		Paused:     d.Paused,
 		CycleAt:    d.At,
 		CycleTook:  d.Took,
-		StateAt:    d.ReadAt,
+		StateAt:    d.ReadAt(),
 		Unwritten:  d.Unwritten,
 		Error:      cmp.Or(d.Err, d.Unwritten, d.RayErr),
 		Snapshot:   d.Snapshot,

@@ -3,6 +3,7 @@
 package decision
 
 import (
+	"sync/atomic"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -10,7 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Decision is the result of one cycle, published for REST, the web page and metrics. It does not change afterwards.
+// Decision is the result of one cycle, published for REST, the web page and metrics. It does not change afterwards, but
+// for Read: readings that change nothing keep the decision, and renew the age of its data.
 type Decision struct {
 	Cluster nodepool.ClusterKey
 	UID     string
@@ -34,8 +36,8 @@ type Decision struct {
 	Plan     planner.Plan
 	Findings []raydemand.Finding
 
-	// ReadAt is when the GCS last answered, zero if it never did; RayErr is why it did not answer in this cycle.
-	ReadAt time.Time
+	// Read is the newest reading of Ray that this decision rests on; RayErr is why there was none in this cycle.
+	Read   *Reading
 	RayErr string
 	// Paused is why nothing is taken away at present, or empty.
 	Paused string
@@ -61,12 +63,40 @@ type Decision struct {
 	OptIn *OptIn
 }
 
+// ReadAt is when the GCS last answered with the data of this decision; zero if it never did.
+func (d *Decision) ReadAt() time.Time { return d.Read.At() }
+
 // Age returns how old the Ray data is at now; negative if there is none.
 func (d *Decision) Age(now time.Time) time.Duration {
-	if d.ReadAt.IsZero() {
+	at := d.ReadAt()
+	if at.IsZero() {
 		return -1
 	}
-	return now.Sub(d.ReadAt)
+	return now.Sub(at)
+}
+
+// Reading is when the GCS last answered. It is safe for concurrent use. A nil Reading is none.
+type Reading struct{ at atomic.Pointer[time.Time] }
+
+// ReadAt returns a reading of that time.
+func ReadAt(at time.Time) *Reading {
+	r := &Reading{}
+	r.Renew(at)
+	return r
+}
+
+// Renew notes that a later reading shows the same.
+func (r *Reading) Renew(at time.Time) { r.at.Store(&at) }
+
+// At returns when the last reading was; zero if there is none.
+func (r *Reading) At() time.Time {
+	if r == nil {
+		return time.Time{}
+	}
+	if at := r.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // The kinds of actions.

@@ -62,6 +62,9 @@ func (c *UseClock) Observe(now time.Time, nodes []raydemand.Node) {
 	c.nodes, c.read = shown, now
 }
 
+// Repeat notes a reading that shows the same as the last one.
+func (c *UseClock) Repeat(now time.Time) { c.read = now }
+
 // For returns for how long a node has shown its present use; zero for a node that was not in the last reading.
 func (c *UseClock) For(now time.Time, id raydemand.NodeID) time.Duration {
 	if shown, known := c.nodes[id]; known {

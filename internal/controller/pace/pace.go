@@ -16,19 +16,30 @@ const (
 	longestConflict = time.Second
 )
 
-// Settings are the limits of pauses. A reading costs 1 to 1.5 ms, so a moving cluster is read every FastPoll and a
-// resting one every RestPoll. With many clusters, the moving and the resting ones share half of ReadsPerSecond each:
+// Settings are the limits of pauses.
 //
-//	pause = max(FastPoll, moving / (ReadsPerSecond/2))   or   max(RestPoll, resting / (ReadsPerSecond/2))
-//
-// With 200 reads a second, ten moving clusters are read every 100 ms and 1000 resting ones every 10 s; all of it costs
-// about a third of a core.
+// A reading costs 0.1 to 0.3 ms if it repeats the last one, and then the last decision stands; a cycle costs 1 to 2 ms.
+// So a cluster is read often, and its decision is made anew when something has changed, and otherwise after a while
+// that depends on how many clusters share CyclesPerSecond: the moving ones half of it, and the resting ones an eighth.
+// The rest is for cycles that events start. The resting clusters share half of ReadsPerSecond.
 type Settings struct {
-	FastPoll, RestPoll time.Duration
-	ReadsPerSecond     float64
+	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
+	FastPoll, RestPoll              time.Duration
+	ReadsPerSecond, CyclesPerSecond float64
 	// Jitter returns a number in [0, 1).
 	Jitter func() float64
 }
+
+const (
+	// seenWithin is the pause between two readings of a cluster at rest while the limit allows it, so that a new task
+	// is seen within a second. Few clusters are read more often: calmReads is how many readings per second they share.
+	seenWithin = 750 * time.Millisecond
+	calmReads  = 250
+	// openStands is how long a decision stands while anything is open that time alone may change, and the least for one
+	// at rest; restStands is the most.
+	openStands = time.Second
+	restStands = 30 * time.Second
+)
 
 // Off returns the pause of a cluster in mode off.
 func (s Settings) Off() time.Duration { return s.jittered(off) }
@@ -41,12 +52,28 @@ func (s Settings) Silent(retry time.Duration) time.Duration {
 	return s.jittered(max(s.FastPoll, retry))
 }
 
-// Moving returns the pause of one of the clusters that move.
-func (s Settings) Moving(clusters int) time.Duration { return max(s.FastPoll, s.share(clusters)) }
+// Moving returns the pause between two readings of one of the clusters that move. Each of them may show something new.
+func (s Settings) Moving(clusters int) time.Duration {
+	return max(s.FastPoll, each(clusters, s.CyclesPerSecond/2))
+}
 
-// Resting returns the pause of one of the clusters that rest.
+// Resting returns the pause between two readings of one of the clusters that rest.
 func (s Settings) Resting(clusters int) time.Duration {
-	return s.jittered(max(s.RestPoll, s.share(clusters)))
+	few := min(each(clusters, calmReads), seenWithin)
+	return s.jittered(max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2)))
+}
+
+// StandsMoving returns how long a decision about one of the clusters that move stands while readings repeat.
+func (s Settings) StandsMoving(clusters int) time.Duration {
+	return min(s.Moving(clusters)/2, openStands)
+}
+
+// StandsOpen returns how long a decision stands while something is open, such as demand that no group can serve.
+func (s Settings) StandsOpen() time.Duration { return openStands }
+
+// StandsAtRest returns how long a decision about one of the clusters that rest stands while readings repeat.
+func (s Settings) StandsAtRest(clusters int) time.Duration {
+	return s.jittered(min(max(openStands, each(clusters, s.CyclesPerSecond/8)), restStands))
 }
 
 // AfterConflicts returns the pause after that many conflicts in a row.
@@ -54,9 +81,9 @@ func AfterConflicts(inARow int) time.Duration {
 	return min(conflict<<min(max(inARow-1, 0), 10), longestConflict)
 }
 
-// share returns how long the clusters that share half of the readings take to be read once.
-func (s Settings) share(clusters int) time.Duration {
-	return time.Duration(float64(clusters) / (s.ReadsPerSecond / 2) * float64(time.Second))
+// each returns how long clusters take to have one turn each.
+func each(clusters int, perSecond float64) time.Duration {
+	return time.Duration(float64(clusters) / perSecond * float64(time.Second))
 }
 
 // jittered varies a pause by a fifth either way, so that clusters do not move in step.

@@ -15,12 +15,14 @@ func TestJitterSpreadsThePausesByAFifth(t *testing.T) {
 }
 
 func TestClustersShareHalfOfTheReadings(t *testing.T) {
-	s := Settings{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 200, Jitter: func() float64 { return 0.5 }}
+	s := Settings{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
+		Jitter: func() float64 { return 0.5 }}
 	for _, c := range []struct {
 		clusters        int
 		moving, resting time.Duration
 	}{
-		{1, 100 * time.Millisecond, 200 * time.Millisecond}, {10, 100 * time.Millisecond, 200 * time.Millisecond}, {1000, 10 * time.Second, 10 * time.Second},
+		{1, 100 * time.Millisecond, 200 * time.Millisecond}, {20, 100 * time.Millisecond, 200 * time.Millisecond},
+		{100, 500 * time.Millisecond, 400 * time.Millisecond}, {1000, 5 * time.Second, 750 * time.Millisecond}, {5000, 25 * time.Second, 2500 * time.Millisecond},
 	} {
 		if moving, resting := s.Moving(c.clusters), s.Resting(c.clusters); moving != c.moving || resting != c.resting {
 			t.Errorf("%d clusters: pauses %v and %v, want %v and %v", c.clusters, moving, resting, c.moving, c.resting)

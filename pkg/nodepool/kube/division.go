@@ -52,11 +52,11 @@ func (m *Manager) WatchOthers(watch func(context.Context, nodepool.ClusterKey)) 
 
 // divided returns a reconcile that runs the cycles of the RayClusters of this shard only.
 func (m *Manager) divided(reconcile Reconcile) Reconcile {
-	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
+	return func(ctx context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
 		inside, leave, mine := m.shards.Enter(ctx, key)
 		if mine {
 			defer leave()
-			return reconcile(inside, key)
+			return reconcile(inside, key, quiet)
 		}
 		if m.others != nil {
 			m.others(ctx, key)

@@ -10,8 +10,9 @@ import (
 )
 
 // Reconcile runs one cycle of one RayCluster and returns when the next is due even if nothing happens; zero or less
-// means only when something does. Cycles of one key never overlap.
-type Reconcile func(ctx context.Context, key nodepool.ClusterKey) (next time.Duration)
+// means only when something does. quiet: nothing has happened here since the last cycle, which is over for as long as
+// it returned. Cycles of one key never overlap.
+type Reconcile func(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration)
 
 const (
 	// minPause separates two cycles of one cluster, so that a burst of pod events becomes a few cycles.
@@ -96,13 +97,15 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	for {
+		quiet := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.fired:
 		case <-due.C:
+			quiet = true
 		}
-		next, died := p.cycle(ctx, key)
+		next, died := p.cycle(ctx, key, quiet)
 		pause := minPause
 		if died {
 			pause = min(firstBackOff<<min(panics, 10), lastBackOff)
@@ -125,14 +128,14 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 }
 
 // cycle calls reconcile and recovers from its panics.
-func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, died bool) {
+func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration, died bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			next, died = 0, true
 			p.panicked(key, cause)
 		}
 	}()
-	next = p.reconcile(ctx, key)
+	next = p.reconcile(ctx, key, quiet)
 	p.panicked(key, nil)
 	return next, false
 }

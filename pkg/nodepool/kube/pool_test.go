@@ -16,17 +16,18 @@ var (
 	chat = nodepool.ClusterKey{Namespace: "ml", Name: "chat"}
 )
 
-// journal notes when cycles of which cluster ran.
+// journal notes when cycles of which cluster ran, and which of them no event has started.
 type journal struct {
 	mu    sync.Mutex
 	times map[nodepool.ClusterKey][]time.Duration // since start
+	quiet map[nodepool.ClusterKey][]bool
 	start time.Time
 }
 
-func (j *journal) note(key nodepool.ClusterKey) {
+func (j *journal) note(key nodepool.ClusterKey, quiet bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.times[key] = append(j.times[key], time.Since(j.start))
+	j.times[key], j.quiet[key] = append(j.times[key], time.Since(j.start)), append(j.quiet[key], quiet)
 }
 
 // at returns when the cluster's cycles ran.
@@ -53,13 +54,13 @@ func inPool(t *testing.T, reconcile func(j *journal, key nodepool.ClusterKey) ti
 func inPoolOf(t *testing.T, exists func(nodepool.ClusterKey) bool, reconcile func(j *journal, key nodepool.ClusterKey) time.Duration, test func(p *pool, j *journal)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		j := &journal{times: map[nodepool.ClusterKey][]time.Duration{}, start: time.Now()}
+		j := &journal{times: map[nodepool.ClusterKey][]time.Duration{}, quiet: map[nodepool.ClusterKey][]bool{}, start: time.Now()}
 		p := newPool(exists, func(nodepool.ClusterKey, any) {})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			p.run(ctx, func(_ context.Context, key nodepool.ClusterKey) time.Duration {
-				j.note(key)
+			p.run(ctx, func(_ context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
+				j.note(key, quiet)
 				return reconcile(j, key)
 			})
 		}()
@@ -89,6 +90,19 @@ func TestACycleRepeatsWhenDueWithJitter(t *testing.T) {
 		}
 		if len(different) < 10 {
 			t.Error("the gaps do not vary: cycles of many clusters would fall together")
+		}
+	})
+}
+
+func TestACycleKnowsWhetherAnEventStartedIt(t *testing.T) {
+	every := func(*journal, nodepool.ClusterKey) time.Duration { return time.Second }
+	inPool(t, every, func(p *pool, j *journal) {
+		p.enqueue(llm)
+		time.Sleep(1500 * time.Millisecond)
+		p.enqueue(llm)
+		time.Sleep(1500 * time.Millisecond)
+		if got, want := j.quiet[llm], []bool{false, true, false, true}; !slices.Equal(got, want) {
+			t.Errorf("quiet: %v, want %v", got, want)
 		}
 	})
 }
@@ -193,7 +207,7 @@ func TestKeysEnqueuedBeforeTheStartAreServed(t *testing.T) {
 		served := make(chan nodepool.ClusterKey, 1)
 		p := newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
 		p.enqueue(llm)
-		go p.run(ctx, func(_ context.Context, key nodepool.ClusterKey) time.Duration { served <- key; return 0 })
+		go p.run(ctx, func(_ context.Context, key nodepool.ClusterKey, _ bool) time.Duration { served <- key; return 0 })
 		if key := <-served; key != llm {
 			t.Errorf("served %v", key)
 		}

@@ -149,7 +149,7 @@ func (s *scene) managerWith(options kube.Options, reconcile kube.Reconcile) (*ku
 func (s *scene) managerAs(config *rest.Config, options kube.Options, reconcile kube.Reconcile) (*kube.Manager, <-chan error) {
 	s.Helper()
 	if reconcile == nil {
-		reconcile = func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }
+		reconcile = func(context.Context, nodepool.ClusterKey, bool) time.Duration { return 0 }
 	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

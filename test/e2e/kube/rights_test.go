@@ -99,7 +99,7 @@ func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := first.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }); err != nil {
+		if err := first.Start(ctx, func(context.Context, nodepool.ClusterKey, bool) time.Duration { return 0 }); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -145,7 +145,7 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := m.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }); err != nil {
+		if err := m.Start(ctx, func(context.Context, nodepool.ClusterKey, bool) time.Duration { return 0 }); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -261,7 +261,7 @@ func TestMissingRightsAreReportedAndStartupEndsOnASignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- m.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 })
+		ended <- m.Start(ctx, func(context.Context, nodepool.ClusterKey, bool) time.Duration { return 0 })
 	}()
 	s.until("it to say that it may not", func() bool { return m.WatchError() != nil })
 	if err := m.WatchError(); !apierrors.IsForbidden(err) || m.Ready() {

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// printOf is equal for states that differ only in versions and idle times, as the fingerprints of package gcs are.
+func printOf(state raydemand.State) uint64 {
+	sum := fnv.New64a()
+	for _, n := range state.Nodes {
+		n.Idle = 0
+		fmt.Fprint(sum, n)
+	}
+	fmt.Fprint(sum, state.Session, state.Demand)
+	return sum.Sum64() | 1
+}
+
+// quietly does what a worker of the manager does for so long while Kubernetes reports nothing: a reading after each
+// pause, and a cycle if the decision does not stand. It returns how many cycles there were.
+func (w *world) quietly(long time.Duration) (cycles int) {
+	w.t.Helper()
+	for end := w.now.Add(long); w.now.Before(end); {
+		next, stands := w.c.Stands(context.Background(), key)
+		if !stands {
+			cycles++
+			next = w.c.Cycle(context.Background(), key)
+		}
+		w.pass(max(next, time.Millisecond))
+	}
+	return cycles
+}
+
+func TestADecisionStandsWhileReadingsRepeat(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	decided := w.after(2 * time.Minute)
+	reads := w.ray.reads
+	w.pass(200 * time.Millisecond)
+	next, stands := w.c.Stands(context.Background(), key)
+	if !stands || next != 200*time.Millisecond || w.ray.reads != reads+1 {
+		t.Fatalf("stands %v, next in %v after %d readings; want that it stands, 200ms and one", stands, next, w.ray.reads-reads)
+	}
+	if now, _ := w.c.Decision(key); now != decided || now.Age(w.now) != 0 {
+		t.Errorf("the decision is %p with data %v old, want %p and 0s", now, now.Age(w.now), decided)
+	}
+	if cycles := w.quietly(10 * time.Second); cycles < 8 || cycles > 12 {
+		t.Errorf("%d cycles in ten quiet seconds, want one per second", cycles)
+	}
+}
+
+func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.after(2 * time.Minute)
+	reads := w.ray.reads
+	cycles := w.quietly(time.Minute)
+	if cycles < 2 || cycles > 3 {
+		t.Errorf("%d cycles in a minute, want one per 20 s", cycles)
+	}
+	if reads = w.ray.reads - reads; reads < 75 || reads > 90 {
+		t.Errorf("%d readings in a minute, want one per 750 ms", reads)
+	}
+}
+
+func TestADecisionFallsWithAnyChange(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"demand":                 func(w *world) { w.want(1, gpu(1)) },
+		"work":                   func(w *world) { w.busy(w.pod(0)) },
+		"a dead node":            func(w *world) { w.node(w.pod(0)).Status = raydemand.Dead },
+		"a new session":          func(w *world) { w.ray.session = "session-2" },
+		"a restarted GCS":        func(w *world) { w.ray.version = 0 },
+		"a head without answer":  func(w *world) { w.ray.stateErr = errors.New("connection refused") },
+		"a reply without a sum":  func(w *world) { w.ray.unknown = true },
+		"the end of its time":    func(w *world) { w.pass(2 * time.Second) },
+		"an event of Kubernetes": func(w *world) { w.c.config.CyclesPerSecond = 0.001; w.cycle(); w.cycle() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+			w.after(2 * time.Minute)
+			w.pass(200 * time.Millisecond)
+			if _, stands := w.c.Stands(context.Background(), key); !stands {
+				t.Fatal("the decision does not stand before the change")
+			}
+			change(w)
+			w.pass(200 * time.Millisecond)
+			if _, stands := w.c.Stands(context.Background(), key); stands {
+				t.Error("the decision stands")
+			}
+		})
+	}
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	if _, stands := w.c.Stands(context.Background(), nodepool.ClusterKey{Name: "unknown"}); stands {
+		t.Error("a RayCluster without a decision stands")
+	}
+}
+
+func TestAnIdleWorkerLeavesOnTimeWhileDecisionsStand(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.works(w.pod(0))
+	w.node(w.pod(0)).Status, w.node(w.pod(0)).Available = raydemand.Idle, gpu(1).Clone()
+	w.quietly(58 * time.Second)
+	w.nothingWritten("before the idle timeout")
+	w.quietly(4 * time.Second)
+	if got := w.ray.drained(); len(got) != 1 {
+		t.Errorf("drained %v within 4 s of the idle timeout, want the worker", got)
+	}
+}
+
+func TestNewDemandIsServedWithTheReadingThatShowsIt(t *testing.T) {
+	w := newWorld(t, Config{CyclesPerSecond: 0.001}, gpuGroup("gpu", 0, 0, 4))
+	for w.c.Cycle(context.Background(), key) > time.Second { // the burst of events is over: no slot is left
+		w.pass(time.Hour)
+	}
+	w.c.slots.Take(w.now.Add(time.Hour), 0.001)
+	w.pass(200 * time.Millisecond)
+	w.quietly(time.Second)
+	w.want(1, gpu(1))
+	w.quietly(250 * time.Millisecond)
+	if len(w.kube.changes) != 1 {
+		t.Errorf("%d patches within 250 ms, want one", len(w.kube.changes))
+	}
+}
+
+func TestTheDataOfADecisionGrowOldWhileTheHeadIsSilent(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.quietly(5 * time.Second)
+	w.ray.stateErr = errors.New("connection refused")
+	w.quietly(time.Minute)
+	var d *decision.Decision
+	if d, _ = w.c.Decision(key); d.Age(w.now) < time.Minute || d.RayErr == "" {
+		t.Errorf("the data are %v old, error %q; want a minute and more, and an error", d.Age(w.now), d.RayErr)
+	}
+}
