@@ -104,7 +104,8 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 func (r *record) atRest(o outcome) bool {
 	v, plan := &o.view, &o.intent.plan
 	demand := &v.State.Demand
-	return len(demand.Requests)+len(demand.Gangs) == 0 && len(plan.Launch)+len(o.intent.launch)+len(o.intent.held) == 0 &&
+	return len(demand.Requests)+len(demand.Gangs) == 0 &&
+		len(plan.Launch)+len(o.intent.launch)+len(o.intent.held) == 0 &&
 		!o.intent.Any() && len(o.intent.nodes.Waits) == 0 && len(o.actions) == 0 &&
 		o.paused == "" && o.err == nil && r.unwritten == nil && r.provisionErr == nil && r.freshErr == nil &&
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
