@@ -41,13 +41,13 @@ func keepMemory(log *slog.Logger) (stop func()) {
 		log.Info("applying the memory limit of the container", "limitBytes", container, "runtimeBytes",
 			int64(limitPart*float64(container)))
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	used := usedMemory()
 	ctx, cancel := context.WithCancel(context.Background())
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		for {
-			metrics.Read(live)
-			debug.SetMemoryLimit(runtimeMemory(live[0].Value.Uint64(), container))
+			live, beside := used()
+			debug.SetMemoryLimit(runtimeMemory(live, beside, container))
 			select {
 			case <-ctx.Done():
 				return
@@ -61,9 +61,28 @@ func keepMemory(log *slog.Logger) (stop func()) {
 	}
 }
 
-// runtimeMemory returns the limit for so much live memory in a container with that limit.
-func runtimeMemory(live uint64, container int64) int64 {
-	wanted := max(calmMemory, int64(liveRoom*float64(live)))
+// usedMemory returns a function that reads how much is live on the heap, and what the runtime uses beside the heap: the
+// stacks of goroutines, of which each RayCluster has several, and its own records. Both are in bytes.
+func usedMemory() func() (live, beside uint64) {
+	names := []string{"/gc/heap/live:bytes", "/memory/classes/total:bytes", "/memory/classes/heap/objects:bytes",
+		"/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes", "/memory/classes/heap/released:bytes"}
+	samples := make([]metrics.Sample, len(names))
+	for i, name := range names {
+		samples[i].Name = name
+	}
+	return func() (live, beside uint64) {
+		metrics.Read(samples)
+		beside = samples[1].Value.Uint64()
+		for _, heap := range samples[2:] {
+			beside -= min(beside, heap.Value.Uint64())
+		}
+		return samples[0].Value.Uint64(), beside
+	}
+}
+
+// runtimeMemory returns the limit for so much live memory, and so much beside the heap, in a container with that limit.
+func runtimeMemory(live, beside uint64, container int64) int64 {
+	wanted := max(calmMemory, int64(liveRoom*float64(live))+int64(beside))
 	if container == math.MaxInt64 {
 		return wanted
 	}

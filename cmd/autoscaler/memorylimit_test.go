@@ -54,18 +54,33 @@ func TestTheMemoryLimitOfTheContainerIsRead(t *testing.T) {
 
 func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing.T) {
 	for _, c := range []struct {
-		live      uint64
-		container int64
-		want      int64
+		live, beside uint64
+		container    int64
+		want         int64
 	}{
-		{20 << 20, math.MaxInt64, calmMemory},
-		{20 << 20, 100 << 20, 94371840}, // 90 MiB
-		{400 << 20, math.MaxInt64, 560 << 20},
-		{400 << 20, 500 << 20, 450 << 20},
+		{20 << 20, 10 << 20, math.MaxInt64, calmMemory},
+		{20 << 20, 10 << 20, 100 << 20, 94371840}, // 90 MiB
+		{400 << 20, 0, math.MaxInt64, 560 << 20},
+		{400 << 20, 100 << 20, math.MaxInt64, 660 << 20},
+		{400 << 20, 100 << 20, 500 << 20, 450 << 20},
 	} {
-		if got := runtimeMemory(c.live, c.container); got != c.want {
+		if got := runtimeMemory(c.live, c.beside, c.container); got != c.want {
 			t.Errorf("with %d MiB alive of %d: %d, want %d", c.live>>20, c.container, got, c.want)
 		}
+	}
+}
+
+func TestStacksCountBesideTheHeap(t *testing.T) {
+	used := usedMemory()
+	_, before := used()
+	end := make(chan struct{})
+	for range 2000 {
+		go func() { <-end }()
+	}
+	_, after := used()
+	close(end)
+	if grown := int64(after) - int64(before); grown < 1<<20 {
+		t.Errorf("2,000 goroutines take %d bytes beside the heap, want 2 KiB each", grown)
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 		return 0, false
 	}
 	state, err := c.readRay(ctx, r, r.stands.cluster, now)
-	if err != nil || state.Fingerprint != r.stands.seen || r.gcs.Renewed(state) {
+	if err != nil || state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
 		return 0, false
 	}
 	r.use.Repeat(now)

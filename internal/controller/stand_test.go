@@ -104,6 +104,20 @@ func TestADecisionFallsWithAnyChange(t *testing.T) {
 	}
 }
 
+func TestARestartedGCSThatShowsTheSameIsNotTrustedAtOnce(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.quietly(58 * time.Second)
+	w.nothingWritten("before the idle timeout")
+	w.ray.version = 0
+	w.pass(2 * time.Second)
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Fatal("the decision stands")
+	}
+	if d := w.cycle(); d.Paused == "" || len(w.ray.drains) > 0 {
+		t.Errorf("drained %v, pause %q; want none, because the GCS is new", w.ray.drained(), d.Paused)
+	}
+}
+
 func TestAnIdleWorkerLeavesOnTimeWhileDecisionsStand(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	for i := range 999 {

@@ -33,7 +33,7 @@ type Timeouts struct {
 // current address, token and certificates; only this cluster waits.
 type Connection struct {
 	Ray      Ray
-	identity string
+	identity identity
 	// seen has the session and version of the last reading; Since is when this GCS process first answered.
 	seen     raydemand.State
 	Since    time.Time
@@ -50,9 +50,9 @@ func (c *Connection) State(
 		c.Close()
 		return raydemand.State{}, ErrNoAddress
 	}
-	if identity := identityOf(cluster); identity != c.identity {
+	if asked := identityOf(&cluster); asked != c.identity {
 		c.Close()
-		*c = Connection{identity: identity, seen: c.seen}
+		*c = Connection{identity: asked, seen: c.seen}
 	}
 	if now.Before(c.RetryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errBackingOff, c.LastErr)
@@ -130,13 +130,35 @@ func (c *Connection) Close() {
 // fault tolerance, of the same one. Then what was remembered is void.
 func (c *Connection) Renewed(state raydemand.State) bool {
 	before := c.seen
-	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
+	c.see(state)
 	return before.Session != "" && !state.SameGCS(before)
 }
 
-// identityOf names one head at one address with one way to authenticate. A head that becomes ready counts as new, so
+// Same reports whether the state comes from the same GCS process as the one before. If not, the next reading still
+// counts as renewed.
+func (c *Connection) Same(state raydemand.State) bool {
+	same := state.SameGCS(c.seen)
+	if same {
+		c.see(state)
+	}
+	return same
+}
+
+func (c *Connection) see(state raydemand.State) {
+	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
+}
+
+// identity names one head at one address with one way to authenticate. A head that becomes ready counts as new, so
 // that calls that failed while it was starting do not delay the first reading.
-func identityOf(cluster nodepool.Cluster) string {
-	h, a := cluster.Head, cluster.Auth
-	return fmt.Sprint(cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, h.Ready, a)
+type identity struct {
+	cluster, pod, ip string
+	restarts, port   int
+	ready            bool
+	auth             nodepool.Auth
+}
+
+func identityOf(cluster *nodepool.Cluster) identity {
+	h := &cluster.Head
+	return identity{cluster: cluster.UID, pod: h.PodUID, ip: h.IP, restarts: int(h.Restarts), port: int(h.GCSPort),
+		ready: h.Ready, auth: cluster.Auth}
 }

@@ -32,8 +32,17 @@ func Starting(cluster nodepool.Cluster, members []membership.Member) []arrival.G
 			})
 		}
 	}
+	pods := make([]int, len(groups))
+	for _, m := range members {
+		if at, known := index[m.Group]; known {
+			pods[at]++
+		}
+	}
 	for _, m := range members {
 		if at, known := index[m.Group]; known && m.Counted() && !m.Goes() {
+			if groups[at].Pods == nil {
+				groups[at].Pods = make([]arrival.Pod, 0, pods[at])
+			}
 			groups[at].Pods = append(groups[at].Pods, startingPod(m))
 		}
 	}
