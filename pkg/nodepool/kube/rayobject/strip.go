@@ -76,8 +76,8 @@ func StripPod(object any) (any, error) {
 // lastNamed is what named last returned.
 var lastNamed atomic.Pointer[[]corev1.Container]
 
-// named returns a container of that name, without anything else. Nearly all worker pods share one: a container takes 0.8
-// KiB even when it is empty, and nothing changes objects in the cache.
+// named returns a container of that name, without anything else. Nearly all worker pods share one: a container takes
+// 0.8 KiB even when it is empty, and nothing changes objects in the cache.
 func named(container string) []corev1.Container {
 	if last := lastNamed.Load(); last != nil && (*last)[0].Name == container {
 		return *last
