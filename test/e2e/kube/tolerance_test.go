@@ -158,7 +158,7 @@ func TestCyclesFollowEvents(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "cycles")
 	var cycles atomic.Int64
-	s.managerWith(kube.Options{}, func(context.Context, nodepool.ClusterKey) time.Duration { cycles.Add(1); return 0 })
+	s.managerWith(kube.Options{}, func(context.Context, nodepool.ClusterKey, bool) time.Duration { cycles.Add(1); return 0 })
 	s.create("llm", rig.Group{Name: "gpu", Max: 9, Replicas: 1})
 	s.until("a cycle for the new cluster", func() bool { return cycles.Load() > 0 })
 	s.until("the worker", func() bool { return len(s.workers("llm", "gpu")) == 1 })
