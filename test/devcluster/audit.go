@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -19,15 +21,23 @@ const (
 	auditLog    = "audit.log"
 )
 
-// audit returns the API server's flags that record the requests of some users, and writes their policy.
+// auditMegabytes is so large that the log is never split.
+const auditMegabytes = 1 << 14
+
+// audit returns the API server's flags that record requests by some rules and those of some users, and writes the
+// policy.
 func (cp *controlPlane) audit() ([]string, error) {
-	if len(cp.audited) == 0 {
+	rules := slices.Clone(cp.auditRules)
+	if len(cp.audited) > 0 {
+		rules = append(rules, auditv1.PolicyRule{Level: auditv1.LevelMetadata, Users: cp.audited})
+	}
+	if len(rules) == 0 {
 		return nil, nil
 	}
 	policy := auditv1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},
 		OmitStages: []auditv1.Stage{auditv1.StageRequestReceived},
-		Rules:      []auditv1.PolicyRule{{Level: auditv1.LevelMetadata, Users: cp.audited}, {Level: auditv1.LevelNone}},
+		Rules:      append(rules, auditv1.PolicyRule{Level: auditv1.LevelNone}),
 	}
 	text, err := yaml.Marshal(policy)
 	if err != nil {
@@ -37,12 +47,16 @@ func (cp *controlPlane) audit() ([]string, error) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
-	return []string{"--audit-policy-file=" + file, "--audit-log-path=" + filepath.Join(cp.dir, logsDir, auditLog)}, nil
+	return []string{"--audit-policy-file=" + file, "--audit-log-path=" + filepath.Join(cp.dir, logsDir, auditLog),
+		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes)}, nil
 }
 
-// Audited returns what the API server has recorded of the users of Options.Audit, oldest first.
+// AuditLog is the path of the API server's audit log, with one event in each line.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), auditLog) }
+
+// Audited returns what the API server has recorded by Options.Audit and Options.AuditRules, oldest first.
 func (c *Cluster) Audited() ([]auditv1.Event, error) {
-	file, err := os.Open(filepath.Join(c.Logs(), auditLog))
+	file, err := os.Open(c.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
@@ -25,8 +27,9 @@ type controlPlane struct {
 	operatorEnv, apiServerEnv []string
 	// kueueGates are Kueue's feature gates.
 	kueueGates []string
-	// audited are users whose requests to the API server are recorded.
-	audited []string
+	// audited are users whose requests to the API server are recorded, and auditRules say what else is.
+	audited    []string
+	auditRules []auditv1.PolicyRule
 	// karpenter is whether the cluster has Karpenter.
 	karpenter bool
 	// simulated is the annotation's value at the nodes that kwok simulates.
@@ -51,7 +54,7 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 	}
 	cp := &controlPlane{
 		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env,
-		audited:    options.Audit,
+		audited: options.Audit, auditRules: options.AuditRules,
 		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(), simulated: options.simulated(),
 		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}

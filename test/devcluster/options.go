@@ -6,6 +6,8 @@ import (
 	"maps"
 	"path/filepath"
 
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
 	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
@@ -43,8 +45,10 @@ type Options struct {
 	APIServerEnv []string
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
-	// Audit are users whose requests the API server records, for Audited.
-	Audit []string
+	// Audit are users whose requests the API server records, for Audited. AuditRules say what else it records; the
+	// first rule that matches a request counts, and all are before Audit.
+	Audit      []string
+	AuditRules []auditv1.PolicyRule
 	// KeepLogs keeps Logs when the cluster is stopped or killed.
 	KeepLogs bool
 	// Out receives the progress of builds and reports of parts that die. Nil discards them.

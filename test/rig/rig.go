@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -47,6 +48,8 @@ type Options struct {
 	// Kueue installs Kueue. KueueFeatureGates sets its feature gates, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
+	// AuditRules say which requests the API server records in Cluster.AuditLog.
+	AuditRules []auditv1.PolicyRule
 	// Kwok simulates the nodes that the test adds with Cluster.AddKwokNodes. Pods there run nothing.
 	Kwok bool
 }
@@ -113,6 +116,7 @@ func (o Options) cluster(cache, dir string) devcluster.Options {
 		InstanceTypes: o.InstanceTypes, AdoptNodes: o.AdoptNodes,
 		Kwok:  o.Kwok || len(o.InstanceTypes) > 0 && !o.AdoptNodes,
 		Kueue: o.Kueue, KueueFeatureGates: o.KueueFeatureGates,
+		AuditRules: o.AuditRules,
 	}
 }
 

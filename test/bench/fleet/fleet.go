@@ -19,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/test/rig"
+	"heliostat.dev/heliostat/test/rig/podstore"
 )
 
 const namespace = "fleet"
@@ -31,8 +32,8 @@ type fleet struct {
 	*rig.Rig
 	heliostat *rig.Heliostat
 	heads     *heads
-	storage   storage
-	owners    []owner
+	storage   *podstore.Store
+	owners    []podstore.Owner
 	workers   int
 	madeIn    time.Duration
 	http      *http.Client
@@ -44,8 +45,8 @@ type fleet struct {
 
 // newFleet may return a fleet beside an error; it is to be closed then too.
 func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, error) {
-	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, owners: make([]owner, clusters), workers: workers}
-	f.storage = storage{"http://" + r.Cluster.Etcd(), f.http}
+	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, owners: make([]podstore.Owner, clusters), workers: workers}
+	f.storage = podstore.New(r.Cluster.Etcd(), namespace)
 	begun := time.Now()
 	if err := f.connect(); err != nil {
 		return nil, err
@@ -115,13 +116,13 @@ func (f *fleet) add(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", name, err)
 	}
-	f.owners[i] = owner{name, made.GetUID()}
-	pods := []*corev1.Pod{podOf(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))}
+	f.owners[i] = podstore.Owner{Name: name, UID: made.GetUID()}
+	pods := []*corev1.Pod{f.storage.Running(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))}
 	for worker := range f.workers {
 		pods = append(pods,
-			podOf(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker)))
+			f.storage.Running(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker)))
 	}
-	return f.storage.add(ctx, pods...)
+	return f.storage.Add(ctx, pods...)
 }
 
 // serve starts Heliostat, and prints how long it takes to decide about every RayCluster.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/test/rig"
+	"heliostat.dev/heliostat/test/rig/podstore"
 )
 
 // startTime is how long a worker takes from its pod to its Ray node.
@@ -27,7 +28,7 @@ type operator struct {
 // operated is one RayCluster as the operator knows it.
 type operated struct {
 	index int
-	owner owner
+	owner podstore.Owner
 
 	mu   sync.Mutex // guards what follows
 	pods []string
@@ -42,7 +43,7 @@ type operated struct {
 func (f *fleet) startOperator(ctx context.Context) *operator {
 	o := &operator{f, map[string]*operated{}}
 	for i, of := range f.owners {
-		o.clusters[of.name] = &operated{index: i, owner: of, changed: make(chan struct{})}
+		o.clusters[of.Name] = &operated{index: i, owner: of, changed: make(chan struct{})}
 	}
 	go o.follow(ctx)
 	return o
@@ -119,7 +120,7 @@ func (o *operator) reconcile(ctx context.Context, c *operated, cluster *unstruct
 	if err == nil {
 		status := fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, cluster.GetGeneration())
 		client := o.fleet.objects.Resource(rig.RayClusters).Namespace(namespace)
-		_, err = client.Patch(ctx, c.owner.name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+		_, err = client.Patch(ctx, c.owner.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 	}
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -136,7 +137,7 @@ func (o *operator) act(ctx context.Context, c *operated, replicas int64, named [
 			continue
 		}
 		c.pods = slices.Delete(c.pods, at, at+1)
-		if err := o.fleet.storage.remove(ctx, pod); err != nil {
+		if err := o.fleet.storage.Remove(ctx, pod); err != nil {
 			return err
 		}
 		if err := o.fleet.heads.do(order{Do: "leave", Cluster: c.index, Pod: pod}); err != nil {
@@ -145,8 +146,8 @@ func (o *operator) act(ctx context.Context, c *operated, replicas int64, named [
 	}
 	for int64(len(c.pods)) < replicas {
 		c.made++
-		pod, ip := fmt.Sprintf("%s-burst-%d", c.owner.name, c.made), workerAddress(c.index, 60+c.made%190)
-		if err := o.fleet.storage.add(ctx, podOf(c.owner, "worker", burst, pod, ip)); err != nil {
+		pod, ip := fmt.Sprintf("%s-burst-%d", c.owner.Name, c.made), workerAddress(c.index, 60+c.made%190)
+		if err := o.fleet.storage.Add(ctx, o.fleet.storage.Running(c.owner, "worker", burst, pod, ip)); err != nil {
 			return err
 		}
 		c.pods = append(c.pods, pod)

@@ -1,4 +1,7 @@
-package main
+// Package podstore writes pods to the etcd of a dev cluster, past the API server, which then serves them like any other
+// pods. It would take minutes to create thousands of pods with the API, because each takes two calls. The pods have no
+// containers that run.
+package podstore
 
 import (
 	"bytes"
@@ -17,11 +20,15 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// storage writes pods to etcd, through its own JSON API. The API server serves them like any other pods. It would take
-// minutes to create so many, because each pod takes two calls.
-type storage struct {
-	url  string
-	http *http.Client
+// Store writes the pods of one namespace, through etcd's own JSON API.
+type Store struct {
+	url, namespace string
+	http           *http.Client
+}
+
+// New returns a store of the pods of a namespace. etcd is host:port.
+func New(etcd, namespace string) *Store {
+	return &Store{"http://" + etcd, namespace, &http.Client{Timeout: time.Minute}}
 }
 
 // most is how many operations etcd accepts in one transaction.
@@ -37,10 +44,10 @@ type operation struct {
 	Delete *put `json:"request_delete_range,omitempty"`
 }
 
-func keyOfPod(name string) []byte { return []byte("/registry/pods/" + namespace + "/" + name) }
+func (s *Store) key(name string) []byte { return []byte("/registry/pods/" + s.namespace + "/" + name) }
 
-// add stores pods.
-func (s storage) add(ctx context.Context, pods ...*corev1.Pod) error {
+// Add stores pods.
+func (s *Store) Add(ctx context.Context, pods ...*corev1.Pod) error {
 	for begin := 0; begin < len(pods); begin += most {
 		var operations []operation
 		for _, pod := range pods[begin:min(begin+most, len(pods))] {
@@ -48,7 +55,7 @@ func (s storage) add(ctx context.Context, pods ...*corev1.Pod) error {
 			if err != nil {
 				return fmt.Errorf("storing pod %s: %w", pod.Name, err)
 			}
-			operations = append(operations, operation{Put: &put{Key: keyOfPod(pod.Name), Value: value}})
+			operations = append(operations, operation{Put: &put{Key: s.key(pod.Name), Value: value}})
 		}
 		if err := s.commit(ctx, operations); err != nil {
 			return fmt.Errorf("storing %d pods: %w", len(operations), err)
@@ -57,12 +64,12 @@ func (s storage) add(ctx context.Context, pods ...*corev1.Pod) error {
 	return nil
 }
 
-// remove deletes a pod.
-func (s storage) remove(ctx context.Context, name string) error {
-	return s.commit(ctx, []operation{{Delete: &put{Key: keyOfPod(name)}}})
+// Remove deletes a pod.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	return s.commit(ctx, []operation{{Delete: &put{Key: s.key(name)}}})
 }
 
-func (s storage) commit(ctx context.Context, operations []operation) error {
+func (s *Store) commit(ctx context.Context, operations []operation) error {
 	body, err := json.Marshal(map[string]any{"success": operations})
 	if err != nil {
 		return err
@@ -82,24 +89,24 @@ func (s storage) commit(ctx context.Context, operations []operation) error {
 	return nil
 }
 
-// owner is the RayCluster that a pod belongs to.
-type owner struct {
-	name string
-	uid  types.UID
+// Owner is the RayCluster that a pod belongs to.
+type Owner struct {
+	Name string
+	UID  types.UID
 }
 
-// podOf returns a running pod as the operator and a kubelet would make it.
-func podOf(of owner, kind, group, name, ip string) *corev1.Pod {
+// Running returns a running pod as the operator and a kubelet would make it. kind is head or worker.
+func (s *Store) Running(of Owner, kind, group, name, ip string) *corev1.Pod {
 	now, controls, container := metav1.NewTime(time.Now().Truncate(time.Second)), true, "ray-"+kind
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, UID: uuid.NewUUID(), CreationTimestamp: now,
+			Namespace: s.namespace, Name: name, UID: uuid.NewUUID(), CreationTimestamp: now,
 			Labels: map[string]string{
-				"ray.io/cluster": of.name, "ray.io/node-type": kind, "ray.io/group": group, "ray.io/is-ray-node": "yes",
+				"ray.io/cluster": of.Name, "ray.io/node-type": kind, "ray.io/group": group, "ray.io/is-ray-node": "yes",
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: of.name,
-				UID: of.uid, Controller: &controls}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: of.Name,
+				UID: of.UID, Controller: &controls}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName:   rig.StandInNode,
