@@ -1,5 +1,5 @@
 // Package apiproxy stands between one client and a real API server. It delays and refuses requests, cuts watches, and
-// reports what the client wrote. It changes no answer that it passes on.
+// reports what the client wrote. It changes no answer that it passes on. It can also cut the client off, in several ways.
 package apiproxy
 
 import (
@@ -31,6 +31,8 @@ type Fault struct {
 	Code int
 	// Verb limits Code to one HTTP method.
 	Verb string
+	// Cut cuts the client off as long as the fault lasts.
+	Cut Cut
 }
 
 // Request is a request that could have changed something, and the status of its answer. Code is 0 if there was none.
@@ -53,6 +55,7 @@ type Proxy struct {
 	nextID  int
 	count   map[int]int
 	watches map[int]context.CancelFunc
+	cuts    map[int]*cut
 	// expired is until when a watch that continues from a version is answered with 410.
 	expired time.Time
 }
@@ -72,7 +75,7 @@ func Start(host string, config *rest.Config, seen func(Request)) (*Proxy, error)
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
 	p := &Proxy{URL: "http://" + listener.Addr().String(), seen: seen, faults: map[int]Fault{},
-		count: map[int]int{}, watches: map[int]context.CancelFunc{}}
+		count: map[int]int{}, watches: map[int]context.CancelFunc{}, cuts: map[int]*cut{}}
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -108,11 +111,16 @@ func (p *Proxy) Add(fault Fault) (remove func()) {
 	p.nextID++
 	id := p.nextID
 	p.faults[id] = fault
+	end := func() {}
+	if fault.Cut != "" {
+		end = p.cut(id, fault.Cut)
+	}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.faults, id)
 		delete(p.count, id)
+		end()
 	}
 }
 
@@ -120,8 +128,13 @@ func (p *Proxy) Add(fault Fault) (remove func()) {
 func (p *Proxy) CutWatches() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, cut := range p.watches {
-		cut()
+	p.endWatches()
+}
+
+// endWatches ends all watches. The caller holds mu.
+func (p *Proxy) endWatches() {
+	for _, end := range p.watches {
+		end()
 	}
 }
 
@@ -141,6 +154,9 @@ func (p *Proxy) handler(forward http.Handler) http.Handler {
 		if r.Method != http.MethodGet {
 			defer func() { p.seen(describe(r, answer.code)) }()
 		}
+		if r = p.cutOff(r); r == nil {
+			panic(http.ErrAbortHandler)
+		}
 		delay, code := p.fate(r)
 		if delay > 0 {
 			select {
@@ -158,7 +174,7 @@ func (p *Proxy) handler(forward http.Handler) http.Handler {
 			defer end()
 			r = r.WithContext(ctx)
 		}
-		forward.ServeHTTP(answer, r)
+		p.pass(forward, answer, r)
 	})
 }
 
