@@ -150,7 +150,7 @@ e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole
 	$(MAKE) lanes
 
 # Each serve that these start may take as much memory as the chart lets it.
-loop outages beside churn churn-karpenter chaos chaos-round bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
+loop outages beside churn churn-karpenter chaos chaos-round shards bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 
 .PHONY: lanes heads cluster loop outages beside
 lanes:
@@ -286,6 +286,10 @@ chaos-round: ## one round of it with one fault of each kind, about 80 s; SEED mo
 	$(call kit)
 	cd test
 	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" CHAOS_ROUND=1 go test -vet=off -count=1 -timeout 10m -run ARoundOfChaos ./chaos
+
+.PHONY: shards
+shards: ## 1,000 RayClusters and three shards under 200 faults; fails if one has two writers; SEED, FLEET, KILLS, FAULTS, MUTANT=1
+	@$(call run,shards)
 
 .PHONY: kueue
 kueue: ## five minutes of demand in RayClusters that the real Kueue queues; in make test, 30 seconds
