@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"heliostat.dev/heliostat/test/chaos/apiproxy"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/shards/fleet"
@@ -63,20 +61,19 @@ func (m *member) setClock(seconds int) error {
 	return os.Rename(next, m.clock())
 }
 
-// start starts a process, and waits until it has a Lease. The caller holds turn, or nobody else knows the member.
+// start starts a process, and waits until it decides. The caller holds turn, or nobody else knows the member.
 func (m *member) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	host := m.proof.Cluster.Host()
-	address, err := rig.FreeAddress(host)
+	address, err := rig.FreeAddress(m.proof.Cluster.Host())
 	if err != nil {
 		return err
 	}
 	url := "http://" + address
 	process, err := rig.Launch(ctx, m.proof.program, m.dir, url+"/readyz",
 		[]string{variant.ClockVariable + "=" + m.clock()}, "--kubeconfig", m.kubeconfig(), "--listen", address,
-		"--advertise-address", host, "--insecure-no-auth", "--mode", "managed", "--namespaces", fleet.Namespace,
-		"--shards", "auto", "--drain-deadline", "24h")
+		"--insecure-no-auth", "--mode", "managed", "--namespaces", fleet.Namespace, "--shards", "auto",
+		"--drain-deadline", "24h")
 	if err != nil {
 		return err
 	}
@@ -93,7 +90,7 @@ func (m *member) start(ctx context.Context) error {
 		<-process.Ended()
 		end()
 	}()
-	shard, err := m.proof.shardAt(alive, address)
+	shard, err := shardAt(alive, url)
 	if err != nil {
 		return fmt.Errorf("%w; the log ends with:\n%s", err, process.LastLines(5))
 	}
@@ -160,20 +157,15 @@ func (m *member) close() {
 	_ = m.proxy.Close() // its listener is gone with this program at the latest
 }
 
-// shardAt waits for the Lease of the process at an address, and returns its name.
-func (p *proof) shardAt(ctx context.Context, address string) (string, error) {
+// shardAt waits until a process decides about RayClusters, and returns its name.
+func shardAt(ctx context.Context, url string) (string, error) {
 	for {
-		leases, err := p.Kube.CoordinationV1().Leases("default").List(ctx,
-			metav1.ListOptions{LabelSelector: "heliostat.dev/shards"})
-		if err == nil {
-			for _, lease := range leases.Items {
-				if lease.Annotations["heliostat.dev/address"] == address {
-					return lease.Name, nil
-				}
-			}
+		list, err := own(ctx, url)
+		if err == nil && len(list) > 0 {
+			return list[0].Shard, nil
 		}
 		if waited := wait(ctx, 200*time.Millisecond); waited != nil {
-			return "", fmt.Errorf("waiting for the Lease of the shard at %s: %w", address, waited)
+			return "", fmt.Errorf("waiting until the shard at %s decides: %w: %w", url, waited, err)
 		}
 	}
 }

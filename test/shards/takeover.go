@@ -52,8 +52,13 @@ func (p *proof) measureKill(ctx context.Context, victim *member) ([]time.Duratio
 	killed := time.Now()
 	victim.kill()
 	others := slices.DeleteFunc(p.names(), func(name string) bool { return name == shard })
-	if _, err := p.settled(ctx, others); err != nil {
+	after, err := p.settled(ctx, others)
+	if err != nil {
 		return nil, err
+	}
+	owners := map[string]string{}
+	for _, cluster := range after {
+		owners[cluster.Name] = cluster.Shard
 	}
 	var mu sync.Mutex
 	var took []time.Duration
@@ -64,7 +69,7 @@ func (p *proof) measureKill(ctx context.Context, victim *member) ([]time.Duratio
 			continue
 		}
 		asking.Go(func() error {
-			at, err := p.firstDecision(asked, cluster.Name, victim)
+			at, err := p.firstDecision(asked, cluster.Name, owners[cluster.Name])
 			if err == nil && at.Before(killed) {
 				err = fmt.Errorf("%s was decided about at %s, before the kill at %s", cluster.Name, at, killed)
 			}
@@ -80,11 +85,11 @@ func (p *proof) measureKill(ctx context.Context, victim *member) ([]time.Duratio
 	return took, victim.start(ctx)
 }
 
-// firstDecision returns when the process that decides about a RayCluster now did so for the first time.
-func (p *proof) firstDecision(ctx context.Context, name string, not *member) (time.Time, error) {
+// firstDecision returns when the shard that decides about a RayCluster now did so for the first time.
+func (p *proof) firstDecision(ctx context.Context, name, owner string) (time.Time, error) {
 	var history apiv1.HistoryList
 	path := "/v1/namespaces/" + fleet.Namespace + "/rayclusters/" + name + "/history"
-	if err := p.get(ctx, path, not, &history); err != nil {
+	if err := getFrom(ctx, p.urlOf(owner), path, &history); err != nil {
 		return time.Time{}, err
 	}
 	if len(history.Items) == 0 {
@@ -98,26 +103,30 @@ func (p *proof) firstDecision(ctx context.Context, name string, not *member) (ti
 func (p *proof) settled(ctx context.Context, shards []string) ([]apiv1.ClusterSummary, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for why := error(nil); ; {
-		var list apiv1.ClusterList
-		for _, m := range p.members {
-			_, shard, url := m.running(false)
-			if !slices.Contains(shards, shard) {
-				continue
-			}
-			if why = getFrom(ctx, url, "/v1/rayclusters", &list); why == nil {
-				break
-			}
+	for {
+		list, why := p.all(ctx, shards)
+		if why == nil {
+			why = p.divided(list, shards)
 		}
 		if why == nil {
-			if why = p.divided(list.Items, shards); why == nil {
-				return list.Items, nil
-			}
+			return list, nil
 		}
 		if err := wait(ctx, 250*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("waiting until all RayClusters have decisions: %w: %w", err, why)
 		}
 	}
+}
+
+// all returns the RayClusters of all named shards.
+func (p *proof) all(ctx context.Context, shards []string) (all []apiv1.ClusterSummary, err error) {
+	for _, shard := range shards {
+		list, err := own(ctx, p.urlOf(shard))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
 }
 
 // divided returns why a list does not show that the shards divide all RayClusters.
@@ -135,19 +144,22 @@ func (p *proof) divided(list []apiv1.ClusterSummary, shards []string) error {
 	return nil
 }
 
-// get asks some process but one.
-func (p *proof) get(ctx context.Context, path string, not *member, answer any) error {
-	var err error
+// urlOf returns where a shard answers.
+func (p *proof) urlOf(shard string) string {
 	for _, m := range p.members {
-		if m == not {
-			continue
-		}
-		_, _, url := m.running(false)
-		if err = getFrom(ctx, url, path, answer); err == nil {
-			return nil
+		if _, name, url := m.running(false); name == shard {
+			return url
 		}
 	}
-	return err
+	return ""
+}
+
+// own returns the RayClusters that a process itself decides about. Without authentication, processes do not ask each
+// other, so this asks each as they would do.
+func own(ctx context.Context, url string) ([]apiv1.ClusterSummary, error) {
+	var list apiv1.ClusterList
+	err := getFrom(ctx, url, "/v1/rayclusters", &list)
+	return list.Items, err
 }
 
 var client = &http.Client{Timeout: 10 * time.Second}
@@ -157,6 +169,7 @@ func getFrom(ctx context.Context, url, path string, answer any) error {
 	if err != nil {
 		return err
 	}
+	request.Header.Set("X-Heliostat-Passed-On", "1") // a call of another replica
 	response, err := client.Do(request)
 	if err != nil {
 		return err
