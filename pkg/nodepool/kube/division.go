@@ -7,7 +7,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
@@ -16,8 +15,7 @@ import (
 
 // newShards prepares the member that this process is. Its times are those of the leader lease, for the same reasons.
 func newShards(m *Manager) (*shards.Shards, error) {
-	config := rest.AddUserAgent(rest.CopyConfig(m.config), "shards")
-	client, err := coordinationv1.NewForConfig(config)
+	client, err := coordinationv1.NewForConfig(naming(m.config, "shards"))
 	if err != nil {
 		return nil, fmt.Errorf("connecting for Leases: %w", err)
 	}
