@@ -38,7 +38,7 @@ const step = 60
 type fault struct {
 	After, For time.Duration
 	Kind       kind
-	// Member is the number of the process, Cut the way in which it is cut off, and Behind whether its clock is set back.
+	// Member is the number of the process, Cut the way in which it is cut off, and Behind whether its clock is slow.
 	Member int
 	Cut    apiproxy.Cut
 	Behind bool

@@ -6,8 +6,8 @@
 // the command sets (package variant). Tasks come to random RayClusters all the time, so that all shards write.
 //
 // First, KILLS (10) processes are killed one after the other without other faults, to measure how long the RayClusters
-// of each are without a decision. Then FAULTS (200) faults of a seeded schedule happen, several at the same time. In the
-// end the log is judged.
+// of each are without a decision. Then FAULTS (200) faults of a seeded schedule happen, several at the same time. Then
+// the log is judged.
 //
 // Environment: FLEET (1000), SHARDS (3) processes, KILLS, FAULTS, SEED (of the clock), DEMAND (8) tasks per second.
 // MUTANT=1 builds Heliostat without the deadline of writes and without the fence; then the judge must find a broken

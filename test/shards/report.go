@@ -29,7 +29,7 @@ func (p *proof) report(took time.Duration, log *terms.Log, v *terms.Verdict) {
 	fmt.Printf("  %-44s %d\n", "hand-overs", v.HandOvers)
 	fmt.Printf("  %-44s %d\n", "patches that the API server refused", refused(log))
 	fmt.Printf("  %-44s %d\n", "patches that do not test the term", v.Unfenced)
-	fmt.Printf("  %-44s %d, %d\n", "writes that the log lacks, torn lines", v.Unlinked, log.Torn)
+	fmt.Printf("  %-44s %d, %d\n", "writes without an answer, torn lines", v.Unlinked, log.Torn)
 	fmt.Printf("  %-44s %d\n", "times that a rule was broken", len(v.Violations))
 	if len(p.taken) > 0 {
 		slices.Sort(p.taken)

@@ -45,7 +45,8 @@ type fleet struct {
 
 // newFleet may return a fleet beside an error; it is to be closed then too.
 func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, error) {
-	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, owners: make([]podstore.Owner, clusters), workers: workers}
+	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, workers: workers,
+		owners: make([]podstore.Owner, clusters)}
 	f.storage = podstore.New(r.Cluster.Etcd(), namespace)
 	begun := time.Now()
 	if err := f.connect(); err != nil {

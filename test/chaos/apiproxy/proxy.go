@@ -1,5 +1,5 @@
 // Package apiproxy stands between one client and a real API server. It delays and refuses requests, cuts watches, and
-// reports what the client wrote. It changes no answer that it passes on. It can also cut the client off, in several ways.
+// reports what the client wrote. It changes no answer that it passes on. It can also cut the client off.
 package apiproxy
 
 import (
@@ -154,9 +154,11 @@ func (p *Proxy) handler(forward http.Handler) http.Handler {
 		if r.Method != http.MethodGet {
 			defer func() { p.seen(describe(r, answer.code)) }()
 		}
-		if r = p.cutOff(r); r == nil {
+		passed := p.cutOff(r)
+		if passed == nil {
 			panic(http.ErrAbortHandler)
 		}
+		r = passed
 		delay, code := p.fate(r)
 		if delay > 0 {
 			select {

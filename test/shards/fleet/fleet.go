@@ -94,7 +94,8 @@ func Start(ctx context.Context, config Config) (*Fleet, error) {
 // newCluster starts the head of a RayCluster.
 func newCluster(i int, network string) (*cluster, error) {
 	name, ip := fmt.Sprintf("cluster-%04d", i), fmt.Sprintf("%s.%d.%d", network, i/250, 1+i%250)
-	head, err := simray.Start(simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: name + "-head", IP: ip}})
+	head, err := simray.Start(
+		simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: name + "-head", IP: ip}})
 	if err != nil {
 		return nil, fmt.Errorf("starting the head of %s: %w", name, err)
 	}

@@ -49,8 +49,9 @@ type Verdict struct {
 	// Writes are the patches that were stored, Terms the different terms, and HandOvers how often another shard wrote
 	// than the one before. Clusters are the RayClusters that were written.
 	Writes, Terms, HandOvers, Clusters int
-	// Unlinked is how many patches test another term than that of the write before. Such a patch is stored only if the
-	// log lacks a write: an API server that is killed may store a write and not log it.
+	// Unlinked is how many patches test another term than that of the write before. Such a patch is stored only if a
+	// write between them has no answer in the log: the API server was killed, or its client had gone. The term that is
+	// tested is judged in its place.
 	Unlinked int
 	// Unfenced is how many patches do not test the annotation.
 	Unfenced int
@@ -90,22 +91,26 @@ func stored(writes []Write) []Write {
 func (v *Verdict) cluster(writes []Write) {
 	over := map[string]bool{}       // terms after which another has written
 	newest := map[string]numbered{} // by shard
-	for i, w := range writes {
-		v.Writes++
-		if !w.Fenced {
+	var before Write
+	for i, w := range v.linked(writes) {
+		if !w.Fenced && !w.inferred {
 			v.Unfenced++
 		}
 		if w.Term == "" {
 			v.fail(w, Unnamed, "revision %d, of user agent with shard %q", w.Revision, w.Shard)
 			continue
 		}
-		if i > 0 && writes[i-1].Term != w.Term {
-			v.follows(writes[i-1], w, over)
+		if i > 0 && before.Term != w.Term {
+			over[before.Term] = true
+			if numberOf(before.Term).shard != numberOf(w.Term).shard {
+				v.HandOvers++
+			}
 		}
 		if over[w.Term] {
-			v.fail(w, Interleaved, "term %s writes revision %d, but %s has written revision %d since", w.Term,
-				w.Revision, writes[i-1].Term, writes[i-1].Revision)
+			v.fail(w, Interleaved, "term %s writes revision %d, but %s has written since", w.Term, w.Revision,
+				before.Term)
 		}
+		before = w
 		term := numberOf(w.Term)
 		if last := newest[term.shard]; term.number < last.number {
 			v.fail(w, Backwards, "term %s writes revision %d after term %s.%d", w.Term, w.Revision, last.shard,
@@ -115,15 +120,17 @@ func (v *Verdict) cluster(writes []Write) {
 	}
 }
 
-// follows judges a write with another term than the one before.
-func (v *Verdict) follows(before, w Write, over map[string]bool) {
-	over[before.Term] = true
-	if numberOf(before.Term).shard != numberOf(w.Term).shard {
-		v.HandOvers++
+// linked returns the writes with those between them that have no answer in the log.
+func (v *Verdict) linked(writes []Write) (all []Write) {
+	for i, w := range writes {
+		v.Writes++
+		if i > 0 && w.Fenced && w.Tested != writes[i-1].Term && w.Tested != "" {
+			v.Unlinked++
+			all = append(all, Write{Cluster: w.Cluster, Revision: w.Revision, Term: w.Tested, At: w.At, inferred: true})
+		}
+		all = append(all, w)
 	}
-	if w.Fenced && w.Tested != before.Term {
-		v.Unlinked++
-	}
+	return all
 }
 
 // owner judges that the writer of a term is its shard, and that it writes to one RayCluster.

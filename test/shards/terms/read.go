@@ -30,6 +30,8 @@ type Write struct {
 	// Shard is the name of the process in its user agent, "" for none.
 	Shard string
 	At    time.Time
+	// inferred is whether the log lacks it, and a later write proves it.
+	inferred bool
 }
 
 // event is what is read of a line of the log.

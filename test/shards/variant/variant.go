@@ -27,8 +27,8 @@ type Change struct {
 // wrong. Its monotonic clock is not.
 const ClockVariable = "HELIOSTAT_TEST_CLOCK"
 
-// Clock makes time.Now wrong by what ClockVariable says. A goroutine looks into the file every 20 ms; time.Now itself may
-// not, because the runtime calls it on its own stack.
+// Clock makes time.Now wrong by what ClockVariable says. A goroutine looks into the file every 20 ms; time.Now itself
+// may not, because the runtime calls it on its own stack.
 var Clock = []Change{
 	{Standard: true, File: "time/time.go", From: "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
 		To: "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += wrongBy.Load()\n"},
