@@ -138,6 +138,8 @@ func (t *trial) beginShared(ctx context.Context, f schedule.Fault) (func() error
 		defer t.restarting.Unlock()
 		return nothing, t.Cluster.RestartPart(ctx, devcluster.APIServer)
 	case schedule.APIOlder:
+		t.restarting.Lock()
+		defer t.restarting.Unlock()
 		return func() error { return t.restore(ctx) }, t.Cluster.SaveData()
 	case schedule.Operator:
 		return t.Cluster.HoldPart(devcluster.Operator)
@@ -173,7 +175,10 @@ func (t *trial) restore(ctx context.Context) error {
 	t.restarting.Lock()
 	defer t.restarting.Unlock()
 	t.older.Store(true)
-	return t.Cluster.RestoreData(ctx, t.fleet.Restored)
+	if err := t.Cluster.RestoreData(ctx, t.fleet.Restored); err != nil {
+		return err
+	}
+	return persist(ctx, func() error { return t.fleet.Rejoin(ctx) })
 }
 
 // nonsense are values that no annotation may have.

@@ -50,6 +50,10 @@ func defaults() settings {
 		replays: 12, storm: 30 * time.Second, calm: 30 * time.Second, rest: 8 * time.Second}
 }
 
+// realCalm is the calm with RayClusters on a real Ray, whose containers take seconds to start and to end: see
+// fleet.RealBacklog.
+const realCalm = 45 * time.Second
+
 // fromEnvironment reads the settings.
 func fromEnvironment() (settings, error) {
 	s := defaults()
@@ -76,6 +80,9 @@ func fromEnvironment() (settings, error) {
 	}
 	if s.clusters < 2 || s.clusters > 200 {
 		return s, fmt.Errorf("CLUSTERS is %d, want 2 to 200", s.clusters)
+	}
+	if s.real > 0 {
+		s.calm = realCalm
 	}
 	if value := os.Getenv("SCHEDULE"); value != "" {
 		file, err := os.ReadFile(value)

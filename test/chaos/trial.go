@@ -194,7 +194,7 @@ func (t *trial) wrote(r apiproxy.Request) {
 
 // round runs one round. An error is about the trial and says nothing about Heliostat.
 func (t *trial) round(ctx context.Context, number int, faults []schedule.Fault) error {
-	if err := errors.Join(t.release(), t.forget()); err != nil {
+	if err := errors.Join(t.release(ctx), t.forget()); err != nil {
 		return err
 	}
 	t.see(verdict.Phase{At: time.Now(), Name: verdict.Storm})
@@ -233,13 +233,13 @@ func (t *trial) hold(round int) error {
 }
 
 // release ends the work of hold. Heads then forget their dead nodes, as a GCS does after some.
-func (t *trial) release() error {
+func (t *trial) release(ctx context.Context) error {
 	for _, m := range t.fleet.Members {
 		m.Release()
 		m.Head.Forget()
 	}
 	for _, m := range t.reals {
-		if err := m.Release(); err != nil {
+		if err := m.Release(ctx); err != nil {
 			return err
 		}
 	}

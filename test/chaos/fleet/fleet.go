@@ -33,6 +33,11 @@ type Fleet struct {
 	tasks     sync.WaitGroup
 	// restored is when the storage went back, in Unix nanoseconds.
 	restored atomic.Int64
+
+	mu sync.Mutex // guards the fields below
+	// running lasts as long as the fleet. endEra ends what reads the storage until it goes back.
+	running context.Context
+	endEra  context.CancelFunc
 }
 
 // ShadowMembers is how many of the members of each fleet are in shadow mode. They are the last ones.
@@ -86,26 +91,46 @@ type Clients struct {
 
 // watch starts the kubelet and the observer of the RayClusters.
 func (f *Fleet) watch(ctx context.Context) {
-	factory := informers.NewSharedInformerFactoryWithOptions(f.kube, 0, informers.WithNamespace(f.Namespace))
-	f.kubelet = newKubelet(f, factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister())
-	factory.Start(ctx.Done())
-	f.tasks.Go(func() {
-		factory.WaitForCacheSync(ctx.Done())
-		f.kubelet.run(ctx)
-	})
-	f.tasks.Go(func() { f.follow(ctx) })
+	f.kubelet = newKubelet(f)
+	f.begin(ctx)
+	f.tasks.Go(func() { f.kubelet.run(ctx) })
 }
 
-// follow reports each state of the RayClusters.
-func (f *Fleet) follow(ctx context.Context) {
+// begin begins an era: it reads all objects anew. A watch that continues from a version of a storage that has gone back
+// is silent until the new history has reached that version, so nobody may continue one.
+func (f *Fleet) begin(ctx context.Context) {
+	era, end := context.WithCancel(ctx)
+	f.mu.Lock()
+	if f.endEra != nil {
+		f.endEra()
+	}
+	f.running, f.endEra = ctx, end
+	f.mu.Unlock()
+	f.tasks.Go(func() { f.follow(era) })
+	f.tasks.Go(func() {
+		factory := informers.NewSharedInformerFactoryWithOptions(f.kube, 0, informers.WithNamespace(f.Namespace))
+		read := &cache{factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()}
+		factory.Start(era.Done())
+		factory.WaitForCacheSync(era.Done())
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if era.Err() == nil {
+			f.kubelet.cache.Store(read)
+		}
+	})
+}
+
+// follow reports each state of the RayClusters, until the end of an era.
+func (f *Fleet) follow(era context.Context) {
 	clusters := f.objects.Resource(rig.RayClusters).Namespace(f.Namespace)
-	for version := ""; ctx.Err() == nil; {
-		w, err := clusters.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	for version := ""; era.Err() == nil; {
+		w, err := clusters.Watch(era, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			version = ""
-			pause(ctx, 200*time.Millisecond)
+			pause(era, 200*time.Millisecond)
 			continue
 		}
+		unwatch := context.AfterFunc(era, w.Stop)
 		for event := range w.ResultChan() {
 			object, ok := event.Object.(*unstructured.Unstructured)
 			if !ok || event.Type == watch.Error {
@@ -114,10 +139,20 @@ func (f *Fleet) follow(ctx context.Context) {
 			}
 			version = object.GetResourceVersion()
 			if event.Type != watch.Deleted {
-				f.see(specOf(object))
+				f.seeIn(era, specOf(object))
 			}
 		}
+		unwatch()
 		w.Stop()
+	}
+}
+
+// seeIn reports a fact of an era, unless the era has ended: what a storage that has gone back said is no longer true.
+func (f *Fleet) seeIn(era context.Context, fact verdict.Fact) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if era.Err() == nil {
+		f.see(fact)
 	}
 }
 
@@ -126,7 +161,7 @@ func (f *Fleet) Ready(ctx context.Context) error {
 	heads := labels.SelectorFromSet(labels.Set{"ray.io/node-type": "head"})
 	for {
 		ready := 0
-		pods, err := f.kubelet.pods.List(heads)
+		pods, err := f.kubelet.list(heads)
 		for _, pod := range pods {
 			if pod.Status.PodIP != "" {
 				ready++
@@ -142,10 +177,25 @@ func (f *Fleet) Ready(ctx context.Context) error {
 	}
 }
 
-// Restored says that the API server comes back with older storage. It is called while the API server is down.
+// Restored says that the API server comes back with older storage. It is called while the API server is down, and ends
+// the era. Rejoin begins the next one.
 func (f *Fleet) Restored() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.endEra()
+	f.kubelet.cache.Store(nil)
 	f.restored.Store(time.Now().UnixNano())
 	f.see(verdict.Restored{At: time.Now()})
+}
+
+// Rejoin lets the machines join the API server again after Restored: each kubelet registers its Node and reads its
+// pods.
+func (f *Fleet) Rejoin(ctx context.Context) error {
+	f.mu.Lock()
+	running := f.running
+	f.mu.Unlock()
+	f.begin(running)
+	return f.addMachines(ctx)
 }
 
 // Stop removes the RayClusters, waits until their pods are gone, and ends the heads.
@@ -153,7 +203,7 @@ func (f *Fleet) Stop(ctx context.Context) error {
 	clusters := f.objects.Resource(rig.RayClusters).Namespace(f.Namespace)
 	err := clusters.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	for err == nil && f.kubelet != nil {
-		pods, listed := f.kubelet.pods.List(labels.Everything())
+		pods, listed := f.kubelet.list(labels.Everything())
 		if listed == nil && len(pods) == 0 {
 			break
 		}

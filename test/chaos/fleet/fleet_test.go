@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -10,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -27,7 +28,7 @@ import (
 // lab is a kubelet on a fake API server, with one RayCluster.
 type lab struct {
 	*testing.T
-	kube   kubernetes.Interface
+	kube   *fake.Clientset
 	member *Member
 	fleet  *Fleet
 
@@ -53,15 +54,8 @@ func newLab(t *testing.T) *lab {
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{rig.RayClusters: "RayClusterList"})
 	l.fleet = &Fleet{Namespace: "ml", Members: []*Member{m}, kube: l.kube, objects: objects, see: see, stop: stop}
-	factory := informers.NewSharedInformerFactory(l.kube, 0)
-	k := newKubelet(l.fleet, factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister())
-	factory.Core().V1().Pods().Informer()
-	factory.Core().V1().Nodes().Informer()
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	l.fleet.kubelet = k
-	l.fleet.tasks.Go(func() { k.run(ctx) })
-	t.Cleanup(func() { stop(); l.fleet.tasks.Wait(); factory.Shutdown() })
+	l.fleet.watch(ctx)
+	t.Cleanup(func() { stop(); l.fleet.tasks.Wait() })
 	return l
 }
 
@@ -155,6 +149,9 @@ func TestPodsEndWithTheirMachineAndWithOlderStorage(t *testing.T) {
 	if err := l.kube.CoreV1().Pods("ml").Delete(t.Context(), "forgotten", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.fleet.Rejoin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	await(l, "the end of the forgotten pod", func(e verdict.End) bool { return e.Pod == "forgotten" && e.Cause == verdict.Storage })
 	l.pod("w")
 	l.joined("w", false)
@@ -162,6 +159,65 @@ func TestPodsEndWithTheirMachineAndWithOlderStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(l, "the end of the pod", func(e verdict.End) bool { return e.Pod == "w" && e.Cause == verdict.Machine && !e.Busy })
+}
+
+// TestAfterOlderStorageEverythingIsReadAnew says that nobody continues a watch from a version of the future, which would
+// be silent, and that no fact of the time before is reported.
+func TestAfterOlderStorageEverythingIsReadAnew(t *testing.T) {
+	l := newLab(t)
+	l.pod("w")
+	l.joined("w", false)
+	era, end := context.WithCancel(t.Context())
+	end()
+	l.fleet.seeIn(era, verdict.Spec{Cluster: "of the time before"})
+	l.fleet.Restored()
+	if _, err := l.fleet.kubelet.list(labels.Everything()); !errors.Is(err, errUnread) {
+		t.Errorf("while the API server is down, the pods are read: %v", err)
+	}
+	l.kube.ClearActions()
+	if err := l.kube.CoreV1().Nodes().Delete(t.Context(), machine(3), metav1.DeleteOptions{}); err == nil {
+		t.Error("machine 3 was there before the machines joined")
+	}
+	if err := l.fleet.Rejoin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); l.fleet.kubelet.cache.Load() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the kubelet does not read its pods again")
+		}
+	}
+	listed := slices.ContainsFunc(l.kube.Actions(), func(a kubetesting.Action) bool { return a.Matches("list", "pods") })
+	node, err := l.kube.CoreV1().Nodes().Get(t.Context(), machine(3), metav1.GetOptions{})
+	if err != nil || !listed || node.Status.Allocatable.Pods().Value() == 0 {
+		t.Errorf("pods listed: %t, machine 3: %v, %v", listed, node.Status.Allocatable, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.facts {
+		if s, ok := f.(verdict.Spec); ok && s.Cluster == "of the time before" {
+			t.Error("a fact of the time before is reported")
+		}
+	}
+}
+
+// TestAMachineWithoutRoomGetsIt lets an API server end between the two calls that add a machine.
+func TestAMachineWithoutRoomGetsIt(t *testing.T) {
+	l := newLab(t) // its machine-0 has no room
+	if err := l.fleet.AddMachine(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	node, err := l.kube.CoreV1().Nodes().Get(t.Context(), machine(0), metav1.GetOptions{})
+	if err != nil || node.Status.Allocatable.Pods().Value() == 0 {
+		t.Errorf("room %v, %v", node.Status.Allocatable, err)
+	}
+}
+
+func TestWorkIsOutstandingUntilTheDriverSaysItsEnd(t *testing.T) {
+	events := []rig.Event{{ID: "a", Event: "submitted"}, {ID: "b", Event: "running"}, {ID: "b", Event: "done"},
+		{ID: "c", Event: "lost"}, {ID: "d", Event: "answered"}, {ID: "d", Event: "released"}}
+	if got := outstanding(6, events); got != 3 {
+		t.Errorf("of 6 pieces of work, %d are outstanding, want 3", got)
+	}
 }
 
 func TestAFleetStopsWithItsPods(t *testing.T) {

@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +35,30 @@ const (
 // kubelet plays the kubelets of all machines.
 type kubelet struct {
 	*Fleet
-	pods    corelisters.PodLister
-	nodes   corelisters.NodeLister
+	// cache is nil while the objects are not read.
+	cache   atomic.Pointer[cache]
 	members map[string]*Member
 	lives   map[types.UID]*life
 
 	calls sync.WaitGroup
+}
+
+// cache are the objects that the kubelet reads.
+type cache struct {
+	pods  corelisters.PodLister
+	nodes corelisters.NodeLister
+}
+
+// errUnread means that the objects are not read yet, or not again.
+var errUnread = errors.New("the API server's objects are not read yet")
+
+// list returns the pods of the fleet.
+func (k *kubelet) list(selector labels.Selector) ([]*corev1.Pod, error) {
+	c := k.cache.Load()
+	if c == nil {
+		return nil, errUnread
+	}
+	return c.pods.List(selector)
 }
 
 // life is what the kubelet knows of a pod.
@@ -56,8 +76,8 @@ type life struct {
 	calling chan struct{}
 }
 
-func newKubelet(f *Fleet, pods corelisters.PodLister, nodes corelisters.NodeLister) *kubelet {
-	k := &kubelet{Fleet: f, pods: pods, nodes: nodes, members: map[string]*Member{}, lives: map[types.UID]*life{}}
+func newKubelet(f *Fleet) *kubelet {
+	k := &kubelet{Fleet: f, members: map[string]*Member{}, lives: map[types.UID]*life{}}
 	for _, m := range f.Members {
 		k.members[m.Name] = m
 	}
@@ -81,7 +101,11 @@ func (k *kubelet) run(ctx context.Context) {
 
 // step looks at each pod once, and reports the state of each head.
 func (k *kubelet) step(ctx context.Context, now time.Time) {
-	pods, err := k.pods.List(labels.Everything())
+	objects := k.cache.Load()
+	if objects == nil {
+		return
+	}
+	pods, err := objects.pods.List(labels.Everything())
 	if err != nil {
 		return
 	}
@@ -98,7 +122,7 @@ func (k *kubelet) step(ctx context.Context, now time.Time) {
 		if l == nil {
 			continue
 		}
-		k.live(ctx, pod, l, living[l.member.Name], now)
+		k.live(ctx, objects.nodes, pod, l, living[l.member.Name], now)
 		if w, alive := living[l.member.Name][l.name]; l.worker &&
 			(l.joined && !alive || w.Draining || !l.ending.IsZero()) {
 			if spent[l.member.Name] == nil {
@@ -131,7 +155,10 @@ func (k *kubelet) life(pod *corev1.Pod, now time.Time) *life {
 }
 
 // live does what a kubelet would do for a pod now.
-func (k *kubelet) live(ctx context.Context, pod *corev1.Pod, l *life, living map[string]verdict.Worker, now time.Time) {
+func (k *kubelet) live(
+	ctx context.Context, nodes corelisters.NodeLister, pod *corev1.Pod, l *life, living map[string]verdict.Worker,
+	now time.Time,
+) {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		if l.ending.IsZero() {
@@ -142,7 +169,7 @@ func (k *kubelet) live(ctx context.Context, pod *corev1.Pod, l *life, living map
 			k.call(l, func() error { return k.remove(ctx, pod) })
 		}
 	case pod.Spec.NodeName == "":
-	case !k.machineIsThere(pod):
+	case !machineIsThere(nodes, pod):
 		k.end(l, verdict.Machine, now)
 		k.call(l, func() error { return k.remove(ctx, pod) })
 	case pod.Status.Phase == corev1.PodPending:
@@ -159,8 +186,8 @@ func (k *kubelet) live(ctx context.Context, pod *corev1.Pod, l *life, living map
 }
 
 // machineIsThere reports whether the Node object of a pod exists.
-func (k *kubelet) machineIsThere(pod *corev1.Pod) bool {
-	_, err := k.nodes.Get(pod.Spec.NodeName)
+func machineIsThere(nodes corelisters.NodeLister, pod *corev1.Pod) bool {
+	_, err := nodes.Get(pod.Spec.NodeName)
 	return err == nil
 }
 

@@ -35,7 +35,7 @@ func (f *Fleet) addMachines(ctx context.Context) error {
 	return nil
 }
 
-// AddMachine adds a machine for workers, unless it is there.
+// AddMachine adds a machine for workers, unless it is there. After an error, it may be there without room.
 func (f *Fleet) AddMachine(ctx context.Context, i int) error {
 	return f.addMachine(ctx, machine(i), workerMachine)
 }
@@ -50,10 +50,13 @@ func (f *Fleet) addMachine(ctx context.Context, name, purpose string) error {
 	}}}
 	made, err := nodes.Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		made, err = nodes.Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("adding machine %s: %w", name, err)
+	}
+	if len(made.Status.Allocatable) > 0 {
+		return nil
 	}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1000"),

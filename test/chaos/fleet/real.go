@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,14 @@ type Real struct {
 	stop   context.CancelFunc
 	next   int
 	held   []string
+	// submitted is how many tasks and actors the driver has been asked for.
+	submitted int
 }
+
+// RealBacklog is how much work a RayCluster on a real Ray has at most. Its tasks end in the calm after a storm: a
+// worker takes up to 10 s to start on a busy machine, two workers then need 3 × 7 s, and a drained one 3 s idle time
+// and 5 s until its container has ended.
+const RealBacklog = 3 * RealReplicas
 
 // AddReal makes a RayCluster on a real Ray.
 func (f *Fleet) AddReal(ctx context.Context, r *rig.Rig, i int) (*Real, error) {
@@ -97,11 +105,14 @@ func (m *Real) observe(ctx context.Context) {
 	}
 }
 
-// Work submits a random task that ends by itself.
+// Work submits a random task that ends by itself, unless there is much work already.
 func (m *Real) Work(random *rand.Rand) error {
-	m.next++
 	seconds := 1 + 6*random.Float64()
-	return m.driver.Do(rig.Command{Do: "task", ID: fmt.Sprint("task-", m.next), CPUs: 1, Seconds: seconds})
+	if outstanding(m.submitted, m.driver.Events()) >= RealBacklog {
+		return nil
+	}
+	m.next++
+	return m.submit(rig.Command{Do: "task", ID: fmt.Sprint("task-", m.next), CPUs: 1, Seconds: seconds})
 }
 
 // Hold starts an actor that runs until Release.
@@ -109,17 +120,55 @@ func (m *Real) Hold() error {
 	m.next++
 	id := fmt.Sprint("actor-", m.next)
 	m.held = append(m.held, id)
-	return m.driver.Do(rig.Command{Do: "actor", ID: id, CPUs: 1})
+	return m.submit(rig.Command{Do: "actor", ID: id, CPUs: 1})
 }
 
-// Release ends the actors of Hold.
-func (m *Real) Release() error {
+// submit reports the work that there will be, and then asks the driver for it. A head is read every 200 ms, which may
+// be later than Heliostat's decision, and no decision may be seen before the demand that it knows.
+func (m *Real) submit(c rig.Command) error {
+	m.submitted++
+	m.fleet.see(verdict.Answer{At: time.Now(), Cluster: m.Name,
+		Demand: map[string]int64{CPUGroup: outstanding(m.submitted, m.driver.Events())}})
+	return m.driver.Do(c)
+}
+
+// outstanding is how much of the submitted work has not ended, as far as the driver says. Each piece needs a worker.
+func outstanding(submitted int, events []rig.Event) int64 {
+	left := int64(submitted)
+	for _, e := range events {
+		switch e.Event {
+		case "done", "released", "lost":
+			left--
+		}
+	}
+	return left
+}
+
+// Release ends the actors of Hold. It first calls those that run: Ray tells nobody that an idle actor is lost.
+func (m *Real) Release(ctx context.Context) error {
 	var err error
 	for _, id := range m.held {
-		err = errors.Join(err, m.driver.Do(rig.Command{Do: "release", ID: id}))
+		lost := false
+		if m.runs(id) {
+			err = errors.Join(err, m.driver.Do(rig.Command{Do: "ask", ID: id}))
+			asked, cancel := context.WithTimeout(ctx, 10*time.Second)
+			_, answered := m.driver.Wait(asked, id, "answered")
+			cancel()
+			if lost = errors.Is(answered, rig.ErrLost); !lost {
+				err = errors.Join(err, answered)
+			}
+		}
+		if !lost {
+			err = errors.Join(err, m.driver.Do(rig.Command{Do: "release", ID: id}))
+		}
 	}
 	m.held = nil
 	return err
+}
+
+// runs reports whether an actor has started.
+func (m *Real) runs(id string) bool {
+	return slices.ContainsFunc(m.driver.Events(), func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
 }
 
 // Close ends the driver and the observer.
