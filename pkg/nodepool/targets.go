@@ -40,8 +40,9 @@ const (
 // the name is removed and a replica added. Names whose pods are gone are dropped with the next write. A list of which
 // no pod is left is cleared by a separate target, but never earlier, because the operator counts a terminating pod that
 // is no longer named as surplus (docs/reference/facts.md#ending-pods). A group without a change has no target, with two
-// exceptions. Replicas stored above the maximum are corrected along with any other target: the operator applies the
-// maximum, but a maximum raised later would bring those replicas back. Replicas stored below the minimum are raised to
+// exceptions. Replicas stored above the maximum are lowered to it: the operator applies the maximum, but a maximum
+// raised later would start those replicas without demand. That waits for the next target while more replicas exist than
+// the maximum allows, because the end of one of them is such a target. Replicas stored below the minimum are raised to
 // it if the operator deletes arbitrary surplus pods (no in-tree autoscaling), because a minimum lowered later would
 // make it delete busy ones. An immense minimum is never written into replicas (see minimumToWrite). What cannot be done
 // becomes a finding; an error means that the caller's numbers are invalid.
@@ -66,15 +67,17 @@ func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target
 	}
 	byGroup := a.leavingByGroup(leaving)
 	var targets, cut []Target
+	alone := false // whether the cuts are worth a write of their own
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		if target, changed := a.target(group, launch[group.Name], byGroup[group.Name]); changed {
 			targets = append(targets, target)
 		} else if group.Replicas > group.Max && !group.Broken && !group.Suspended {
 			cut = append(cut, targetOf(group, group.Max))
+			alone = alone || a.existingReplicas(group, max(group.NumOfHosts, 1)) <= group.Max
 		}
 	}
-	if len(targets) > 0 {
+	if len(targets) > 0 || alone {
 		targets = append(targets, cut...)
 	}
 	return targets, a.findings, nil

@@ -203,22 +203,33 @@ func TestTargetsOfARefusedSpecAreNone(t *testing.T) {
 	}
 }
 
-func TestReplicasStoredAboveTheMaximumAreMendedWithTheNextWrite(t *testing.T) {
+func TestReplicasStoredAboveTheMaximumAreLoweredToIt(t *testing.T) {
 	groups := []nodepool.WorkerGroup{
 		group("cut", 3, 0, 1, 1), group("gpu", 1, 0, 9, 1),
 		{Name: "paused", Replicas: 3, Max: 1, NumOfHosts: 1, Suspended: true},
 	}
-	cluster := clusterOf(groups, pods("gpu", "a")...)
-	if targets, _, err := nodepool.Targets(cluster, nil, nil); err != nil || len(targets) > 0 {
-		t.Errorf("targets %+v, error %v; want no write for that alone", targets, err)
-	}
-	targets, _, err := nodepool.Targets(cluster, map[string]int{"gpu": 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []nodepool.Target{{Group: "gpu", Index: 1, From: 1, Replicas: 2}, {Group: "cut", Index: 0, From: 3, Replicas: 1}}
-	if diff := cmp.Diff(want, targets); diff != "" {
-		t.Errorf("targets (-want +got):\n%s", diff)
+	cut := nodepool.Target{Group: "cut", Index: 0, From: 3, Replicas: 1}
+	for _, test := range []struct {
+		name   string
+		cut    []string // the pods of the group
+		launch map[string]int
+		want   []nodepool.Target
+	}{
+		{"when no more replicas exist than the maximum", []string{"c"}, nil, []nodepool.Target{cut}},
+		{"but not while surplus ones exist, which leave with a write", []string{"c", "d"}, nil, nil},
+		{"unless something is written anyway", []string{"c", "d"}, map[string]int{"gpu": 1},
+			[]nodepool.Target{{Group: "gpu", Index: 1, From: 1, Replicas: 2}, cut}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := clusterOf(groups, append(pods("gpu", "a"), pods("cut", test.cut...)...)...)
+			targets, _, err := nodepool.Targets(cluster, test.launch, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, targets); diff != "" {
+				t.Errorf("targets (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
