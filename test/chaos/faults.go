@@ -134,9 +134,7 @@ func (t *trial) beginShared(ctx context.Context, f schedule.Fault) (func() error
 	case schedule.APICompact:
 		return nothing, t.Cluster.Compact(ctx)
 	case schedule.APIRestart:
-		t.restarting.Lock()
-		defer t.restarting.Unlock()
-		return nothing, t.Cluster.RestartPart(ctx, devcluster.APIServer)
+		return nothing, t.restartPart(ctx, devcluster.APIServer)
 	case schedule.APIOlder:
 		t.restarting.Lock()
 		defer t.restarting.Unlock()

@@ -23,9 +23,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/test/chaos/schedule"
+	"heliostat.dev/heliostat/test/devcluster"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -120,6 +122,9 @@ func chaos(ctx context.Context, s settings) (err error) {
 		err = errors.Join(err, r.Stop(ctx))
 	}()
 	p := &program{Rig: r, settings: s}
+	restarts, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.restartParts(restarts)
 	return p.run(ctx)
 }
 
@@ -128,6 +133,30 @@ type program struct {
 	*rig.Rig
 	settings
 	trials int
+	// restarting is held by whoever restarts parts of the dev cluster.
+	restarting sync.Mutex
+}
+
+// restartParts restarts parts of the dev cluster that end by themselves, as a kubelet would: the controller manager
+// ends when it cannot renew its lease because the API server restarts.
+func (p *program) restartParts(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case death := <-p.Cluster.Deaths():
+			fmt.Printf("restarting the %s, which ended: %v\n", death.Part, death.Err)
+			if err := p.restartPart(ctx, death.Part); err != nil && ctx.Err() == nil {
+				fmt.Println("  it did not start:", err)
+			}
+		}
+	}
+}
+
+func (p *program) restartPart(ctx context.Context, part devcluster.Part) error {
+	p.restarting.Lock()
+	defer p.restarting.Unlock()
+	return p.Cluster.RestartPart(ctx, part)
 }
 
 // run lets rounds follow each other until the time is over. After a violation it looks for the shortest schedule.

@@ -38,9 +38,9 @@ type trial struct {
 	history *history
 	most    int64 // memory
 
-	// running and restarting are held by faults that must not happen twice at once. running also guards closed.
-	running, restarting sync.Mutex
-	closed              bool
+	// running is held by faults of our process, which must not happen twice at once. It also guards closed.
+	running sync.Mutex
+	closed  bool
 	// heliostat is the running process, replaced when it is killed.
 	heliostat atomic.Pointer[process]
 	played    map[schedule.Kind]int
