@@ -150,7 +150,7 @@ e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole
 	$(MAKE) lanes
 
 # Each serve that these start may take as much memory as the chart lets it.
-loop outages beside churn churn-karpenter chaos chaos-round shards bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
+loop outages beside churn churn-karpenter e2e-slow chaos chaos-round shards bench-rest bench-warm-nodes: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 
 .PHONY: lanes heads cluster loop outages beside
 lanes:
@@ -248,6 +248,15 @@ bench-memory: ## the memory of serve under 2,000 ResourceRequests of 123 KB
 bench-fleet: ## 1,000 RayClusters with 50 workers each, 5 % busy: age of data, demand to patch, cost; FLEET=5000
 	@$(call run,bench/fleet)
 
+.PHONY: bench-warm-nodes
+bench-warm-nodes: ## .remote() to Ray node alive, and machine-minutes, with and without warm nodes of the real Karpenter; DELAY=60s
+	@$(call run,bench/warmnodes)
+
+.PHONY: bench-forecast
+bench-forecast: ## cost against waiting with forecasts of demand, on generated traces; FLAGS="-trace NAME=FILE" replays jobs
+	@cd test
+	go run ./bench/forecast $(FLAGS)
+
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
 define planners
 	.ci/preflight go python
@@ -287,9 +296,31 @@ chaos-round: ## one round of it with one fault of each kind, about 80 s; SEED mo
 	cd test
 	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" CHAOS_ROUND=1 go test -vet=off -count=1 -timeout 10m -run ARoundOfChaos ./chaos
 
+.PHONY: e2e-slow
+e2e-slow: ## what takes minutes on a real Ray: RayClusters without work are suspended, actors are restarted elsewhere; 13 minutes
+	@.ci/preflight go python
+	$(call kit)
+	cd test
+	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_SLOW=1
+	go test -vet=off -count=1 -timeout 30m -v -run '^TestSlow' ./e2e
+
 .PHONY: shards
 shards: ## 1,000 RayClusters and three shards under 200 faults; fails if one has two writers; SEED, FLEET, KILLS, FAULTS, MUTANT=1
 	@$(call run,shards)
+
+# The seed is the day, so that each night has other faults and a failure says how to repeat it. The durations of churn are
+# given, because DURATION is that of chaos. What is shortest comes first, and make stops at the first failure.
+.PHONY: nightly
+nightly: ## what is too long for make test: churn, churn-karpenter, e2e-slow, shards, chaos; SEED is the day, DURATION=2h that of chaos
+	@seed=$${SEED:-$$(date -u +%Y%m%d)}
+	duration=$${DURATION:-2h}
+	trap 'echo "the target that failed repeats it with SEED=$$seed" >&2' ERR
+	echo "a night of seed $$seed"
+	$(MAKE) churn SEED=$$seed DURATION=5m
+	$(MAKE) churn-karpenter SEED=$$seed DURATION=15m
+	$(MAKE) e2e-slow
+	$(MAKE) shards SEED=$$seed
+	$(MAKE) chaos SEED=$$seed DURATION=$$duration
 
 .PHONY: kueue
 kueue: ## five minutes of demand in RayClusters that the real Kueue queues; in make test, 30 seconds

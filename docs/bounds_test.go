@@ -17,25 +17,46 @@ type source struct{ shown, path, code string }
 // flag, or the number of objects.
 var boundSources = map[string][]source{
 	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil, "demand of one plan": nil, "requests of owners, their bundles": nil,
-	"nodes, pods on them, NodeClaims, ResourceSlices": nil,
+	"nodes, pods on them, NodeClaims, ResourceSlices, Workloads, ProvisioningRequests, namespaces": nil,
+	// client-go's recorder has this number (maxQueuedEvents).
+	"Events on RayClusters that wait to be written": nil,
 	"a reading of Ray": {
 		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"},
 		{"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"}, {"1.5 million elements", "pkg/raydemand/gcs/codec.go", "maxElements = 1_500_000"},
 	},
-	"kinds of gangs in one plan": {{"2,000", "internal/planner/fleet/gang.go", "2000"}},
+	"kinds of gangs in one plan": {{"2,000", "internal/planner/fleet/turn.go", "2000"}},
 	"requests of owners in one plan": {
 		{"1,000", "internal/planner/search/toomany.go", "MaxOwned = 1000"}, {"5,000", "internal/planner/search/toomany.go", "MaxOwnedShapes = 5000"},
 	},
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observation/snapshot.go", "maxExpected = 4096"}},
-	"drains":                       {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
-	"names of nodes that are gone": {{"10,000", "pkg/nodepool/kube/watch/absentnodes.go", "maxAbsent = 10_000"}},
-	"Events of node autoscalers":   {{"50,000", "pkg/nodepool/kube/watch/eventfeed.go", "mostEvents = 50_000"}},
+	"drains":                                  {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
+	"names of nodes that are gone":            {{"10,000", "pkg/nodepool/kube/watch/absentnodes.go", "maxAbsent = 10_000"}},
+	"names of namespaces that are gone":       {{"10,000", "pkg/nodepool/kube/namespaces/watch.go", "maxGone = 10_000"}},
+	"field managers that set `replicas` back": {{"32 of a RayCluster", "internal/controller/reverts/history.go", "mostManagers = 32"}},
+	"the comparison in shadow":                {{"100 differences", "internal/controller/history/shadow.go", "shadowDifferences = 100"}},
+	"lists that are gathered from shards": {
+		{"4 at once", "internal/httpapi/relay/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/httpapi/relay/gather.go", "maxList = 64 << 20"},
+	},
+	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/events/feed.go", "mostEvents = 50_000"}},
 	"start times": {
 		{"20 workers", "pkg/nodepool/arrival/history.go", "mostSamples = 20"}, {"256 pools", "pkg/nodepool/arrival/history.go", "mostPools = 256"},
 	},
 	"the history": {
 		{"64 MiB", "internal/controller/history/history.go", "defaultHistoryBytes = 64 << 20"},
 		{"200 decisions", "internal/controller/history/history.go", "defaultHistoryEntries = 200"},
+	},
+	"costs": {
+		{"64 accounts", "internal/ledger/ledger.go", "l.Accounts, 64"}, {"4,000 RayClusters", "internal/ledger/ledger.go", "l.Clusters, 4000"},
+		{"48 hours", "internal/ledger/ledger.go", "l.Hours, 48"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
+		{"900 KiB", "pkg/nodepool/kube/costs/store.go", "room = 900 << 10"}, {"eight", "pkg/nodepool/kube/costs/store.go", "Parts = 8"},
+	},
+	"the record for [savings](reference/savings.md#what-is-recorded)": {
+		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
+		{"512 workers", "internal/savings/history.go", "mostGhosts = 512"},
+	},
+	"[histories of demand](reference/forecast.md#the-history)": {
+		{"4 KiB", "internal/forecast/line.go", "mostLine = 4 << 10"}, {"four weeks", "internal/forecast/line.go", "Weeks = 4"},
+		{"512 KiB", "internal/forecast/history.go", "mostEncoded = 512 << 10"},
 	},
 	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
 	"event streams": {

@@ -103,8 +103,10 @@ func unusedCodes(t *testing.T) []string {
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/namespaces", "pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
-	"internal/controller/observation", "internal/controller/reverts",
+	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
+	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
+	"internal/controller/consolidation", "internal/controller/observation", "internal/controller/reverts",
+	"internal/controller/upgrade", "internal/controller/warmnodes",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that
@@ -178,6 +180,8 @@ func TestReasonsListsAllCodes(t *testing.T) {
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
 		"Why GPUs are unused":             unusedCodes(t),
+		"What becomes of warm capacity":   codes(t, "internal/planner/model/codes.go", "^Warm"),
+		"What becomes of warm nodes":      codes(t, "pkg/nodepool/capacity/nodes.go", "^Nodes"),
 		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
 		"Why a pod was removed":           codes(t, "internal/controller/reduction/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
@@ -252,7 +256,7 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
+	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/guarded", "pkg/nodepool/kube/rayobject",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {

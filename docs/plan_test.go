@@ -71,6 +71,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
 		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "An announcement": keysOf(reflect.TypeFor[raylabels.Announced]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
 		"Places": keysOf(reflect.TypeFor[binpack.Place]()), "Promises": keysOf(reflect.TypeFor[planner.Promise]()), "Quotas": keysOf(reflect.TypeFor[planner.Quota]()),
+		"Warm capacity": keysOf(reflect.TypeFor[planner.Warm]()), "An entry of warm capacity": keysOf(reflect.TypeFor[planner.WarmEntry]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")
 	got, heading := map[string]map[string]string{}, ""

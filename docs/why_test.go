@@ -32,7 +32,7 @@ func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 }
 
 // ordinary are the Events of normal operation, and those of num-gpus, whose codes have a page of their own.
-var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "Trying", "WorkerGoing", "WorkersReplaced"}
+var ordinary = []string{"Capped", "Draining", "IdleAnnounced", "IdleDeleted", "IdleResumed", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "Trying", "WorkerGoing", "WorkersReplaced"}
 
 func TestWhyNotScalingNamesEventsOfProblems(t *testing.T) {
 	page := read(t, why)

@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
@@ -150,4 +151,16 @@ func poolsOfFile(name string) (config pools.Config, err error) {
 		return err
 	})
 	return config, err
+}
+
+// pricesOfFile reads the prices of nodes; the built-in lists alone apply if name is empty.
+func pricesOfFile(name string) (book price.Book, err error) {
+	if name == "" {
+		return book, nil
+	}
+	err = cli.ReadFile(name, "prices", nil, cli.MaxManifests, func(in io.Reader) (err error) {
+		book, err = nodeobject.ReadPrices(in)
+		return err
+	})
+	return book, err
 }

@@ -25,7 +25,7 @@ func poolExamples(t *testing.T) map[string][]string {
 		}
 		text, err := os.ReadFile(path)
 		for _, match := range block.FindAllStringSubmatch(string(text), -1) {
-			if regexp.MustCompile(`(?m)^pools:`).MatchString(match[1]) {
+			if regexp.MustCompile(`(?m)^pools:$`).MatchString(match[1]) {
 				found[path] = append(found[path], match[1])
 			}
 		}

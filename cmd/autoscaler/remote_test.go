@@ -23,9 +23,11 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/httpapi/events"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -47,6 +49,29 @@ type remote struct {
 	owned map[string]nodepool.OwnedRequest
 	// set is the last mode that a command set.
 	set nodepool.Mode
+	// forecast is what is suggested.
+	forecast apiv1.Forecast
+	// policy is the policy that a command set, and resumed says that one resumed the cluster.
+	policy  *capacity.Policy
+	resumed bool
+}
+
+func (r *remote) SetCapacityPolicy(_ context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error {
+	if key != llmKey {
+		return nodepool.ErrGone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.policy = policy
+	return nil
+}
+
+func (r *remote) Resume(_ context.Context, key nodepool.ClusterKey) error {
+	if key != llmKey {
+		return nodepool.ErrGone
+	}
+	r.resumed = true
+	return nil
 }
 
 func newRemote(t *testing.T) *remote {
@@ -57,7 +82,7 @@ func newRemote(t *testing.T) *remote {
 	}
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
-	r := &remote{hub: events.NewHub(events.Config{}), owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
+	r := &remote{hub: events.NewHub(events.Config{}), forecast: apiv1.Forecast{Mode: apiv1.ForecastSuggest}, owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
 		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
@@ -65,7 +90,7 @@ func newRemote(t *testing.T) *remote {
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]clusterview.NumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
-	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Hub: r.hub, Nodepools: r, Owned: owners{r}})
+	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Policies: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Forecasts: r, Costs: costly(), Savings: r, Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +106,23 @@ func newRemote(t *testing.T) *remote {
 	t.Setenv(cli.ServerVariable, r.address)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	return r
+}
+
+// costly returns a ledger in which ml/llm has used one worker with a GPU, and had another one idle, for an hour.
+func costly() *ledger.Ledger {
+	now := time.Now()
+	begin := now.Add(-time.Hour)
+	l := ledger.New(begin, ledger.Limits{})
+	pod := func(cause ledger.Cause, why string) ledger.Pod {
+		return ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/nightly", Cause: cause, Why: why}, Part: 1, GPUs: 1, Hourly: 3,
+			Created: begin, Bound: begin}
+	}
+	l.Observe(ledger.Observation{At: begin, Cluster: llmKey})
+	l.Restore(llmKey, nil)
+	for at := begin; !at.After(now); at = at.Add(time.Minute) {
+		l.Observe(ledger.Observation{At: at, Cluster: llmKey, Pods: []ledger.Pod{pod(ledger.Used, ""), pod(ledger.Idle, "minimum")}})
+	}
+	return l
 }
 
 func (r *remote) Views() []clusterview.View {
@@ -125,6 +167,12 @@ func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepo
 	defer r.mu.Unlock()
 	r.set = mode
 	return nil
+}
+
+func (r *remote) Forecast(nodepool.ClusterKey) apiv1.Forecast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.forecast
 }
 
 func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {

@@ -10,11 +10,13 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
@@ -24,12 +26,17 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/ledger/keeper"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
@@ -61,11 +68,20 @@ type engineOptions struct {
 	ready readiness
 	// recorder records decisions for callers of the REST API.
 	recorder *publish.Recorder
+	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.
+	prices    price.Book
+	keepCosts bool
+	costs     *publish.Costs
+	// forecast is off, suggest or act; empty is off. outlook is nil if it is off.
+	forecast string
+	outlook  *outlook.Outlook
+	// keepHistories: histories of demand are stored for the next process.
+	keepHistories bool
 }
 
 func newServeCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: mode.Fleet}}
-	mode, pools, requestMemory, shards := string(nodepool.Shadow), "", "64Mi", ""
+	o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: forecastSuggest}
+	mode, pools, prices, requestMemory, shards := string(nodepool.Shadow), "", "", "64Mi", ""
 	c := &cobra.Command{
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
@@ -85,10 +101,16 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return cli.BadInput(err)
 			}
+			if o.prices, err = pricesOfFile(prices); err != nil {
+				return cli.BadInput(err)
+			}
 			if shards != "" {
 				o.kube.Sharded = true
 				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
 			}
+			// The default namespace is for a Lease, which a user's own rights need not fill with ConfigMaps.
+			o.keepHistories = !o.loop.ReadOnly &&
+				(c.Flags().Changed("lease-namespace") || os.Getenv("POD_NAMESPACE") != "")
 			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
 			return o.run(c)
 		},
@@ -98,9 +120,18 @@ func newServeCommand() *cobra.Command {
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
+	f.StringVar(&prices, "prices", "", "a file with prices of nodes, which come before the built-in list prices "+
+		"(docs/reference/costs.md)")
+	f.BoolVar(&o.keepCosts, "keep-costs", false, "keep what RayClusters have cost over restarts, in the ConfigMaps "+
+		"LEASE-NAME-costs-0 to -7 of --lease-namespace; needs the verbs get, create and patch on them")
+	f.DurationVar(&o.loop.JobsEvery, "jobs-every", 0, "read for which Ray jobs the workers work, for autoscaler costs "+
+		"--by job; each reading takes two tables of the head, so a minute or more (default: never)")
 	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
 		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
 		"provisioningrequests, podtemplates and pods")
+	f.BoolVar(&o.kube.WarmNodes, "warm-nodes", false, "keep nodes without workers ready where a capacity policy says "+
+		"so (keepWarmNodes), with CapacityBuffers of Karpenter or GKE; needs rights on capacitybuffers and "+
+		"podtemplates")
 	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
 		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
 		"Heliostat knows)")
@@ -129,7 +160,7 @@ func newServeCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("shards", "leader-elect")
 	cli.ValidateString(f, "shards", &shards, "auto, or a whole number from 1 to 1000", isShards)
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
-		"namespace of the leader lease, and of the leases of shards")
+		"namespace of the leader lease, of the leases of shards, and of histories of demand")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease; those of shards begin with it")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
@@ -138,10 +169,14 @@ func newServeCommand() *cobra.Command {
 		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
 	f.Float64Var(&o.loop.CyclesPerSecond, "cycles-per-second", 400,
 		"limit on decisions, all RayClusters together; a read that shows nothing new needs none")
+	f.StringVar(&o.forecast, "forecast", o.forecast, "off; suggest: remember the demand of four weeks, and say "+
+		"what would be worth keeping ready; act: also keep it, within the budget of the RayCluster's capacity policy")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
 		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
 	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti",
 		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
+	cli.ValidateString(f, "forecast", &o.forecast, "off, suggest or act",
+		func(word string) bool { return word == forecastOff || word == forecastSuggest || word == forecastAct })
 	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
 		func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
@@ -256,42 +291,114 @@ func (o *engineOptions) work(
 		return cli.BadInput(err)
 	}
 	defer loop.Close()
+	kept, err := o.keep(ctx, log, manager, config)
+	if err != nil {
+		return err
+	}
+	defer kept()
 	manager.WatchOthers(loop.Watch)
 	if err := o.listen(ctx, listening, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
+	}
+	if o.outlook != nil && o.keepHistories {
+		ended, err := o.keepHistoriesOf(ctx, config, log)
+		if err != nil {
+			return err
+		}
+		defer ended()
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
 	return manager.Start(ctx, traced(loop, tel.Tracer, keptBy(manager)))
 }
 
-// newLoop returns the loop, which passes its decisions to telemetry, charts and the recorder.
+// newLoop returns the loop, which passes its decisions on.
 func (o *engineOptions) newLoop(
 	log *slog.Logger,
 	manager *kube.Manager,
 	tel *telemetry.Telemetry,
 ) (*controller.Controller, error) {
+	o.passOn(log, tel)
+	o.loop.Owned = manager.OwnedRequests()
+	o.loop.Serves = servesWith(manager.Credentials, o.loop.GCSTimeout)
+	return controller.New(manager, o.dialer(manager), o.loop)
+}
+
+// passOn passes decisions to telemetry, charts, the recorder and the histories of demand.
+func (o *engineOptions) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.recorder = publish.NewRecorder(log)
 	o.ready.recorder.Store(o.recorder)
+	book := o.prices.With(o.kube.Pools)
+	book.Names = o.kube.GPUs.Names
+	o.costs = publish.NewCosts(time.Now(), &book)
+	o.loop.Prices = &book
+	if o.forecast == forecastSuggest || o.forecast == forecastAct {
+		o.outlook = outlook.New("")
+		o.loop.Forecast, o.loop.ForecastMode = publish.Expected(o.outlook), o.forecast
+		if !o.keepHistories {
+			o.outlook.NotStored("it runs with --read-only, or without a namespace of its own (--lease-namespace)")
+		}
+	}
+	o.loop.WarmSpent = func(key nodepool.ClusterKey, since time.Time) float64 {
+		return o.costs.Ledger.MoneySince(key, ledger.Warm, since) + o.costs.Ledger.NodesSince(key, since)
+	}
 	o.loop.Published = func(d *decision.Decision) {
-		tel.Observe(publish.Metrics(d))
+		measured := publish.Metrics(d)
+		measured.Costs = o.costs.Metrics(d.Cluster)
+		tel.Observe(measured)
+		o.costs.Observe(d)
 		o.recorder.Publish(d)
+		o.outlook.Observe(d)
 		if !d.ObserveFailed {
 			o.charts.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
 	}
-	o.loop.Owned = manager.OwnedRequests()
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		tel.Gone(key.Namespace, key.Name, time.Now())
 		o.charts.Forget(key)
+		o.costs.Forget(key, time.Now())
 		o.recorder.Forget(key)
+		o.outlook.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		o.charts.Forget(key)
+		o.costs.Release(key)
 		o.recorder.Release(key)
+		o.outlook.Forget(key)
 	}
-	return controller.New(manager, o.dialer(manager), o.loop)
+}
+
+// keep keeps the costs over restarts until ctx ends, or until the function that it returns is called, which waits until
+// they are saved. Without the right to keep them, or unasked, they begin anew.
+func (o *engineOptions) keep(
+	ctx context.Context,
+	log *slog.Logger,
+	manager *kube.Manager,
+	config *rest.Config,
+) (end func(), err error) {
+	settings := keeper.Config{Ledger: o.costs.Ledger, Beside: o.costs.History, Mine: manager.MayWrite,
+		Shared: o.kube.Sharded, Now: time.Now, Log: log}
+	if o.keepCosts && !o.loop.ReadOnly {
+		core, err := corev1client.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("connecting for costs: %w", err)
+		}
+		settings.Store = costs.NewStore(core.ConfigMaps(o.kube.LeaseNamespace), o.kube.LeaseName+"-costs")
+	}
+	k := keeper.New(settings)
+	o.costs.HandOver = k.HandOver
+	ctx, cancel := context.WithCancel(ctx)
+	var runs sync.WaitGroup
+	runs.Go(func() {
+		ticks := time.NewTicker(time.Second)
+		defer ticks.Stop()
+		k.Run(ctx, ticks.C)
+	})
+	return func() {
+		cancel()
+		runs.Wait()
+	}, nil
 }
 
 // endTelemetry exports the remaining telemetry. It only logs a failure.
@@ -325,12 +432,18 @@ func (o *engineOptions) listen(
 		Owned:      tracedOwned{manager.OwnedRequests(), tracer},
 		Freezer:    manager,
 		Modes:      manager,
+		Policies:   manager,
 		Page:       webui.Handler(),
 		Ready:      ready,
 		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
+	api.Costs, api.Currency = o.costs.Ledger, o.prices.Unit()
+	api.Savings = publish.Savings{Decisions: loop.Decisions, History: o.costs.History}
+	if o.outlook != nil {
+		api.Forecasts = publish.Forecasts{Loop: loop, Outlook: o.outlook, Now: time.Now, Mode: o.forecast}
+	}
 	if member := manager.Shards(); member != nil {
 		api.Division = publish.Division{Shards: member}
 		api.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}

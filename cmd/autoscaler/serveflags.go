@@ -67,6 +67,14 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar((*string)(&l.Surge), "surge", string(nodepool.SurgeNone), "none or one: keep one replica of the "+
 		"maximum of each group free until the machine of one of its workers goes; the annotation "+
 		nodepool.SurgeAnnotation+" overrides it")
+	move := &l.Consolidation
+	f.DurationVar(&move.After, "consolidate-after", 10*time.Minute, "how long a worker must be used a little, and "+
+		"nothing may be launched, before it is drained because others have room for its work; only with the "+
+		"annotation "+nodepool.ConsolidateAnnotation)
+	f.DurationVar(&move.Deadline, "consolidate-deadline", 30*time.Minute, "deadline of such a drain")
+	f.IntVar(&move.PerHour, "consolidate-per-hour", 4, "most such drains of one RayCluster in one hour")
+	f.Float64Var(&move.MinSaving, "consolidate-min-saving", 0, "what such a drain must save in its first hour, in the "+
+		"currency of prices")
 	f.BoolVar(&l.ProtectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters so that "+
 		"Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
 	o.check(f)
@@ -87,6 +95,12 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 	cli.ValidateString(f, "surge", (*string)(&l.Surge), "none or one",
 		func(word string) bool { return nodepool.Surge(word).Valid() })
 	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
+	cli.ValidateDuration(f, "consolidate-after", &l.Consolidation.After, time.Second, day)
+	cli.ValidateDuration(f, "consolidate-deadline", &l.Consolidation.Deadline, time.Minute, day)
+	cli.Validate(f, "consolidate-per-hour", "a whole number from 1 to 1000",
+		cli.Within(&l.Consolidation.PerHour, 1, 1000))
+	cli.Validate(f, "consolidate-min-saving", "a number from 0 to 1000000",
+		cli.Within(&l.Consolidation.MinSaving, 0, 1e6))
 	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32),
 		cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
 	cli.Validate(f, "max-in-flight-per-group",
@@ -133,6 +147,10 @@ func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
 				func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
 		},
 	)
+	cli.Validate(f, "jobs-every", "0, or a duration from 10s to 24h", func() bool {
+		every := o.loop.JobsEvery
+		return every == 0 || every >= 10*time.Second && every <= 24*time.Hour
+	})
 	cli.ValidateString(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, cli.WantNamespace, cli.IsNamespace)
 	cli.ValidateString(f, "lease-namespace", &o.kube.LeaseNamespace, cli.WantNamespace, cli.IsNamespace)
 	cli.ValidateString(

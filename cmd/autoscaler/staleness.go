@@ -18,7 +18,12 @@ func noteStaleness(cmd *cobra.Command, api *client.Client, key nodepool.ClusterK
 	if err != nil {
 		return // a user with the right to request may lack the right to read the status
 	}
-	if note := printer.NotRead(cluster); note != "" {
+	writeNote(cmd, printer.NotRead(cluster))
+}
+
+// writeNote writes a note, if there is one, to standard error: programs read standard output.
+func writeNote(cmd *cobra.Command, note string) {
+	if note != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), table.Printable(note))
 	}
 }

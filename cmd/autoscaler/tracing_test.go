@@ -24,6 +24,7 @@ import (
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -92,6 +93,16 @@ func (k *stillKube) MayWrite(nodepool.ClusterKey) bool                     { ret
 func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
 func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}
 func (k *stillKube) Guard(context.Context, nodepool.GuardChange) error     { return nil }
+func (k *stillKube) EndIdle(context.Context, nodepool.IdleChange) error    { return nil }
+
+func (k *stillKube) PoliciesWithoutCluster(nodepool.ClusterKey) []capacity.Status { return nil }
+
+func (k *stillKube) KeepNodes(context.Context, nodepool.BufferChange) error { return nil }
+
+func (k *stillKube) ReportPolicy(context.Context, nodepool.ClusterKey, capacity.Status) error {
+	return nil
+}
+
 func (k *stillKube) Provision(context.Context, nodepool.ProvisioningChange) error {
 	return nil
 }

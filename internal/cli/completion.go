@@ -19,6 +19,7 @@ var fileFlags = []string{
 	"kubeconfig",
 	"node-file",
 	"pools",
+	"prices",
 	"snapshot",
 	"tls-ca-file",
 	"tls-cert-file",
@@ -30,6 +31,7 @@ var fileFlags = []string{
 // fixedFlags are the flags with a fixed set of values.
 var fixedFlags = map[string][]string{
 	"output":     {"table", "wide", "json", "yaml"},
+	"forecast":   {"off", "suggest"},
 	"mode":       {"managed", "shadow", "off"},
 	"log-level":  {"debug", "info", "warn", "error"},
 	"log-format": {"json", "text"},

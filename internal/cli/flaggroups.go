@@ -28,6 +28,7 @@ var ServeGroups = []struct {
 			"read-only",
 			"protect-busy",
 			"provisioning-requests",
+			"warm-nodes",
 			"drain-departing",
 			"surge",
 			"namespaces",
@@ -35,12 +36,15 @@ var ServeGroups = []struct {
 			"cluster-namespace",
 			"gpu-for-cpu",
 			"waiting-cost",
+			"prices",
+			"forecast",
 		},
 	},
 	{
 		"Limits and timeouts",
 		[]string{"plan-budget", "max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
-			"breaker-cooldown", "drain-deadline"},
+			"breaker-cooldown", "drain-deadline", "consolidate-after", "consolidate-deadline", "consolidate-per-hour",
+			"consolidate-min-saving"},
 	},
 	{
 		"Nodes and their GPUs",
@@ -51,10 +55,11 @@ var ServeGroups = []struct {
 	{
 		"Reading Ray",
 		[]string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest",
-			"reads-per-second", "cycles-per-second"},
+			"reads-per-second", "cycles-per-second", "jobs-every"},
 	},
 	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
-	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address"}},
+	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address",
+		"keep-costs"}},
 	{
 		"The REST API and the page",
 		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",

@@ -11,8 +11,10 @@ import (
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // outcome is the result of one cycle: what was last observed, what was then intended, and what was done.
@@ -25,12 +27,18 @@ type outcome struct {
 	findings []raydemand.Finding
 	actions  []decision.Action
 	err      error
+	// idle is what happens to the RayCluster without work.
+	idle string
+	// nodes is what becomes of nodes without workers; spent is what all warm capacity has cost on the budget's day.
+	nodes warmnodes.Decision
+	spent float64
 	// withheld: the patch was not written, so nothing else is done. again: the next cycle follows at once.
 	withheld, again bool
 	seenToPatched   time.Duration
 	growthWanted    time.Time
 	numGPUs         map[string]decision.GroupNumGPUs
 	optIn           *decision.OptIn
+	jobs            *jobs.Held
 }
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
@@ -51,6 +59,9 @@ func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i
 		}
 		c.protect(ctx, r, &o)
 		c.provision(ctx, r, &o)
+		c.consolidate(ctx, r, &o)
+		c.keepNodes(ctx, r, &o)
+		c.endIdle(ctx, r, &o)
 		return o
 	}
 	for _, step := range steps {
@@ -88,9 +99,16 @@ var steps = []step{
 	// It takes no pod away, so neither a failed patch nor a pause of reductions stops it. It comes after the patch,
 	// which launches the replacements: one call for each node must not delay them.
 	{run: (*Controller).drainDeparting, allowed: func(o *outcome) bool { return o.view.Live() && !o.withheld }},
-	// Reports scale nothing, so they wait for everything that does. The cluster config is least urgent.
+	// After all that makes room or ends idle workers, because it only judges a RayCluster in which nothing moves.
+	{run: (*Controller).consolidate, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
+	// Nodes without workers serve work that may come, so they wait for everything that serves work that is there.
+	{run: (*Controller).keepNodes, allowed: always},
+	// Reports scale nothing, so they wait for everything that does. The cluster config and statuses are least urgent.
 	{run: (*Controller).report, allowed: always},
 	{run: (*Controller).reportClusterConfig, allowed: always},
+	{run: (*Controller).reportPolicies, allowed: always},
+	// Last, because it ends the RayCluster, and everything before it shows whether it has work.
+	{run: (*Controller).endIdle, allowed: func(o *outcome) bool { return o.err == nil && !o.withheld }},
 }
 
 func always(*outcome) bool { return true }
@@ -188,10 +206,11 @@ func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) 
 	return err == nil && c.manages(before, now)
 }
 
-// mayStillTakeAway reports whether the RayCluster is still managed and its ResourceRequests are still known.
+// mayStillTakeAway reports whether the RayCluster is still managed, and its ResourceRequests and its policy are still
+// known.
 func (c *Controller) mayStillTakeAway(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
-	return err == nil && c.manages(before, now) && now.OwnedUnknown == ""
+	return err == nil && c.manages(before, now) && now.OwnedUnknown+now.PolicyUnknown == ""
 }
 
 func (c *Controller) manages(before, now nodepool.Cluster) bool {

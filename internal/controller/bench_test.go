@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/controller/head"
@@ -10,10 +11,15 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
-// BenchmarkCycleAtRest is the cost of one reading and decision over the true wire, on a cluster at rest with eight
-// workers.
+// BenchmarkCycleAtRest is the cost of one reading and decision over the true wire, on a cluster at rest.
 func BenchmarkCycleAtRest(b *testing.B) {
-	w := newWorld(&testing.T{}, Config{}, gpuGroup("gpu", 8, 8, 12))
+	for _, workers := range []int{8, 50} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) { benchmarkCycleAtRest(b, workers) })
+	}
+}
+
+func benchmarkCycleAtRest(b *testing.B, workers int) {
+	w := newWorld(&testing.T{}, Config{}, gpuGroup("gpu", workers, workers, workers+4))
 	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
 	if err != nil {
 		b.Fatal(err)

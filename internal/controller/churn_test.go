@@ -174,6 +174,10 @@ type reported struct {
 	state raydemand.State
 }
 
+func (s *skewed) Repeats(ctx context.Context, fingerprint uint64) (raydemand.State, error) {
+	return withoutNodes(s.State(ctx))(fingerprint)
+}
+
 func (s *skewed) State(ctx context.Context) (raydemand.State, error) {
 	state, err := s.Client.State(ctx)
 	if err != nil {

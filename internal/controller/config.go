@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,11 +10,15 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/breaker"
+	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // breakers returns the settings of the breakers.
@@ -45,18 +50,20 @@ type Config struct {
 	// FastPoll is the shortest pause between two readings while anything moves: demand, pods on their way, drains.
 	// 100 ms.
 	FastPoll time.Duration
-	// RestPoll is the shortest pause while nothing moves, jittered by a fifth either way. 200 ms.
+	// RestPoll is the shortest pause while nothing moves, jittered by a tenth either way. 200 ms.
 	RestPoll time.Duration
 	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
 	// anew; see pace. 4000 and 400.
 	ReadsPerSecond, CyclesPerSecond float64
+	// JobsEvery is how often it is read for which jobs a Ray cluster works. 0 is never.
+	JobsEvery time.Duration
 	// GCSTimeout bounds each call to a head. 3 s.
 	GCSTimeout time.Duration
 	// GCSBackoff is the longest pause between two calls to a head that does not answer. 10 s.
 	GCSBackoff time.Duration
 
 	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
-	// planBudget. 2 s.
+	// planbudget.Budget. 2 s.
 	PlanBudget time.Duration
 	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are requested and have
 	// not joined Ray, because one call of a driver can ask for any number. 1000, and no bound for a group.
@@ -82,6 +89,10 @@ type Config struct {
 	KeepDeparting bool
 	// Surge is that of groups without the annotation heliostat.dev/surge. None.
 	Surge nodepool.Surge
+	// Consolidation bounds which workers are drained because others have room for their work; Prices say what that
+	// saves, for groups without a price of their own. Nil has the built-in list prices.
+	Consolidation consolidation.Settings
+	Prices        *price.Book
 	// ProtectBusy guards the head and busy workers against node autoscalers, see protect. GuardsPerSecond bounds the
 	// guards written to all RayClusters together, and how many are written at once. 50.
 	ProtectBusy     bool
@@ -98,13 +109,23 @@ type Config struct {
 	Log *slog.Logger
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
+	// WarmSpent returns what the warm workers and nodes of a RayCluster have cost since a moment, also in earlier
+	// processes; nil if nobody remembers it.
+	WarmSpent func(key nodepool.ClusterKey, since time.Time) float64
+	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none. ForecastMode is
+	// capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
+	Forecast     func(d *decision.Decision, now time.Time) []planner.WarmEntry
+	ForecastMode string
+	// Serves reads how many replicas Serve wants on a RayCluster, and what they request. The loop calls it with
+	// GCSTimeout and does not wait for it. Nil if nobody can.
+	Serves func(ctx context.Context, cluster nodepool.Cluster) ([]raydemand.Deployment, error)
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
 	// Released is called when another process decides about one from now on. None may block. All may be nil.
 	Published func(*decision.Decision)
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
 	// plans computes plans within PlanBudget.
-	plans *planBudget
+	plans *planbudget.Budget
 	// nodeTimes is how long nodes of each pool take, for all RayClusters.
 	nodeTimes *arrival.Pools
 }
@@ -146,7 +167,8 @@ func (c Config) withDefaults() Config {
 	if c.GuardsPerSecond == 0 {
 		c.GuardsPerSecond = 50
 	}
-	c.plans, c.nodeTimes = newPlanBudget(c.PlanBudget), &arrival.Pools{}
+	c.Consolidation = c.Consolidation.WithDefaults()
+	c.plans, c.nodeTimes = planbudget.New(c.PlanBudget), &arrival.Pools{}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -180,7 +202,8 @@ func (c Config) Validate() error {
 		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace},
 		{"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
-		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery},
+		{"consolidation delay", c.Consolidation.After}, {"consolidation deadline", c.Consolidation.Deadline},
+		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery}, {"interval of jobs", c.JobsEvery},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %v, want a positive duration", d.name, d.value))

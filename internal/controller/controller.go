@@ -32,9 +32,13 @@ type Controller struct {
 	config Config
 
 	slots    pace.Slots // of cycles that events start
+	entries  *head.Entries
 	promises promise.Registry
 	// guardWrites bounds the guards written to all RayClusters together.
 	guardWrites *rate.Limiter
+	// reading are the readings of older RayClusters that run beside the loop, at most cap(olderReads).
+	reading    sync.WaitGroup
+	olderReads chan struct{}
 
 	mu      sync.Mutex // guards all below, and moving of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
@@ -48,8 +52,9 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	}
 	config = config.withDefaults()
 	return &Controller{
-		kube: kube, dial: dial, config: config,
+		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
 		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
+		olderReads:  make(chan struct{}, olderReads),
 		records:     map[nodepool.ClusterKey]*record{},
 	}, nil
 }
@@ -59,6 +64,7 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 // needed; after an event of Kubernetes, one always is.
 func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 	r := c.record(key)
+	defer c.enter(ctx, r)()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stands = standing{}
@@ -77,7 +83,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
-		return c.updateRequestsWithoutCluster(key, now)
+		return c.reportWithoutCluster(ctx, key, now)
 	}
 	if err != nil {
 		return c.observeFailed(ctx, r, key, err)
@@ -86,17 +92,32 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	v.ObserveTook = observed.Sub(now)
 	v.Reverted = r.reverts.Observe(v.Now, &v.Cluster)
 	r.remember(&v, c.config)
+	c.lookAtDraining(ctx, r, &v)
+	c.lookAtOlder(ctx, r, &v)
 	intent, err := c.decide(ctx, r, &v)
 	if err != nil {
 		return 0 // the process ends
 	}
 	v.PlanTook = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, intent)
+	r.chargeWarm(&outcome)
 	r.turn = outcome.intent.nextTurn()
+	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)
 	return next
+}
+
+// enter waits until the RayCluster may connect to its head, if it is not connected. Call leave after the cycle.
+func (c *Controller) enter(ctx context.Context, r *record) (leave func()) {
+	r.mu.Lock()
+	connected := r.gcs.Ray != nil
+	r.mu.Unlock()
+	if connected {
+		return func() {}
+	}
+	return c.entries.Enter(ctx)
 }
 
 // observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
@@ -114,7 +135,7 @@ func (c *Controller) observe(
 		r.gcs.Close()
 		v.StateErr = errOff
 	} else {
-		v.State, v.StateErr = c.readRay(ctx, r, v.Cluster, v.Now)
+		v.State, v.StateErr = c.readRay(ctx, r, v.Cluster, v.Now, 0)
 	}
 	if v.Live() {
 		v.ReadAt = c.config.Now()
@@ -209,6 +230,7 @@ func (c *Controller) Close() {
 		r.gcs.Close()
 		r.mu.Unlock()
 	}
+	c.reading.Wait() // cycles begin readings
 }
 
 // pace returns the pause until the next reading, and lets the decision stand until then if it may.
@@ -222,10 +244,13 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 	c.setMoving(r, v.Live() && r.unsettled(o))
 	next := c.pause(r, o, settings)
 	c.stand(r, o, settings, next)
+	if r.stands.next > 0 {
+		return r.stands.next
+	}
 	return next
 }
 
-// pause returns the pause until the next reading.
+// pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
 func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
 	v := o.view
 	moving, resting := c.counts()

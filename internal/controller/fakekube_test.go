@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,6 +16,8 @@ type fakeKube struct {
 	cluster nodepool.Cluster
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
+	// others are further RayClusters.
+	others        map[nodepool.ClusterKey]nodepool.Cluster
 	nextErr       error
 	applyErr      error // fails every patch
 	clusterErr    error
@@ -34,11 +38,37 @@ type fakeKube struct {
 	guarded       []nodepool.GuardChange
 	provisionErr  error // fails every write of a ProvisioningRequest
 	provisions    []nodepool.ProvisioningChange
+	idleErr       error // fails every end of an idle RayCluster
+	ended         []nodepool.IdleChange
+	nodesErr      error // fails every write of a CapacityBuffer
+	buffers       []nodepool.BufferChange
+	policyErr     error // fails every write of a CapacityPolicy's status
+	policies      []capacity.Status
+	stranded      []capacity.Status // statuses to write while there is no RayCluster
+}
+
+// KeepNodes shows what is written at the next reading, as the watch does.
+func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) error {
+	if k.nodesErr != nil {
+		return k.nodesErr
+	}
+	k.buffers = append(k.buffers, change)
+	known := *k.cluster.Buffers
+	known.List = slices.DeleteFunc(slices.Clone(known.List),
+		func(b nodepool.Buffer) bool { return b.Name == change.Buffer.Name })
+	if !change.Remove {
+		known.List = append(known.List, change.Buffer)
+	}
+	k.cluster.Buffers = &known
+	return nil
 }
 
 func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
 
-func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+func (k *fakeKube) Cluster(_ context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if other, known := k.others[key]; known {
+		return other, nil
+	}
 	if k.reading != nil {
 		k.reading()
 	}
@@ -145,6 +175,40 @@ func (k *fakeKube) Guard(_ context.Context, change nodepool.GuardChange) error {
 }
 
 // Provision keeps requests and annotations as the API server would.
+// EndIdle changes the RayCluster if it is still the version that was read.
+func (k *fakeKube) EndIdle(_ context.Context, change nodepool.IdleChange) error {
+	switch c := &k.cluster; {
+	case k.idleErr != nil:
+		return k.idleErr
+	case change.UID != c.UID || change.Generation != c.Generation || change.ResourceVersion != c.ResourceVersion:
+		return nodepool.ErrConflict
+	case change.Action == nodepool.SuspendIdle:
+		c.Suspended, c.IdleSince = true, change.Since
+	case change.Action == nodepool.ResumeIdle:
+		c.Suspended, c.IdleSince = false, time.Time{}
+	}
+	k.ended = append(k.ended, change)
+	k.cluster.Generation++
+	return nil
+}
+
+// ReportPolicy writes a status as the watch would show it next.
+func (k *fakeKube) ReportPolicy(_ context.Context, _ nodepool.ClusterKey, status capacity.Status) error {
+	if k.policyErr != nil {
+		return k.policyErr
+	}
+	k.policies = append(k.policies, status)
+	k.stranded = slices.DeleteFunc(k.stranded, func(s capacity.Status) bool { return s.Name == status.Name })
+	k.cluster.PolicyStatuses = slices.DeleteFunc(k.cluster.PolicyStatuses,
+		func(s capacity.Status) bool { return s.Name == status.Name })
+	return nil
+}
+
+// PoliciesWithoutCluster returns what was not written yet.
+func (k *fakeKube) PoliciesWithoutCluster(nodepool.ClusterKey) []capacity.Status {
+	return slices.Clone(k.stranded)
+}
+
 func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChange) error {
 	if k.provisionErr != nil {
 		return k.provisionErr

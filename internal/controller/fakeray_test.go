@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
@@ -26,6 +27,14 @@ type fakeRay struct {
 	unknown        bool // states have no fingerprint
 	immortal       bool // accepted drains end nothing
 	drains         []raydemand.Drain
+	occupants      raydemand.Occupants
+	jobs           jobs.Reading
+	jobsErr        error
+	jobLooks       int
+	occupantsErr   error
+	looks          int // how often somebody looked at what lives here
+	residents      []raydemand.Resident
+	residentsErr   error
 	reports        []raydemand.Report
 	configErr      error
 	reporting      func() // runs during each report of a cluster config
@@ -51,6 +60,34 @@ func (r *fakeRay) State(context.Context) (raydemand.State, error) {
 		state.Fingerprint = printOf(state)
 	}
 	return state, nil
+}
+
+func (r *fakeRay) Repeats(ctx context.Context, fingerprint uint64) (raydemand.State, error) {
+	return withoutNodes(r.State(ctx))(fingerprint)
+}
+
+// withoutNodes leaves the nodes out of a state with a fingerprint, as package gcs does.
+func withoutNodes(state raydemand.State, err error) func(fingerprint uint64) (raydemand.State, error) {
+	return func(fingerprint uint64) (raydemand.State, error) {
+		if state.Fingerprint == fingerprint {
+			state.Nodes = nil
+		}
+		return state, err
+	}
+}
+
+func (r *fakeRay) Occupants(context.Context) (raydemand.Occupants, error) {
+	r.looks++
+	return r.occupants, r.occupantsErr
+}
+
+func (r *fakeRay) Residents(context.Context) ([]raydemand.Resident, error) {
+	return r.residents, r.residentsErr
+}
+
+func (r *fakeRay) Jobs(context.Context) (jobs.Reading, error) {
+	r.jobLooks++
+	return r.jobs, r.jobsErr
 }
 
 func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {

@@ -20,6 +20,7 @@ func (r *record) forgetFormerGroups(v *observation.View) {
 	r.breakers.Forget(gone)
 	r.refusals.Forget(gone)
 	r.provisions.Forget(gone)
+	r.nodes.Forget(gone)
 	r.reverts.Forget(gone)
 	r.numGPUsWrites.Forget(gone)
 }

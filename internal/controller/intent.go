@@ -49,7 +49,7 @@ func (r *record) decide(ctx context.Context, v observation.View, config Config) 
 	i.snapshot.Policy, i.snapshot.Turn = config.Policy, r.turn
 	var errs error
 	compute := func(snapshot *planner.Snapshot) planner.Plan {
-		plan, took, err := config.plans.compute(ctx, snapshot, r.heavyTook)
+		plan, took, err := config.plans.Compute(ctx, snapshot, r.heavyTook)
 		r.heavyTook += took
 		errs = errors.Join(errs, err)
 		return plan
@@ -63,6 +63,7 @@ func (r *record) decide(ctx context.Context, v observation.View, config Config) 
 	r.askForNodes(v, &i)
 	if v.Live() {
 		rules := r.reductionRules(config)
+		rules.Moved = r.endable.in(&v.Cluster)
 		i.Removals, i.Drains = rules.Removals(v, i.plan), rules.DrainRequests(v, i.plan)
 		i.Removals = append(i.Removals, reduction.Evicted(v, i.launch)...)
 		if r.lag.MayHidePlacement(v.Now) || r.gangs.MayHidePlacement(v.Now) {
@@ -139,6 +140,8 @@ func (r *record) mayReduce(v observation.View, config Config) string {
 		return doubt
 	case v.Cluster.OwnedUnknown != "":
 		return "the ResourceRequests are unknown: " + v.Cluster.OwnedUnknown
+	case v.Cluster.PolicyUnknown != "":
+		return "the CapacityPolicies are unknown: " + v.Cluster.PolicyUnknown
 	case r.reverts.Pause(v.Now) != "":
 		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
 		// number is lowered further, the operator deletes other pods.

@@ -1,15 +1,13 @@
 package controller
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,44 +22,9 @@ func ownedWithShapes(n int) raydemand.Owned {
 	return owned
 }
 
-func withShapes(n int) *planner.Snapshot {
-	return &planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(n)}}
-}
-
-func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		plans := newPlanBudget(time.Second)
-		plans.slot <- struct{}{} // a heavy plan is being computed
-		made := make(chan int, 2)
-		for _, n := range []int{heavyShapes, heavyShapes - 1} {
-			go func() {
-				if _, _, err := plans.compute(t.Context(), withShapes(n), 0); err != nil {
-					t.Error(err)
-				}
-				made <- n
-			}()
-		}
-		if first := <-made; first != heavyShapes-1 {
-			t.Errorf("the plan of %d shapes is computed first", first)
-		}
-		<-plans.slot
-		<-made
-	})
-}
-
-func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
-	plans := newPlanBudget(time.Second)
-	plans.slot <- struct{}{} // a heavy plan is being computed
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := plans.compute(ctx, withShapes(heavyShapes), 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("err = %v, want the end of the context", err)
-	}
-}
-
 func TestAHeavyRayClusterRestsAfterItsPlanAndDelaysNoOther(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 1))
-	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(heavyShapes), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
+	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(planbudget.HeavyShapes), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
 	w.cycle()
 	reads := w.ray.reads
 	if pause := w.c.Cycle(t.Context(), key); pause <= 0 || w.ray.reads != reads {
@@ -108,32 +71,6 @@ func TestTheNextCycleContinuesWithWhatWasTooMuch(t *testing.T) {
 	}
 }
 
-func TestABudgetFollowsTheSpeedOfPlans(t *testing.T) {
-	b := newPlanBudget(2 * time.Second)
-	if got := b.work(0); got != 2*looksPerSecond {
-		t.Errorf("at first %d", got)
-	}
-	if got := b.work(1500 * time.Millisecond); got != looksPerSecond/2 {
-		t.Errorf("%d for the half second that is left", got)
-	}
-	if got := b.work(time.Hour); got != looksPerSecond/4 {
-		t.Errorf("%d when the time is over, want an eighth", got)
-	}
-	for range 100 {
-		b.learn(looksPerSecond/10, time.Second)
-	}
-	if got := b.work(0); float64(got) > looksPerSecond/5 || float64(got) < looksPerSecond/6 {
-		t.Errorf("%d after plans that took ten times as long", got)
-	}
-	b.learn(10, time.Hour) // a plan without work shows nothing
-	for range 100 {
-		b.learn(looksPerSecond, 24*time.Hour)
-	}
-	if got := float64(b.work(0)); got < 2*looksPerSecond/mostOff-1e6 {
-		t.Errorf("%v without CPU time", got)
-	}
-}
-
 // TestDemandInTurnsHasOneEvent: each plan leaves other demand unserved.
 func TestDemandInTurnsHasOneEvent(t *testing.T) {
 	group := gpuGroup("gpu", 0, 0, 3)
@@ -153,7 +90,7 @@ func TestDemandInTurnsHasOneEvent(t *testing.T) {
 
 // manyShapes makes requests that no class joins, each for a resource of the first group.
 func (w *world) manyShapes() {
-	for i := range heavyShapes {
+	for i := range planbudget.HeavyShapes {
 		name := fmt.Sprintf("custom-%03d", i)
 		w.kube.cluster.Groups[0].Resources[name] = raydemand.One
 		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One, raydemand.GPU: raydemand.One}})

@@ -14,20 +14,27 @@ import (
 
 // publish makes the cycle's decision readable for others.
 func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
+	cluster := o.view.Cluster
+	cluster.Workers = nil
 	d := &decision.Decision{
 		Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
 		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
 		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
-		Kube: o.view.Cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
+		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.snapshot, Plan: o.intent.plan,
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
 			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster),
 			r.reverts.Findings(o.view.Now, &o.view.Cluster))),
-		Read:    decision.ReadAt(o.view.ReadAt),
-		Paused:  o.paused,
+		Read:      decision.ReadAt(o.view.ReadAt),
+		Paused:    o.paused,
+		Idle:      o.idle,
+		WarmNodes: o.nodes.Plans, SpentToday: o.spent,
 		Actions: o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
-		NumGPUs: o.numGPUs, OptIn: o.optIn, Reverted: o.view.Reverted,
+		NumGPUs: o.numGPUs, OptIn: o.optIn, Reverted: o.view.Reverted, Jobs: o.jobs,
+	}
+	if o.view.Mode == nodepool.Managed {
+		d.WarmNodesPerHour = o.nodes.PerHour
 	}
 	if o.view.StateErr != nil {
 		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/breaker"
+	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/controller/idleness"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -19,7 +21,11 @@ import (
 	"heliostat.dev/heliostat/internal/controller/quota"
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/internal/controller/reverts"
+	"heliostat.dev/heliostat/internal/controller/upgrade"
+	"heliostat.dev/heliostat/internal/controller/warmnodes"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -83,6 +89,29 @@ type memory struct {
 	numGPUsWrites numgpus.Writes
 	syncBackoff   backoff
 	protection    protection
+	// idleClock measures for how long the RayCluster has been without work; idleWrites backs off after a write failed,
+	// for the reason idleErr.
+	idleClock  idleness.Clock
+	idleWrites backoff
+	idleErr    string
+	// consolidation remembers which workers could leave; moveWrites backs off after a drain for it failed.
+	consolidation consolidation.Tracker
+	moveWrites    backoff
+	endable       endable
+	nodes         warmnodes.Keeper
+	// forecast is what forecasts would keep, until the next one is due.
+	forecast    []planner.WarmEntry
+	forecastDue time.Time
+	jobs        jobReading
+	// upgrade is the upgrade in which the RayCluster is the newer one; olderRead has the result of a reading of the
+	// older one that runs, and is nil if none does.
+	upgrade   upgrade.Tracker
+	olderRead chan olderRead
+	// warmMeter adds up what warm capacity costs.
+	warmMeter capacity.Meter
+	// policies backs off after a status of a CapacityPolicy could not be written, for the reason policyErr.
+	policies  backoff
+	policyErr error
 	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
 	// longer managed. provisioning backs off after a write that failed.
 	provisioned  bool
@@ -193,7 +222,7 @@ func (r *record) settled(now time.Time, m membership.Member) bool {
 func (r *record) snapshotInput(v observation.View, config Config) observation.SnapshotInput {
 	s := observation.SnapshotInput{
 		Now: v.Now, Cluster: v.Cluster, Members: v.Members, Head: v.Head, Demand: v.Demand,
-		Idle:        map[raydemand.NodeID]time.Duration{},
+		Idle:        make(map[raydemand.NodeID]time.Duration, len(v.Members)),
 		Leaving:     map[raydemand.NodeID]bool{},
 		Unplaceable: map[raydemand.NodeID]raydemand.Bundle{},
 		Crashed:     map[string]bool{},
@@ -204,6 +233,7 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 		Quotas:      r.refusals.Bounds(v.Now),
 		TakenBack:   r.refusals.TakenBack,
 		Surge:       config.Surge,
+		Warm:        r.warmWanted(v, config),
 	}
 	if v.Live() {
 		s.PlainRequests, s.OwnedRequests = v.Cluster.RequestResources, ownerstatus.Counted(&v.Cluster, r.reported,
@@ -214,16 +244,27 @@ func (r *record) snapshotInput(v observation.View, config Config) observation.Sn
 	if s.Head != nil {
 		s.Unplaceable[s.Head.ID] = r.unplaceable.Of(s.Head, v.Now)
 	}
+	var starting []membership.Member
 	for _, m := range s.Members {
-		if m.Node != nil {
-			s.Idle[m.Node.ID] = r.idleFor(v.Now, m.Node)
-			s.Leaving[m.Node.ID] = r.drains.Leaving(m.Node.ID)
-			s.Unplaceable[m.Node.ID] = r.unplaceable.Of(m.Node, v.Now)
+		if m.Node == nil {
+			starting = append(starting, m)
+		} else {
+			if m.Node.Status == raydemand.Idle {
+				s.Idle[m.Node.ID] = r.idleFor(v.Now, m.Node)
+			}
+			if r.drains.Leaving(m.Node.ID) {
+				s.Leaving[m.Node.ID] = true
+			}
+			if waits := r.unplaceable.Of(m.Node, v.Now); waits != nil {
+				s.Unplaceable[m.Node.ID] = waits
+			}
 		}
-		s.Crashed[m.Pod] = m.Dead() && r.clocks.DeadFor(m.Pod, v.Now) >= config.DeadGrace
+		if m.Dead() && r.clocks.DeadFor(m.Pod, v.Now) >= config.DeadGrace {
+			s.Crashed[m.Pod] = true
+		}
 	}
 	times := func(g arrival.Group) arrival.Times { return r.starts.Times(g, config.nodeTimes) }
-	s.Arrivals = observation.ArrivalsOf(observation.Starting(v.Cluster, s.Members), times)
+	s.Arrivals = observation.ArrivalsOf(observation.Starting(v.Cluster, starting), times)
 	return s
 }
 

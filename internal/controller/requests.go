@@ -50,12 +50,25 @@ func (c *Controller) byDefault(v *observation.View) bool {
 // written.
 const recheckPause = 5 * time.Second
 
-// updateRequestsWithoutCluster updates the ResourceRequests for a RayCluster that does not exist, and deletes those
-// whose lease ended long ago. It returns the pause until a lease ends; 0 means that only an event starts the next
+// reportWithoutCluster reports to what is for a RayCluster that does not exist: its ResourceRequests and its
+// CapacityPolicies. It returns the pause until something changes with time; 0 means that only an event starts the next
 // cycle. It writes only if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that
 // cluster once it exists.
+func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey, now time.Time) time.Duration {
+	if c.config.ReadOnly || c.config.Form != mode.Fleet || !c.asked(key) {
+		return 0
+	}
+	next := c.updateRequestsWithoutCluster(key, now)
+	if retry := c.reportPoliciesWithoutCluster(ctx, key); retry > 0 && (next == 0 || retry < next) {
+		next = retry
+	}
+	return next
+}
+
+// updateRequestsWithoutCluster updates the ResourceRequests for a RayCluster that does not exist, and deletes those
+// whose lease ended long ago. It returns the pause until a lease ends, or 0.
 func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
-	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != mode.Fleet || !c.asked(key) {
+	if c.config.Owned == nil {
 		return 0
 	}
 	var updates []nodepool.OwnedUpdate

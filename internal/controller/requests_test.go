@@ -281,7 +281,7 @@ func TestAReadOnlyProcessReportsNothingToOwners(t *testing.T) {
 		t.Errorf("reported %+v, and Events %v", owned.updates, w.kube.events)
 	}
 	w.nothingWritten("whatever the annotation says")
-	if c := w.c; c.updateRequestsWithoutCluster(key, w.now) != 0 || len(owned.updates) > 0 {
+	if c := w.c; c.reportWithoutCluster(t.Context(), key, w.now) != 0 || len(owned.updates) > 0 {
 		t.Errorf("reported %+v of a RayCluster that is not there", owned.updates)
 	}
 }

@@ -16,13 +16,22 @@ import (
 
 // standing is the decision that readings of Ray keep as long as they show the same. Its zero value keeps none.
 type standing struct {
-	// cluster is the RayCluster as the decision saw it, seen the reading that the decision rests on.
-	cluster nodepool.Cluster
-	seen    uint64
+	// seen is the reading that the decision rests on.
+	seen uint64
 	// until is when a cycle is due although nothing has changed, because time alone may change the decision.
 	until time.Time
+	// earliest is when a cycle may follow a reading that shows something new, unless until is earlier.
+	earliest time.Time
 	// next is the pause between two readings.
 	next time.Duration
+}
+
+// turn is when a cycle may follow a reading that shows something new.
+func (s *standing) turn() time.Time {
+	if s.until.Before(s.earliest) {
+		return s.until
+	}
+	return s.earliest
 }
 
 // writtenStands is how long a decision about a RayCluster with ResourceRequests or guards stands at most: each cycle
@@ -30,8 +39,9 @@ type standing struct {
 const writtenStands = 5 * time.Second
 
 // Stands reads Ray and reports whether the last decision about the RayCluster stands: nothing has changed on either
-// side, and no time has passed that matters. Then it returns the pause until the next reading. Otherwise run a Cycle at
-// once. It takes no worker away and writes nothing: a cycle does, and begins with a reading of its own.
+// side, and no time has passed that matters, or the last cycle was just now. Then it returns the pause until the next
+// reading. Otherwise run a Cycle at once. It takes no worker away and writes nothing: a cycle does, and begins with a
+// reading of its own.
 //
 // Call it only while no event of Kubernetes has come since the last cycle, because it does not look there.
 func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, stands bool) {
@@ -49,26 +59,43 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	if !now.Before(r.stands.until) {
 		return 0, false
 	}
-	state, err := c.readRay(ctx, r, r.stands.cluster, now)
-	if err != nil || state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
+	d := r.decision.Load()
+	jobsRestart, known := observation.JobsRestartIdleTimes(d.Kube.RayVersion), r.stands.seen
+	if jobsRestart {
+		known = 0 // the clock needs the idle times
+	}
+	state, err := c.readRay(ctx, r, d.Kube, now, known)
+	if err != nil {
+		return 0, false
+	}
+	if state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
+		if wait := r.stands.turn().Sub(now); wait > 0 && r.gcs.Same(state) {
+			r.urgent = false
+			r.use.Observe(now, state.Nodes)
+			if jobsRestart {
+				r.idle.Observe(now, state.Nodes, true)
+			}
+			return wait, true
+		}
 		return 0, false
 	}
 	r.use.Repeat(now)
-	if observation.JobsRestartIdleTimes(r.stands.cluster.RayVersion) {
+	if jobsRestart {
 		r.idle.Observe(now, state.Nodes, true)
 	}
-	r.decision.Load().Read.Renew(c.config.Now())
+	d.Read.Renew(c.config.Now())
+	d.Pods.Drop()
 	r.urgent = false
 	return r.stands.next, true
 }
 
-// readRay reads the head's state, and logs once that it does not answer.
+// readRay reads the head's state, without nodes if its fingerprint is known, and logs once that it does not answer.
 func (c *Controller) readRay(
-	ctx context.Context, r *record, cluster nodepool.Cluster, now time.Time,
+	ctx context.Context, r *record, cluster nodepool.Cluster, now time.Time, known uint64,
 ) (raydemand.State, error) {
 	before := r.gcs.Failures
 	state, err := r.gcs.State(ctx, c.dial, cluster, now,
-		head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
+		head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
 	if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
 		c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", cluster.Key.String(), "err",
 			head.Detail(err))
@@ -85,17 +112,21 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 		return
 	}
 	moving, resting := c.counts()
-	long := settings.StandsAtRest(resting)
+	long, earliest := settings.StandsAtRest(resting), v.Now
 	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
 		long = min(long, writtenStands)
 	}
+	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
+		long = min(long, c.config.Consolidation.LookEvery)
+	}
 	switch {
 	case r.moving:
-		long = settings.StandsMoving(moving)
+		long, next, earliest = settings.StandsMoving(moving), settings.Following(moving), v.Now.Add(next)
 	case !r.atRest(o):
 		long = settings.StandsOpen()
 	}
-	r.stands = standing{cluster: v.Cluster, seen: v.State.Fingerprint, next: next,
+	long = r.upgradeStands(v.Now, long)
+	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
 		until: v.Now.Add(min(long, untilDeadline(v, o.intent.snapshot)))}
 }
 
@@ -108,10 +139,11 @@ func (r *record) atRest(o outcome) bool {
 		len(plan.Launch)+len(o.intent.launch)+len(o.intent.held) == 0 &&
 		!o.intent.Any() && len(o.intent.nodes.Waits) == 0 && len(o.actions) == 0 &&
 		o.paused == "" && o.err == nil && r.unwritten == nil && r.provisionErr == nil && r.freshErr == nil &&
+		r.nodes.Settled() &&
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
 		!r.lag.Active() && !r.guard.Doubts() && len(r.drains) == 0 && len(r.named) == 0 &&
 		r.reverts.Pause(v.Now) == "" && len(r.refusals.Bounds(v.Now)) == 0 &&
-		v.Cluster.OwnedUnknown == "" && v.Cluster.Writable() == nil &&
+		v.Cluster.OwnedUnknown+v.Cluster.PolicyUnknown == "" && v.Cluster.Writable() == nil &&
 		!slices.ContainsFunc(plan.Groups, func(g planner.GroupPlan) bool { return g.Desired != g.Current }) &&
 		!slices.ContainsFunc(o.intent.snapshot.Groups, func(g planner.Group) bool { return g.Closed != "" }) &&
 		!slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {

@@ -67,8 +67,38 @@ func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
 	if cycles < 2 || cycles > 3 {
 		t.Errorf("%d cycles in a minute, want one per 20 s", cycles)
 	}
-	if reads = w.ray.reads - reads; reads < 75 || reads > 90 {
-		t.Errorf("%d readings in a minute, want one per 750 ms", reads)
+	if reads = w.ray.reads - reads; reads < 95 || reads > 110 {
+		t.Errorf("%d readings in a minute, want one per 600 ms", reads)
+	}
+}
+
+func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 99 {
+		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+		w.c.setMoving(other, true)
+	}
+	w.want(1, gpu(1))
+	w.pass(w.c.Cycle(context.Background(), key))
+	w.want(2, gpu(1))
+	w.busy(w.pod(0))
+	wait, stands := w.c.Stands(context.Background(), key)
+	if !stands || wait != 300*time.Millisecond {
+		t.Errorf("200 ms after a cycle, a reading that shows more demand: stands %t, next in %v; want the cycle 300ms later", stands, wait)
+	}
+	node := w.node(w.pod(0))
+	w.pass(wait)
+	if used := w.c.record(key).use.For(w.now, node.ID); used != wait {
+		t.Errorf("a node that became busy in a reading without a cycle has been so for %v, want %v", used, wait)
+	}
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Error("the decision stands 500 ms after it was made, although demand has grown")
+	}
+	w.c.Cycle(context.Background(), key)
+	w.pass(800 * time.Millisecond)
+	w.want(3, gpu(1))
+	if _, stands := w.c.Stands(context.Background(), key); stands {
+		t.Error("the decision stands, although its turn is over and demand has grown")
 	}
 }
 

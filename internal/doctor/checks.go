@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -13,8 +14,8 @@ import (
 // Checks returns all checks, in the order of docs/reference/doctor.md.
 func Checks() []Check {
 	return slices.Concat(
-		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks, rightChecks,
-		securityChecks,
+		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks,
+		policyChecks, rightChecks, securityChecks,
 	)
 }
 
@@ -330,6 +331,24 @@ var nodeAutoscalerChecks = []Check{
 	},
 	{"nodepool-unused", raydemand.Info, nodePools(nodePoolUnused),
 		"Karpenter adds no node of this NodePool for any of them"},
+}
+
+// policyChecks examine what RayClusters keep ready, and what is asked for them.
+var policyChecks = []Check{
+	{capacity.FindingUnreadable, raydemand.Error, policies(policyUnreadable),
+		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
+	{capacity.FindingSuperseded, raydemand.Warning, policies(policySuperseded), "another policy counts"},
+	{"raycluster-absent", raydemand.Info, inputs(rayClusterAbsent),
+		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not " +
+			"compared"},
+	{capacity.FindingGroupUnknown, raydemand.Error, ineffective(capacity.FindingGroupUnknown),
+		"there is no such worker group"},
+	{capacity.FindingUnpriced, raydemand.Warning, ineffective(capacity.FindingUnpriced),
+		"a budget needs the price of the group"},
+	{capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"},
+	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),
+		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +
+			"nodes that it keeps cost money"},
 }
 
 // rightChecks examine what the reader may see.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,16 @@ func (j JSON) Fail(want string) {
 	if j.doc.fault == nil {
 		j.doc.fault = &Fault{Path: j.at, Value: j.excerpt(), Want: want}
 	}
+}
+
+// FailBelow reports that a field below the value, named by its keys with dots between them, is not what is wanted. An
+// empty field is the value itself.
+func (j JSON) FailBelow(field, value, want string) {
+	path := j.at
+	if field != "" {
+		path = path.Key(strings.Split(field, ".")...)
+	}
+	j.doc.Fail(Fault{Path: path, Value: value, Want: want})
 }
 
 // excerpt writes the beginning of the value in one line.

@@ -28,6 +28,9 @@ type ServerInterface interface {
 	// Readyz Readiness probe
 	// (GET /readyz)
 	Readyz(c *gin.Context)
+	// ListCosts Show what the pods of RayClusters cost
+	// (GET /v1/costs)
+	ListCosts(c *gin.Context, params ListCostsParams)
 	// FollowFleet Follow all RayClusters with server-sent events
 	// (GET /v1/events)
 	FollowFleet(c *gin.Context)
@@ -37,12 +40,24 @@ type ServerInterface interface {
 	// GetCluster Show one RayCluster with demand, groups and reasons
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name})
 	GetCluster(c *gin.Context, namespace Namespace, name Name)
+	// ClearCapacityPolicy Remove the capacity policy of the annotation
+	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
+	ClearCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
+	// GetCapacityPolicy Get the capacity policy of the RayCluster, and what becomes of it
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
+	GetCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
+	// SetCapacityPolicy Set the capacity policy of the RayCluster
+	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/capacity_policy)
+	SetCapacityPolicy(c *gin.Context, namespace Namespace, name Name)
 	// FollowCluster Follow one RayCluster with server-sent events
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/events)
 	FollowCluster(c *gin.Context, namespace Namespace, name Name)
 	// Explain Explain the state of a group, a pod, a gang, a bundle or a request
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/explain)
 	Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams)
+	// GetForecast What would be worth keeping ready
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/forecast)
+	GetForecast(c *gin.Context, namespace Namespace, name Name)
 	// UnfreezeCluster Unfreeze the RayCluster
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/freeze)
 	UnfreezeCluster(c *gin.Context, namespace Namespace, name Name)
@@ -91,6 +106,9 @@ type ServerInterface interface {
 	// ListClusterRequests List the requests of a RayCluster
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
 	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
+	// ResumeCluster Resume a RayCluster that was suspended because it was idle
+	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/resume)
+	ResumeCluster(c *gin.Context, namespace Namespace, name Name)
 	// GetSeries Show demand and capacity of the last two hours
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/series)
 	GetSeries(c *gin.Context, namespace Namespace, name Name)
@@ -109,6 +127,9 @@ type ServerInterface interface {
 	// ListRequests List the requests of all RayClusters
 	// (GET /v1/requests)
 	ListRequests(c *gin.Context, params ListRequestsParams)
+	// ListSavings Show what other settings would have cost
+	// (GET /v1/savings)
+	ListSavings(c *gin.Context, params ListSavingsParams)
 	// GetVersion Show the build of the server
 	// (GET /version)
 	GetVersion(c *gin.Context)
@@ -188,6 +209,49 @@ func (siw *ServerInterfaceWrapper) Readyz(c *gin.Context) {
 	siw.Handler.Readyz(c)
 }
 
+// ListCosts operation middleware
+func (siw *ServerInterfaceWrapper) ListCosts(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListCostsParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "by", c.Request.URL.Query(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter by: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", c.Request.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListCosts(c, params)
+}
+
 // FollowFleet operation middleware
 func (siw *ServerInterfaceWrapper) FollowFleet(c *gin.Context) {
 
@@ -258,6 +322,108 @@ func (siw *ServerInterfaceWrapper) GetCluster(c *gin.Context) {
 	}
 
 	siw.Handler.GetCluster(c, namespace, name)
+}
+
+// ClearCapacityPolicy operation middleware
+func (siw *ServerInterfaceWrapper) ClearCapacityPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ClearCapacityPolicy(c, namespace, name)
+}
+
+// GetCapacityPolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetCapacityPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetCapacityPolicy(c, namespace, name)
+}
+
+// SetCapacityPolicy operation middleware
+func (siw *ServerInterfaceWrapper) SetCapacityPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.SetCapacityPolicy(c, namespace, name)
 }
 
 // FollowCluster operation middleware
@@ -369,6 +535,40 @@ func (siw *ServerInterfaceWrapper) Explain(c *gin.Context) {
 	}
 
 	siw.Handler.Explain(c, namespace, name, params)
+}
+
+// GetForecast operation middleware
+func (siw *ServerInterfaceWrapper) GetForecast(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetForecast(c, namespace, name)
 }
 
 // UnfreezeCluster operation middleware
@@ -1047,6 +1247,40 @@ func (siw *ServerInterfaceWrapper) ListClusterRequests(c *gin.Context) {
 	siw.Handler.ListClusterRequests(c, namespace, name)
 }
 
+// ResumeCluster operation middleware
+func (siw *ServerInterfaceWrapper) ResumeCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ResumeCluster(c, namespace, name)
+}
+
 // GetSeries operation middleware
 func (siw *ServerInterfaceWrapper) GetSeries(c *gin.Context) {
 
@@ -1218,6 +1452,41 @@ func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
 	siw.Handler.ListRequests(c, params)
 }
 
+// ListSavings operation middleware
+func (siw *ServerInterfaceWrapper) ListSavings(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSavingsParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", c.Request.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListSavings(c, params)
+}
+
 // GetVersion operation middleware
 func (siw *ServerInterfaceWrapper) GetVersion(c *gin.Context) {
 
@@ -1274,16 +1543,23 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.UnmanageCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.ManageCluster)
+	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.ClearCapacityPolicy)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.GetCapacityPolicy)
+	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/capacity_policy", wrapper.SetCapacityPolicy)
+	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/resume", wrapper.ResumeCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/plan", wrapper.PlanCluster)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/forecast", wrapper.GetForecast)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history", wrapper.ListHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id/plan", wrapper.GetHistoryPlan)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowFleet)
+	router.GET(options.BaseURL+"/v1/costs", wrapper.ListCosts)
+	router.GET(options.BaseURL+"/v1/savings", wrapper.ListSavings)
 	router.GET(options.BaseURL+"/v1/nodepools", wrapper.ListNodepools)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz)

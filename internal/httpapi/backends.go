@@ -7,8 +7,10 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/problem"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,6 +63,15 @@ type ModeSetter interface {
 	SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error
 }
 
+// PolicyStore writes capacity policies, and resumes RayClusters that were suspended because they were idle. Its methods
+// return nodepool.ErrGone if there is no such cluster.
+type PolicyStore interface {
+	// SetCapacityPolicy replaces the annotation; nil removes it.
+	SetCapacityPolicy(ctx context.Context, key nodepool.ClusterKey, policy *capacity.Policy) error
+	// Resume returns nodepool.ErrReadOnly if somebody else suspended the cluster.
+	Resume(ctx context.Context, key nodepool.ClusterKey) error
+}
+
 // SeriesStore holds the recent demand and capacity of each RayCluster.
 type SeriesStore interface {
 	// Points returns the cluster's points, oldest first.
@@ -79,6 +90,28 @@ type History interface {
 type NodepoolReader interface {
 	// Nodepools may return a recent result. It returns ErrUnavailable if Kubernetes is not reachable.
 	Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error)
+}
+
+// CostLedger holds what the workers of RayClusters cost.
+type CostLedger interface {
+	// Rows returns what was spent from a moment until now, sorted by RayCluster.
+	Rows(from, now time.Time) []ledger.Row
+	// Idle returns since when something in a RayCluster is idle, and what that has cost until now.
+	Idle(key nodepool.ClusterKey, now time.Time) ledger.Streak
+	// Began returns since when costs are added up.
+	Began() time.Time
+}
+
+// SavingsAdviser says what other settings would have cost.
+type SavingsAdviser interface {
+	// Savings returns the changes to all RayClusters, by what was recorded since a moment.
+	Savings(since time.Time) []apiv1.SavingItem
+}
+
+// Forecaster says what would be worth keeping ready.
+type Forecaster interface {
+	// Forecast returns the forecast for a cluster; its mode is off if there is none.
+	Forecast(key nodepool.ClusterKey) apiv1.Forecast
 }
 
 // Comparer compares Heliostat's plans with what another autoscaler writes.

@@ -47,16 +47,25 @@ type Config struct {
 	// Freezer and Modes write to RayClusters. Without them, the server does not serve freeze and manage.
 	Freezer Freezer
 	Modes   ModeSetter
+	// Policies writes capacity policies to RayClusters. Without it, the server only shows them.
+	Policies PolicyStore
 	// Series holds the points of the page's charts; without it, they are empty.
 	Series SeriesStore
 	// History holds past decisions; without it, the history is empty.
 	History History
+	// Costs holds what RayClusters cost, in Currency; without it, there are none.
+	Costs    CostLedger
+	Currency string
+	// Savings says what other settings would have cost; without it, nothing was recorded.
+	Savings SavingsAdviser
 	// Nodepools reads nodes; without it, calls for them fail as unavailable.
 	Nodepools NodepoolReader
 	// Hub sends events; without it, streams fail as unavailable. The server sets its fleet and closes it at shutdown.
 	Hub *events.Hub
 	// Shadow compares plans with what others write; without it, comparisons are empty.
 	Shadow Comparer
+	// Forecasts forecasts demand; without it, forecasts are off.
+	Forecasts Forecaster
 
 	// Metrics and Page serve /metrics and /; nil means 404.
 	Metrics, Page http.Handler

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 	"heliostat.dev/heliostat/internal/httpapi/events"
+	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -54,6 +55,11 @@ type divided struct {
 
 func newDivided(t *testing.T) *divided {
 	t.Helper()
+	return newDividedWith(t, func(int, *Config) {})
+}
+
+func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
+	t.Helper()
 	d := &divided{}
 	names := [2]string{"zeta", "alpha"}
 	for i, name := range names {
@@ -66,6 +72,7 @@ func newDivided(t *testing.T) *divided {
 			c.Fleet, c.Hub, c.Division = fakeFleet{view.Key: view}, d.hubs[i], d.divisions[i]
 			c.Requests = d.fixtures[i].requests
 			c.Leadership = &fakeLeadership{leads: true}
+			change(i, c)
 		})
 	}
 	for i, division := range d.divisions {
@@ -141,6 +148,57 @@ func TestACallAboutARayClusterThatMovesIsNotPassedOnTwice(t *testing.T) {
 	d.divisions[1].change(func() { d.divisions[1].owners["alpha"] = hostOf(d.servers[0]) })
 	response, text = ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
 	wantUnavailable(t, "each thinks it is the other's", response, text, "another shard passed this call on")
+}
+
+// TestFewListsAreGatheredAtOnce because each takes the memory of all shards' answers. Further calls wait for their turn.
+func TestFewListsAreGatheredAtOnce(t *testing.T) {
+	const most, calls = 4, 12
+	asked, answer := make(chan struct{}, calls), make(chan struct{})
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		_, _ = w.Write([]byte(`{"items": [{"namespace": "ml", "name": "other"}]}`))
+	}))
+	t.Cleanup(other.Close)
+	server := serving(t, func(c *Config) {
+		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
+		c.Hub, c.Leadership = events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+	})
+	var running sync.WaitGroup
+	for range calls {
+		running.Go(func() {
+			if response, text := ask(t, server, http.MethodGet, "/v1/rayclusters", ""); response.StatusCode != http.StatusOK ||
+				!strings.Contains(text, "other") {
+				t.Errorf("%s: %s", response.Status, text)
+			}
+		})
+	}
+	for range most {
+		<-asked
+	}
+	for done := range calls { // one answer lets one more call ask
+		if waiting := len(asked); waiting > 0 {
+			t.Errorf("after %d answers, %d lists are gathered at once, want %d", done, most+waiting, most)
+		}
+		answer <- struct{}{}
+		if done < calls-most {
+			<-asked
+		}
+	}
+	running.Wait()
+}
+
+// The page shows "no shard" beside a RayCluster that is refused with these words.
+func TestThePageKnowsTheRefusalOfARayClusterWithoutShard(t *testing.T) {
+	d := newDivided(t)
+	d.divisions[0].change(func() { delete(d.divisions[0].owners, "alpha") })
+	response, text := ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
+	wantUnavailable(t, "owned by nobody", response, text, `"detail":"no shard decides`)
+	page := httptest.NewRecorder()
+	webui.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+	if words := "error.message.startsWith('no shard decides')"; !strings.Contains(page.Body.String(), words) {
+		t.Errorf("the page lacks %s", words)
+	}
 }
 
 // openStream calls for the stream of all RayClusters as alice.

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,6 +71,7 @@ type fixture struct {
 	requests *fakeRequests
 	frozen   *fakeFreezer
 	modes    *fakeModes
+	policies *fakePolicies
 	now      time.Time
 	handler  http.Handler
 }
@@ -83,7 +85,8 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 	}
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
 	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Modes: w.modes, Now: func() time.Time { return w.now }}
+	w.policies = &fakePolicies{known: w.fleet, set: map[nodepool.ClusterKey]*capacity.Policy{}}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Modes: w.modes, Policies: w.policies, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

@@ -58,6 +58,7 @@ func TestTheRightsOfAllOperations(t *testing.T) {
 		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
 		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
 		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
+		"setCapacityPolicy": "patch rayclusters.ray.io", "clearCapacityPolicy": "patch rayclusters.ray.io", "resumeCluster": "patch rayclusters.ray.io",
 		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
 		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
 	}
@@ -179,7 +180,7 @@ func TestAListShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 func TestNoFleetOperationRevealsAForbiddenNamespace(t *testing.T) {
 	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
 	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
-	w := newFixture(t, func(c *Config) { c.Access = only })
+	w := newFixture(t, func(c *Config) { c.Access, c.Costs = only, costlyAlso("minimum", hidden) })
 	w.fleet[hidden] = clusterview.View{Key: hidden, Error: "hidden-error"}
 	operations, err := contract.All()
 	if err != nil {

@@ -82,7 +82,7 @@ func (s spec) checkKeyword(path, keyword string, rules object, value any) []stri
 	}
 	switch keyword {
 	case "description", "example", "format", "nullable", "properties", "x-go-type", "x-go-type-import", "x-go-type-name",
-		"x-go-type-skip-optional-pointer", "x-go-name":
+		"x-go-type-skip-optional-pointer", "x-go-name", "x-enum-varnames":
 		return s.checkProperties(path, keyword, rules, value)
 	case "type":
 		if got := typeOf(value); got != rule && (got != "integer" || rule != "number") {

@@ -17,6 +17,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/internal/httpapi/relay"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -107,6 +108,9 @@ func newServer(config Config) (*server, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.Costs == nil {
+		s.Costs = ledger.New(s.now(), ledger.Limits{})
 	}
 	if s.Hub != nil {
 		s.Hub.SetFleet(s.Fleet)

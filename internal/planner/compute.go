@@ -41,6 +41,10 @@ func planUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, work
 // docs/reference/reasons.md. p is the plan of s.
 func UnusedGPUs(s Snapshot, p Plan) map[string]raydemand.Amount { return report.UnusedGPUs(&s, &p) }
 
+// WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused, in the codes of
+// UnusedGPUs. A worker without GPUs is judged by its CPUs.
+func WhyUnused(s *Snapshot, p *Plan) func(n *Node) string { return report.WhyUnused(s, p) }
+
 // Explain plans the snapshot and answers one question about the plan. It returns ErrBrokenOff soon after stop is
 // closed; a nil stop is never closed. It returns ErrQuestion if the question names nothing or several things, and an
 // *UnknownError if the snapshot has no object of that name.

@@ -21,7 +21,8 @@ var pure = map[string][]string{
 	"internal/fieldpath": {"internal/typo"},
 	"pkg/fairshare":      nil,
 
-	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
+	"pkg/nodepool/capacity":  {"pkg/raydemand"},
+	"pkg/nodepool":           {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/capacity", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools", "pkg/nodepool/raylabels"},
 	"pkg/nodepool/raylabels": {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack", "pkg/nodepool/pools"},
 	"pkg/nodepool/pools":     {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/binpack"},
 	"pkg/nodepool/binpack":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
@@ -32,28 +33,31 @@ var pure = map[string][]string{
 	"pkg/nodepool/departure":  nil,
 	"pkg/nodepool/arrival":    nil,
 
-	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits", "reasons", "report"),
+	"internal/planner": planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons", "report"),
 
 	"internal/snapshotfile": append(planners("phrase", "model"), "internal/fieldpath"),
 
-	"internal/planner/phrase":  {"pkg/raydemand"},
-	"internal/planner/model":   planners("phrase"),
-	"internal/planner/vector":  planners("phrase", "model"),
-	"internal/planner/packing": planners("phrase", "model", "vector"),
-	"internal/planner/fleet":   planners("phrase", "model", "vector"),
-	"internal/planner/cost":    planners("phrase", "model", "vector", "fleet"),
-	"internal/planner/placing": planners("phrase", "model", "vector", "packing", "fleet", "cost"),
-	"internal/planner/search":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing"),
-	"internal/planner/limits":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search"),
-	"internal/planner/reasons": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits"),
-	"internal/planner/report":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "limits", "reasons"),
+	"internal/planner/phrase":    {"pkg/raydemand"},
+	"internal/planner/model":     planners("phrase"),
+	"internal/planner/vector":    planners("phrase", "model"),
+	"internal/planner/packing":   planners("phrase", "model", "vector"),
+	"internal/planner/shared":    planners("phrase", "model", "vector"),
+	"internal/planner/fleet":     planners("phrase", "model", "vector", "shared"),
+	"internal/planner/cost":      planners("phrase", "model", "vector", "shared", "fleet"),
+	"internal/planner/readiness": planners("phrase", "model", "vector", "shared", "fleet", "cost"),
+	"internal/planner/placing":   planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost"),
+	"internal/planner/search":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing"),
+	"internal/planner/limits":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search"),
+	"internal/planner/reasons":   planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits"),
+	"internal/planner/report":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons"),
 }
 
 // direct lists, for packages that may import less than they depend on, the packages of this module that they may
 // import.
 var direct = map[string][]string{
-	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // only numbers
-	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/departure",
+	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"},                                                                          // only numbers
+	"internal/planner/shared":  {"internal/planner/model", "internal/planner/vector", "pkg/nodepool/binpack", "pkg/nodepool/podfit", "pkg/raydemand"}, // nothing about one group alone
+	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/capacity", "pkg/nodepool/departure",
 		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/raylabels", "pkg/raydemand"},
 }
 
@@ -61,7 +65,7 @@ var direct = map[string][]string{
 // package comment says what the package must not do; these lists enforce it.
 func planners(below ...string) []string {
 	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/allocation", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
-		"pkg/nodepool/binpack", "pkg/nodepool/raylabels", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
+		"pkg/nodepool/binpack", "pkg/nodepool/raylabels", "pkg/nodepool/capacity", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"time"
 )
@@ -26,6 +27,8 @@ type (
 	Policy    = model.Policy
 	Promise   = model.Promise
 	Quota     = model.Quota
+	Warm      = model.Warm
+	WarmEntry = model.WarmEntry
 )
 
 // States of a node in a snapshot.
@@ -35,6 +38,15 @@ const (
 	Pending           = model.Pending
 	AllocationTimeout = model.AllocationTimeout
 	Leaving           = model.Leaving
+)
+
+// Some of the codes of WhyUnused.
+const (
+	UnusedStarting = model.UnusedStarting
+	UnusedLeaving  = model.UnusedLeaving
+	UnusedKept     = model.UnusedKept
+	UnusedWarm     = model.UnusedWarm
+	UnusedReserved = model.CodeReserved
 )
 
 // A decision; see package model.
@@ -50,6 +62,7 @@ type (
 	DemandKind    = model.DemandKind
 	RequestPlan   = model.RequestPlan
 	RequestGroup  = model.RequestGroup
+	WarmPlan      = model.WarmPlan
 )
 
 // The kinds of demand in a plan's summary.
@@ -74,6 +87,11 @@ const (
 	CodeQuota        = model.CodeQuota
 	CodeCoolingDown  = model.CodeCoolingDown
 	CodeProvisioning = model.CodeProvisioning
+	CodeWarm         = model.CodeWarm
+	CodeSchedule     = model.CodeSchedule
+	CodeForecast     = model.CodeForecast
+	CodeUpgrade      = model.CodeUpgrade
+	CodeBudgetSpent  = model.CodeBudgetSpent
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
@@ -81,6 +99,8 @@ const (
 	FindingPodRepeated      = model.FindingPodRepeated
 	FindingNodePodsUnknown  = model.FindingNodePodsUnknown
 	FindingKeyUnknown       = model.FindingKeyUnknown
+	FindingWarmGroupUnknown = model.FindingWarmGroupUnknown
+	FindingWarmUnpriced     = model.FindingWarmUnpriced
 )
 
 // A question about a plan and its answer; see package model.
@@ -105,6 +125,9 @@ var (
 
 // QuotasOf converts what the pods of groups may have together.
 func QuotasOf(bounds []nodepool.QuotaBound) []Quota { return model.QuotasOf(bounds) }
+
+// WarmOf returns what a policy wants at a moment; nil if nothing.
+func WarmOf(source string, wanted []capacity.Wanted) *Warm { return model.WarmOf(source, wanted) }
 
 // SnapshotOf returns the settings and groups of a RayCluster as a snapshot without nodes and demand.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot { return model.SnapshotOf(cluster) }

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -28,6 +30,27 @@ func BenchmarkShapes(b *testing.B) {
 		s.Requests = manyShapes(20_000)
 		for _, work := range []int64{0, 80_000_000} {
 			b.Run(fmt.Sprintf("%s, work %d M", c.name, work/1e6), func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
+		}
+	}
+}
+
+// BenchmarkKinds plans very much demand of each kind with the budget of two seconds: 20,000 requests or gangs that all
+// differ, and 5,000 of owners.
+func BenchmarkKinds(b *testing.B) {
+	for _, c := range []struct {
+		name     string
+		snapshot Snapshot
+	}{
+		{"20 groups", plannertest.Fleet()},
+		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000)},
+		{"100 groups", plannertest.WideFleet(100)},
+	} {
+		c.snapshot.LaunchConfigCheckDisabled = true
+		kinds := ofEachKind(c.snapshot, manyShapes(20_000))
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			s := kinds[kind]
+			b.Run(c.name+", "+kind, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: 80_000_000}) })
 		}
 	}
 }

@@ -3,7 +3,9 @@ package planner
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +97,33 @@ func TestAllDemandHasItsTurn(t *testing.T) {
 			}
 			s.Turn = plan.Deferred.Next
 		}
+	}
+}
+
+// TestAllKindsOfDemandHaveTheirTurn although they share each plan.
+func TestAllKindsOfDemandHaveTheirTurn(t *testing.T) {
+	s := oneGroup(noJoining(0, 600), 0)
+	s.Requests, s.Constraint, s.KeptResources = noJoining(0, 200), noJoining(200, 200), noJoining(400, 200)
+	s.Gangs = differentGangs(60)
+	missing := takenOn(s, Plan{})
+	for _, r := range append(slices.Clone(s.Constraint), s.KeptResources...) {
+		missing[Describe(r)] = true
+	}
+	all := len(missing)
+	for plans := 1; len(missing) > 0; plans++ {
+		plan := Compute(s, Policy{Work: 1_000_000})
+		if plan.Deferred == nil {
+			t.Fatal("all of it is planned at once; the test needs more")
+		}
+		taken, deferred := takenOn(s, plan), deferredKinds(plan)
+		maps.DeleteFunc(missing, func(name string, _ bool) bool {
+			call := strings.Contains(name, "custom-") && name >= Describe(s.Constraint[0])
+			return taken[name] || call && !deferred[name]
+		})
+		if plans > all/16+3 {
+			t.Fatalf("after %d plans, %d of %d had no turn", plans, len(missing), all)
+		}
+		s.Turn = plan.Deferred.Next
 	}
 }
 
@@ -191,7 +220,8 @@ func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestABudgetBoundsTheWork of demand of each kind: it may exceed the budget by what a plan needs in any case.
+// TestABudgetBoundsTheWork of demand of each kind: a plan keeps to it, or to twice what it takes to read and report the
+// demand, and to a quarter more, for what a plan needs in any case.
 func TestABudgetBoundsTheWork(t *testing.T) {
 	notShort(t)
 	for name, s := range map[string]Snapshot{
@@ -201,8 +231,8 @@ func TestABudgetBoundsTheWork(t *testing.T) {
 		for kind, s := range ofEachKind(s, manyShapes(5000)) {
 			for _, work := range []int64{1_000_000, 10_000_000} {
 				plan, took := ComputeCounting(s, Policy{Work: work})
-				if took > work+work/4 {
-					t.Errorf("%s, %s, budget %d: the plan takes %d", name, kind, work, took)
+				if most := max(work, 2*looksBeside(s)); took > most+most/4 {
+					t.Errorf("%s, %s, budget %d: the plan takes %d, want %d at most", name, kind, work, took, most)
 				}
 				if again, tookAgain := ComputeCounting(s, Policy{Work: work}); !cmp.Equal(plan.Launch, again.Launch) || took != tookAgain {
 					t.Errorf("%s, %s: launches %v, then %v", name, kind, plan.Launch, again.Launch)
@@ -210,6 +240,18 @@ func TestABudgetBoundsTheWork(t *testing.T) {
 			}
 		}
 	}
+}
+
+// looksBeside returns how much of the work of a plan is for reading a snapshot and reporting what becomes of its demand.
+func looksBeside(s Snapshot) int64 {
+	all := len(s.Nodes)
+	for _, requests := range s.RequestLists() {
+		all += len(requests)
+	}
+	for i := range s.Gangs {
+		all += len(s.Gangs[i].Bundles)
+	}
+	return 250 * int64(all)
 }
 
 // ofEachKind returns a snapshot with requests, as demand of each kind, and one with all kinds.

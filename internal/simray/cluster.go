@@ -20,6 +20,7 @@ type cluster struct {
 	head      *node   // the head's own raylet, one of nodes
 	work      []*work // in order of submission, all that is not over
 	nextWork  WorkID
+	drivers   []*driver
 	ids       uint64
 	kv        map[kvKey][]byte
 	// constraint is nil before the first call, and can be empty.

@@ -74,6 +74,8 @@ func (h *Head) serve(kept *cluster) error {
 	raypb.RegisterInternalKVGcsServiceServer(server, kvService{head: h})
 	raypb.RegisterNodeResourceInfoGcsServiceServer(server, nodeResourceService{head: h})
 	raypb.RegisterActorInfoGcsServiceServer(server, actorInfoService{head: h})
+	raypb.RegisterJobInfoGcsServiceServer(server, jobInfoService{head: h})
+	raypb.RegisterPlacementGroupInfoGcsServiceServer(server, placementGroupService{head: h})
 	h.served.Add(1)
 	go func() {
 		defer h.served.Done()

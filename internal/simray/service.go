@@ -173,9 +173,15 @@ type actorInfoService struct {
 	head *Head
 }
 
-// GetAllActorInfo lists the living actors.
+// firstJob is the job of the driver that connected first. All actors belong to it, and firstDriver has started them.
+var (
+	firstJob    = []byte{1, 0, 0, 0}
+	firstDriver = &raypb.Address{WorkerId: append([]byte{1}, make([]byte, 27)...)}
+)
+
+// GetAllActorInfo lists the living actors. A real GCS lists those that have ended after them, as this one always does.
 func (s actorInfoService) GetAllActorInfo(
-	context.Context, *raypb.GetAllActorInfoRequest,
+	_ context.Context, r *raypb.GetAllActorInfoRequest,
 ) (*raypb.GetAllActorInfoReply, error) {
 	reply := &raypb.GetAllActorInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
@@ -183,14 +189,25 @@ func (s actorInfoService) GetAllActorInfo(
 			if !w.task.Actor || w.over {
 				continue
 			}
-			actor := &raypb.ActorTableData{ActorId: w.actorID[:16], State: raypb.ActorTableData_PENDING_CREATION,
-				Preempted: w.preempted}
+			actor := &raypb.ActorTableData{ActorId: w.actorID[:16], JobId: firstJob,
+				State: raypb.ActorTableData_PENDING_CREATION, Preempted: w.preempted,
+				RequiredResources: map[string]float64{}, OwnerAddress: firstDriver}
 			if on := w.parts[0].on; on != nil {
 				actor.State, actor.NodeId = raypb.ActorTableData_ALIVE, on.id[:]
+				actor.Address = &raypb.Address{WorkerId: w.actorID[:]}
+			}
+			for name, amount := range w.parts[0].bundle {
+				actor.RequiredResources[name] = amount.Float()
 			}
 			reply.ActorTableData = append(reply.ActorTableData, actor)
 		}
 	})
+	reply.ActorTableData = append(reply.ActorTableData,
+		&raypb.ActorTableData{ActorId: []byte{255}, State: raypb.ActorTableData_DEAD})
+	if r.Limit != nil {
+		most := max(0, min(int64(len(reply.ActorTableData)), r.GetLimit()))
+		reply.ActorTableData = reply.ActorTableData[:most]
+	}
 	return reply, nil
 }
 

@@ -25,12 +25,18 @@ func Exportable(s model.Snapshot) model.Snapshot {
 	for i := range s.Groups {
 		s.Groups[i] = exportableGroup(s.Groups[i])
 	}
-	s.Nodes = slices.Clone(s.Nodes)
+	beyond := func(n model.Node) bool { return n.IdleSeconds < 0 || n.IdleSeconds > mostSeconds }
+	if slices.ContainsFunc(s.Nodes, beyond) {
+		s.Nodes = slices.Clone(s.Nodes)
+	}
 	for i := range s.Nodes {
-		s.Nodes[i].IdleSeconds = *within(s.Nodes[i].IdleSeconds)
+		if beyond(s.Nodes[i]) {
+			s.Nodes[i].IdleSeconds = *within(s.Nodes[i].IdleSeconds)
+		}
 	}
 	s.Requests, s.Constraint = exportableRequests(s.Requests), exportableRequests(s.Constraint)
 	s.KeptResources, s.Gangs = exportableRequests(s.KeptResources), exportableGangs(s.Gangs)
+	s.Warm = exportableWarm(s.Warm)
 	s.OwnedRequests = slices.Clone(s.OwnedRequests)
 	for i := range s.OwnedRequests {
 		s.OwnedRequests[i].Requests = exportableRequests(s.OwnedRequests[i].Requests)

@@ -125,6 +125,7 @@ func (in input) document() Document {
 		Quotas:                    field("quotas").quotas(),
 		Policy:                    field("policy").policy(),
 		Isolation:                 field("isolation").isolation(),
+		Warm:                      field("warm").warm(),
 		Turn:                      field("turn").Text(),
 	}
 	s.Requests = field("pendingRequests").requests()

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -21,11 +20,7 @@ func (in input) sliceRequirement() *raydemand.SliceRequirement {
 	required, err := raydemand.ParseSliceRequirement(in.Raw())
 	var refused *raydemand.SliceError
 	if errors.As(err, &refused) {
-		path := in.Path()
-		if refused.Field != "" {
-			path = path.Key(strings.Split(refused.Field, ".")...)
-		}
-		in.Document().Fail(fieldpath.Fault{Path: path, Value: refused.Value, Want: refused.Want})
+		in.FailBelow(refused.Field, refused.Value, refused.Want)
 	}
 	return required
 }

@@ -101,12 +101,20 @@ func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, n
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
 	readState, gcsErrors, reverts, idleHours := known.state, known.gcsErrors, known.reverts, known.idle.copied()
+	readCosts := known.costs
 	known.mu.Unlock()
 	// From 0, because a rate does not count what a new series begins with.
 	s.set(m.gcsErrors, gcsErrors)
 	s.set(m.reverts, reverts)
 	for _, cause := range sorted(idleHours) {
 		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
+	}
+	if readCosts != nil {
+		for _, spent := range readCosts() {
+			s.set(m.podSeconds, spent.PodSeconds, "cause", spent.Cause)
+			s.set(m.gpuSeconds, spent.GPUSeconds, "cause", spent.Cause)
+			s.set(m.cost, spent.Money, "cause", spent.Cause, "currency", spent.Currency)
+		}
 	}
 	if readState == nil {
 		return

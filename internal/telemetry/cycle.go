@@ -30,6 +30,16 @@ type Cycle struct {
 	// State returns the state after this cycle. It is called only during collections, and not after the next cycle. The
 	// cost of a cycle therefore does not depend on the size of the state.
 	State func() State
+	// Costs returns what the RayCluster has spent since this process began. It is called only during collections. It is
+	// nil if nobody adds that up.
+	Costs func() []Cost
+}
+
+// Cost is what one RayCluster has spent for one cause. No value ever falls.
+type Cost struct {
+	// Cause and Currency are codes.
+	Cause, Currency               string
+	PodSeconds, GPUSeconds, Money float64
 }
 
 // Action is one action. Kind is patch, drain, report, config, sync or guard. Result is ok, refused, conflict or error.

@@ -39,6 +39,9 @@ type states struct {
 	gcsErrors     metric.Float64ObservableCounter
 	reverts       metric.Float64ObservableCounter
 	idleGPUHours  metric.Float64ObservableCounter
+	podSeconds    metric.Float64ObservableCounter
+	gpuSeconds    metric.Float64ObservableCounter
+	cost          metric.Float64ObservableCounter
 	unmet         metric.Float64ObservableGauge
 	going         metric.Float64ObservableGauge
 	guarded       metric.Float64ObservableGauge
@@ -118,6 +121,12 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 				"Times that another field manager set back the replicas that Heliostat wrote."),
 			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
 				"GPUs of living Ray workers that no task or actor held, times hours, by cause."),
+			podSeconds: m.total("heliostat_pod_seconds_total", "s",
+				"Pods times seconds, the head among them, by what they were spent for: cause."),
+			gpuSeconds: m.total("heliostat_gpu_seconds_total", "s",
+				"GPUs of pods on nodes, as Ray counts them, times seconds, by cause."),
+			cost: m.total("heliostat_cost_total", "",
+				"Money that pods cost by the prices of their nodes, by cause, in the currency of the prices."),
 			unmet: m.gauge("heliostat_unmet_demand", "{request}",
 				"Requests and gangs that the last plan does not serve, by reason."),
 			going: m.gauge("heliostat_workers_going", "{worker}",
@@ -217,6 +226,9 @@ func (i *instruments) observables() []metric.Observable {
 		i.gcsErrors,
 		i.reverts,
 		i.idleGPUHours,
+		i.podSeconds,
+		i.gpuSeconds,
+		i.cost,
 		i.unmet,
 		i.going,
 		i.guarded,

@@ -41,6 +41,7 @@ type cluster struct {
 
 	mu        sync.Mutex // protects the fields below
 	state     func() State
+	costs     func() []Cost
 	gcsErrors float64
 	reverts   float64
 	idle      idleHours
@@ -106,7 +107,7 @@ func (m *Metrics) Observe(c Cycle) {
 	known := m.cluster(c.Namespace, c.Cluster)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	known.state = c.State
+	known.state, known.costs = c.State, c.Costs
 	if c.RayFailed {
 		known.gcsErrors++
 	}

@@ -1,6 +1,9 @@
 package telemetry
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // The stages of a scale-up. seen_to_alive includes all of them.
 const (
@@ -45,6 +48,8 @@ type stageHooks struct {
 // observe adds a cycle and reports the stages that have ended. Kubernetes times are in whole seconds, so stages are
 // only that accurate. A stage whose end is before its start has duration zero.
 func (s *stages) observe(c Cycle, hooks stageHooks) {
+	// Groups come and go with the RayCluster's spec. What comes an hour after a patch is not its result.
+	maps.DeleteFunc(s.growth, func(_ string, g growth) bool { return c.At.Sub(g.patched) > maxFollowed })
 	for _, a := range c.Actions {
 		if a.Grown != "" {
 			s.grew(a.Grown, growth{seen: a.At.Add(-c.SeenToPatched), patched: a.At})

@@ -111,3 +111,15 @@ func TestAReadingThatFailedForgetsNoPod(t *testing.T) {
 		t.Errorf("stages (-want +got):\n%s", diff)
 	}
 }
+
+// TestAPatchIsForgottenAfterAnHour because groups come and go, and a pod that comes later is not its result.
+func TestAPatchIsForgottenAfterAnHour(t *testing.T) {
+	var s stages
+	hooks := stageHooks{stage: func(stage string, took time.Duration) { t.Errorf("%s takes %s", stage, took) }}
+	s.observe(grew(10), hooks)
+	s.observe(with(at(3700, Pod{Name: "a", Group: "gpu"}), moments(3650, 0)), hooks)
+	if len(s.growth) > 0 {
+		t.Errorf("remembered: %v", s.growth)
+	}
+	s.observe(with(at(3720, Pod{Name: "a", Group: "gpu", Alive: true}), moments(3650, 0)), hooks)
+}

@@ -24,6 +24,7 @@ var scripts = []string{
 	"chart.js",
 	"cards.js",
 	"fleet.js",
+	"costs.js",
 	"cluster.js",
 	"timeline.js",
 	"page.js",

@@ -120,6 +120,25 @@ func TestThePageShowsKnownNumbersOfGPUs(t *testing.T) {
 	}
 }
 
+func TestThePageNamesTheShardOfARayCluster(t *testing.T) {
+	for _, c := range []struct{ cluster, divided, want string }{
+		{`{shard: "heliostat-7q2bz"}`, "true", "shard heliostat-7q2bz"},
+		{`{shard: ""}`, "true", "no shard"},
+		{`{}`, "true", "no shard"},
+		{`{}`, "false", ""},
+	} {
+		if got := evaluate(t, []string{"const noShard"}, "shardText("+c.cluster+", "+c.divided+")"); got != c.want {
+			t.Errorf("%s, divided %s, is shown as %q, want %q", c.cluster, c.divided, got, c.want)
+		}
+	}
+	for words, want := range map[string]string{"heliostat-7q": "true", "ml/l": "true", "heliostat-x": "false"} {
+		got := evaluate(t, []string{"function matches"}, `matches({namespace: "ml", name: "llm", shard: "heliostat-7q2bz"}, "`+words+`")`)
+		if got != want {
+			t.Errorf("the filter %q finds the RayCluster: %s, want %s", words, got, want)
+		}
+	}
+}
+
 func TestThePageNeverExpectsAWorkerInThePast(t *testing.T) {
 	for _, c := range []struct{ arrival, want string }{
 		{`{}`, "not known yet"},
@@ -132,5 +151,14 @@ func TestThePageNeverExpectsAWorkerInThePast(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s is shown as %q, want %q", c.arrival, got, c.want)
 		}
+	}
+}
+
+func TestThePageAddsUpTheCausesOfARayCluster(t *testing.T) {
+	got := evaluate(t, []string{"function costRows"}, `JSON.stringify(costRows({items: [
+		{namespace: "ml", cluster: "a", cause: "used", gpuSeconds: 3600, cost: 1}, {namespace: "ml", cluster: "b", cause: "idle", gpuSeconds: 7200, cost: 4},
+		{namespace: "ml", cluster: "b", cause: "used", gpuSeconds: 1800, cost: 1}]}))`)
+	if want := `[["ml/b","2.5","5.00","4.00"],["ml/a","1.0","1.00","0.00"]]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

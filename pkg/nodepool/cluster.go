@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -67,7 +68,9 @@ type Head struct {
 	// IP and GCSPort are the GCS's address; IP is empty while the head has none.
 	IP      string
 	GCSPort int32
-	Ready   bool
+	// DashboardPort is the port of the dashboard at the same address.
+	DashboardPort int32
+	Ready         bool
 	// Sidecar is the autoscaler that runs beside the head.
 	Sidecar Autoscaler
 	// ServiceFQDN is the head service's name, which is the TLS server name.
@@ -75,6 +78,10 @@ type Head struct {
 	// Priority is the value of the pod's PriorityClass, which stands for the whole RayCluster; 0 without one.
 	Priority int32
 	Guard    Guard
+	// CreatedAt and ScheduledAt are when the pod was created, and when it got its node; zero if unknown.
+	CreatedAt, ScheduledAt time.Time
+	// Shape is what the head group's template requests; nil if there is no pod. It is shared and must not be changed.
+	Shape *podfit.PodShape
 }
 
 // Auth says how a client authenticates with the GCS.
@@ -149,6 +156,25 @@ type Cluster struct {
 	Owned []OwnedRequest
 	// OwnedUnknown says why Owned may be incomplete, or is empty. Meanwhile no capacity may be removed.
 	OwnedUnknown string
+	// Consolidate says which work may move so that workers can leave (annotation heliostat.dev/consolidate); empty and
+	// none move nothing.
+	Consolidate Consolidate
+	// Policy is the capacity policy that counts; nil if there is none. It is shared and must not be changed.
+	Policy *capacity.Written
+	// OwnedBy is the kind and the name of the first object that owns the RayCluster; empty if none does.
+	OwnedBy string
+	// IdleSince is since when the RayCluster has had no work, if Heliostat has suspended it and nobody has changed its
+	// spec since; else zero.
+	IdleSince time.Time
+	// UpgradeFrom is the RayCluster of the same RayService that this one is to replace; nil if no upgrade is under way,
+	// or if the policy keeps no room for upgrades.
+	UpgradeFrom *ClusterKey
+	// PolicyUnknown says why a policy may be missing, or is empty. Meanwhile no capacity may be removed.
+	PolicyUnknown string
+	// PolicyStatuses are the statuses of CapacityPolicies that are to be written.
+	PolicyStatuses []capacity.Status
+	// PolicyStatus is the status of the CapacityPolicy that counts; nil if none does.
+	PolicyStatus *capacity.Status
 	Findings     []raydemand.Finding
 	// Unreadable says that the object could not be read well enough to write to it.
 	Unreadable bool
@@ -173,6 +199,9 @@ type Cluster struct {
 	// Provisioning are the RayCluster's ProvisioningRequests; nil if this process uses none. It is shared and must not
 	// be changed.
 	Provisioning *Provisioning
+	// Buffers are the RayCluster's CapacityBuffers; nil if this process makes none. It is shared and must not be
+	// changed.
+	Buffers *Buffers
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until the spec is corrected, no
 	// write to any group has an effect. A finding says why.
 	Refused bool

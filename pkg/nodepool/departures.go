@@ -11,6 +11,9 @@ import (
 // leavingByGroup finds the names among this cluster's workers. The operator deletes every pod that is named, including
 // the head, another cluster's or a foreign pod (docs/reference/facts.md#named-pods), so other names are dropped here.
 func (a *targetCalculation) leavingByGroup(names []string) map[string][]Worker {
+	if len(names) == 0 {
+		return nil
+	}
 	known := make(map[string]Worker, len(a.cluster.Workers))
 	for _, w := range a.cluster.Workers {
 		if w.Pod != a.cluster.Head.Pod {

@@ -19,7 +19,7 @@ func TestThePackageStaysPure(t *testing.T) {
 			t.Errorf("imports %s: %s", name, reason)
 		}
 	}
-	pure := []string{"pkg/nodepool", "pkg/nodepool/allocation", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/departure", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand", "pkg/gpuinfo"}
+	pure := []string{"pkg/nodepool", "pkg/nodepool/allocation", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/capacity", "pkg/nodepool/departure", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand", "pkg/gpuinfo"}
 	for _, name := range list(t, "-deps", "{{if not .Standard}}{{.ImportPath}}{{end}}") {
 		if !slices.Contains(pure, strings.TrimPrefix(name, "heliostat.dev/heliostat/")) {
 			t.Errorf("depends on %s: the pure packages use the standard library and each other", name)

@@ -22,6 +22,8 @@ type Target struct {
 	Replicas int
 	// WorkersToDelete replaces the stored list; nil leaves it unchanged.
 	WorkersToDelete []string
+	// TakenBack is how many replicas stay although they were named, because Ray runs or starts in them again.
+	TakenBack int
 	// HasScaleStrategy as read: an absent scaleStrategy is added, a present one replaced.
 	HasScaleStrategy bool
 }

@@ -124,6 +124,7 @@ func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Wor
 	if listChanged {
 		target.WorkersToDelete = names
 	}
+	target.TakenBack = len(returned)
 	return target, true
 }
 
@@ -153,10 +154,12 @@ func (a *targetCalculation) names(group *WorkerGroup, leaving []Worker, returned
 
 // returned returns the replicas whose names are to be removed from the list: the operator has not deleted the pod, and
 // its Ray node runs or starts. If the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps
-// the operator from deleting a surplus pod instead.
+// the operator from deleting a surplus pod instead. Replicas that do not exist yet leave room: the operator deletes the
+// named pods of a group before it creates others, so the returned ones take their place.
 func (a *targetCalculation) returned(group *WorkerGroup, hosts int) map[string]bool {
 	returned := map[string]bool{}
-	room := group.Max - min(max(group.Replicas, group.Min), group.Max)
+	goal := min(max(group.Replicas, group.Min), group.Max)
+	room := group.Max - min(goal, a.existingReplicas(group, hosts))
 	for _, w := range a.cluster.Workers {
 		if w.Group != group.Name || !w.Returned || returned[replicaOf(w)] || (hosts > 1 && w.Replica == "") {
 			continue

@@ -343,6 +343,8 @@ func TestTheNameOfAReturnedPodIsTakenBackWithAReplicaMore(t *testing.T) {
 		"a multi-host replica returns whole":                  {cluster(true, 2, 4, host, other), 0, 2, []string{}},
 		"at the maximum, where the operator keeps surplus":    {cluster(true, 1, 1, stays, back), 0, 1, []string{}},
 		"at the maximum, where any pod would go in its stead": {cluster(false, 1, 1, stays, back), 0, -1, nil},
+		"in the place of one that does not exist yet":         {cluster(false, 1, 1, back), 0, 1, []string{}},
+		"in the place of one that is ending":                  {cluster(false, 1, 1, nodepool.Worker{Pod: "stays", Terminating: true}, back), 0, 1, []string{}},
 	} {
 		targets, findings, err := nodepool.Targets(c.cluster, map[string]int{"gpu": c.launch}, nil)
 		if err != nil {

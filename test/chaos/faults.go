@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/test/chaos/apiproxy"
 	"heliostat.dev/heliostat/test/chaos/fleet"
 	"heliostat.dev/heliostat/test/chaos/schedule"
+	"heliostat.dev/heliostat/test/chaos/verdict"
 	"heliostat.dev/heliostat/test/devcluster"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -50,6 +51,7 @@ func (t *trial) fault(ctx context.Context, f schedule.Fault) error {
 	if err := wait(ctx, f.At); err != nil {
 		return err
 	}
+	defer t.hinder(f)()
 	undo, err := t.begin(ctx, f)
 	if err != nil {
 		return err
@@ -58,6 +60,41 @@ func (t *trial) fault(ctx context.Context, f schedule.Fault) error {
 		return errors.Join(err, undo())
 	}
 	return undo()
+}
+
+// hinder reports that a fault begins, if Heliostat can then not read or not write or the operator stands still, and
+// returns how to report its end.
+func (t *trial) hinder(f schedule.Fault) (end func()) {
+	h := verdict.Hindered{At: time.Now()}
+	switch kind, _, _ := strings.Cut(string(f.Kind), "-"); kind {
+	case "operator":
+		s := verdict.Standstill{At: h.At}
+		t.see(s)
+		return func() { s.Ended = time.Now(); t.see(s) }
+	case "api", "heliostat":
+	case "head":
+		h.Cluster = t.headOf(f).Name
+	case "annotations": // a senseless mode or freeze stops all writes
+		if key, _ := nonsensical(f); key != "heliostat.dev/mode" && key != "heliostat.dev/freeze" {
+			return func() {}
+		}
+		h.Cluster = t.objectOf(f).Name
+	default:
+		return func() {}
+	}
+	t.see(h)
+	return func() { h.Ended = time.Now(); t.see(h) }
+}
+
+// headOf returns the RayCluster whose head has a fault.
+func (t *trial) headOf(f schedule.Fault) *fleet.Member {
+	return t.fleet.Members[f.Cluster%len(t.fleet.Members)]
+}
+
+// objectOf returns the RayCluster that people write into. Those in shadow are left alone, because their mode is an
+// annotation.
+func (t *trial) objectOf(f schedule.Fault) *fleet.Member {
+	return t.fleet.Members[f.Cluster%(len(t.fleet.Members)-fleet.ShadowMembers)]
 }
 
 // begin begins a fault, and returns how to end it.
@@ -76,7 +113,7 @@ func nothing() error { return nil }
 
 // beginHead begins a fault of a head.
 func (t *trial) beginHead(f schedule.Fault) (func() error, error) {
-	m := t.fleet.Members[f.Cluster%len(t.fleet.Members)]
+	m := t.headOf(f)
 	fault := simray.Fault{}
 	switch f.Kind {
 	case schedule.HeadRestart:
@@ -189,14 +226,19 @@ var annotations = []string{"heliostat.dev/mode", "heliostat.dev/freeze", "helios
 	"heliostat.dev/mig-gpus-per-pod", "heliostat.dev/num-gpus-sync", "heliostat.dev/price", "heliostat.dev/start-times",
 	"heliostat.dev/scale-up-trace", "heliostat.dev/surge", "heliostat.dev/unheard-of"}
 
-// beginObject begins what people write into a RayCluster. The RayClusters in shadow are left alone, because their mode
-// is an annotation.
+// nonsensical returns the annotation of a fault, and its value.
+func nonsensical(f schedule.Fault) (key, value string) {
+	draw := int64(f.Draw)
+	return annotations[int(draw>>4)%len(annotations)], nonsense[int(draw>>12)%len(nonsense)]
+}
+
+// beginObject begins what people write into a RayCluster.
 func (t *trial) beginObject(ctx context.Context, f schedule.Fault) (func() error, error) {
-	name := t.fleet.Members[f.Cluster%(len(t.fleet.Members)-fleet.ShadowMembers)].Name
+	name := t.objectOf(f).Name
 	group, draw := int(f.Draw>>16%2), int64(f.Draw)
 	switch f.Kind {
 	case schedule.Nonsense:
-		key, value := annotations[int(draw>>4)%len(annotations)], nonsense[int(draw>>12)%len(nonsense)]
+		key, value := nonsensical(f)
 		return func() error { return t.annotate(ctx, name, key, nil) }, t.annotate(ctx, name, key, value)
 	case schedule.Maximum:
 		return func() error { return t.limit(ctx, name, group, "maxReplicas", fleet.MaxReplicas) },
@@ -216,6 +258,9 @@ func (t *trial) annotate(ctx context.Context, name, key string, value any) error
 
 // limit sets a limit of a worker group.
 func (t *trial) limit(ctx context.Context, name string, group int, field string, to int64) error {
+	say := func() { t.see(verdict.Limited{At: time.Now(), Cluster: name, Group: fleet.Groups[group]}) }
+	say()
+	defer say()
 	path := fmt.Sprintf("/spec/workerGroupSpecs/%d/%s", group, field)
 	return t.patch(ctx, name, types.JSONPatchType, []any{map[string]any{"op": "replace", "path": path, "value": to}})
 }

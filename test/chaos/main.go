@@ -11,8 +11,8 @@
 // still fails is printed. SEED and SCHEDULE, a file, repeat it.
 //
 // Environment: DURATION (2h), SEED (of the clock), CLUSTERS (12), REAL (0) RayClusters on a real Ray besides, FAULTS
-// per round (16), REPLAYS (12) after a failure, SCHEDULE (none). With REAL, the storage never goes back, because real
-// nodes would not notice.
+// per round (16), REPLAYS (12) after a failure, or 0 to go on with the next round, SCHEDULE (none). With REAL, the
+// storage never goes back, because real nodes would not notice.
 package main
 
 import (
@@ -52,7 +52,7 @@ func defaults() settings {
 		replays: 12, storm: 30 * time.Second, calm: 30 * time.Second, rest: 8 * time.Second}
 }
 
-// realCalm is the calm with RayClusters on a real Ray, whose containers take seconds to start and to end: see
+// realCalm is the shortest calm with RayClusters on a real Ray, whose containers take seconds to start and to end: see
 // fleet.RealBacklog.
 const realCalm = 45 * time.Second
 
@@ -167,27 +167,34 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
-	begun, round := time.Now(), 1
+	begun, round, known := time.Now(), 1, 0
+	var failures error
 	for ; ; round++ {
 		faults := p.faultsOf(round)
 		if err := t.round(ctx, round, faults); err != nil {
 			return errors.Join(err, t.close())
 		}
 		fmt.Printf("round %d after %s: %s\n", round, time.Since(begun).Round(time.Second), t.summary())
-		if violations := t.violations(); len(violations) > 0 {
+		if violations := t.violations()[known:]; len(violations) > 0 {
 			for _, v := range violations {
 				fmt.Println("  VIOLATION", v)
 			}
 			fmt.Println(t.evidence(ctx))
+			known += len(violations)
+			if p.replays == 0 {
+				failures = errors.Join(failures, failure(string(violations[0].Rule), round, p.seed, 0, faults))
+			}
+		}
+		if known > 0 && p.replays > 0 {
 			err := t.close() // the replays use the addresses of its heads
-			return errors.Join(p.shrink(ctx, round, faults, string(violations[0].Rule)), err)
+			return errors.Join(p.shrink(ctx, round, faults, string(t.violations()[0].Rule)), err)
 		}
 		if time.Since(begun) >= p.duration {
 			break
 		}
 	}
 	t.report(time.Since(begun), round)
-	return errors.Join(t.vacuous(), t.close())
+	return errors.Join(failures, t.vacuous(), t.close())
 }
 
 // faultsOf returns the faults of a round.

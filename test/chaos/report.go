@@ -20,8 +20,9 @@ func (t *trial) summary() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.judge.Counts()
-	return fmt.Sprintf("%d launches, %d reductions, %d workers ended (%d with work), %d writes, peak %d MiB, "+
-		"%d violations", c.Launches, c.Reductions, c.Ends, c.BusyEnds, c.Writes, t.most>>20, len(t.judge.Violations()))
+	return fmt.Sprintf("%d launches, %d reductions, %d workers ended (%d with work: %d with their machine), "+
+		"%d writes, peak %d MiB, %d violations", c.Launches, c.Reductions, c.Ends, c.BusyEnds, c.MachineEnds, c.Writes,
+		t.most>>20, len(t.judge.Violations()))
 }
 
 // report prints the figures of a run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,10 +195,9 @@ func (t *trial) wrote(r apiproxy.Request) {
 
 // round runs one round. An error is about the trial and says nothing about Heliostat.
 func (t *trial) round(ctx context.Context, number int, faults []schedule.Fault) error {
-	if err := errors.Join(t.release(ctx), t.forget()); err != nil {
+	if err := t.leaveRest(func() error { return t.release(ctx) }); err != nil {
 		return err
 	}
-	t.see(verdict.Phase{At: time.Now(), Name: verdict.Storm})
 	stop := t.sample(ctx)
 	defer stop()
 	working, ended := context.WithTimeout(ctx, t.storm)
@@ -212,11 +212,53 @@ func (t *trial) round(ctx context.Context, number int, faults []schedule.Fault) 
 	if err := t.hold(number); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.calm); err != nil {
+	if err := t.calmDown(ctx, t.worked); err != nil {
 		return err
 	}
 	t.see(verdict.Phase{At: time.Now(), Name: verdict.Rest})
 	return wait(ctx, t.rest)
+}
+
+const (
+	// realSettles is how long before a rest the last work on a real Ray ends: an idle timeout of 3 s, a drain, and 5 s
+	// until a container has ended, on a busy machine.
+	realSettles = 20 * time.Second
+	// longestCalm is when a rest begins although work goes on, which then is a violation.
+	longestCalm = 4 * time.Minute
+)
+
+// calmDown waits for the length of a calm, and until work on a real Ray has been over for a while. Such work takes as
+// long as the machine lets it.
+func (t *trial) calmDown(ctx context.Context, worked func() bool) error {
+	begun := time.Now()
+	for last := begun; ; {
+		if err := wait(ctx, 500*time.Millisecond); err != nil {
+			return err
+		}
+		now := time.Now()
+		if !worked() {
+			last = now
+		}
+		calm := now.Sub(begun)
+		if calm >= longestCalm || calm >= t.calm && (last == begun || now.Sub(last) >= realSettles) {
+			return nil
+		}
+	}
+}
+
+// worked reports whether the work of the storm has ended on each real Ray.
+func (t *trial) worked() bool {
+	return !slices.ContainsFunc(t.reals, func(m *fleet.Real) bool { return !m.Worked() })
+}
+
+// leaveRest begins the storm of a round and then releases the work of the round before. The rest must be over by then:
+// the release takes as long as an actor on a real Ray needs for an answer, and workers are idle from its first moment.
+func (t *trial) leaveRest(release func() error) error {
+	if err := t.forget(); err != nil {
+		return err
+	}
+	t.see(verdict.Phase{At: time.Now(), Name: verdict.Storm})
+	return release()
 }
 
 // hold submits work that stays until the next round.

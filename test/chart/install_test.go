@@ -105,24 +105,31 @@ func spared(namespace string) map[right]excuse {
 	kueue := excuse{why: "Kueue is read where it is installed, see test/neighbours"}
 	lists := excuse{why: "caches list before they watch where the API server does not stream lists to them"}
 	rights := map[right]excuse{
-		{"patch", "events", namespace}:                        {why: "an Event that happens again is counted up; within minutes none may", mayBeUsed: true},
-		{"list", "events", namespace}:                         lists,
-		{"list", "rayclusters.ray.io", namespace}:             lists,
-		{"list", "resourcerequests.heliostat.dev", namespace}: lists,
-		{"list", "namespaces", ""}:                            lists,
-		{"get", "rayjobs.ray.io", namespace}:                  {why: "owners are read by RayClusters that have one, see test/neighbours"},
-		{"get", "rayservices.ray.io", namespace}:              {why: "owners are read by RayClusters that have one, see test/neighbours"},
-		{"list", "workloads.kueue.x-k8s.io", namespace}:       kueue,
-		{"watch", "workloads.kueue.x-k8s.io", namespace}:      kueue,
-		{"list", "clusterqueues.kueue.x-k8s.io", ""}:          kueue,
-		{"watch", "clusterqueues.kueue.x-k8s.io", ""}:         kueue,
-		{"list", "nodes", ""}:                                 lists,
-		{"list", "nodeclaims.karpenter.sh", ""}:               lists,
-		{"get", "namespaces", ""}:                             {why: "read anew right before a worker is taken away", mayBeUsed: true},
-		{"get", "namespaces", namespace}:                      {why: "where no ClusterRole lets namespaces be listed, this is polled", mayBeUsed: true},
+		{"patch", "events", namespace}:                                {why: "an Event that happens again is counted up; within minutes none may", mayBeUsed: true},
+		{"list", "events", namespace}:                                 lists,
+		{"list", "rayclusters.ray.io", namespace}:                     lists,
+		{"list", "resourcerequests.heliostat.dev", namespace}:         lists,
+		{"list", "capacitypolicies.heliostat.dev", namespace}:         lists,
+		{"patch", "capacitypolicies/status.heliostat.dev", namespace}: {why: "there is no CapacityPolicy here"},
+		{"list", "namespaces", ""}:                                    lists,
+		{"get", "rayjobs.ray.io", namespace}:                          {why: "owners are read by RayClusters that have one, see test/neighbours"},
+		{"get", "rayservices.ray.io", namespace}:                      {why: "owners are read by RayClusters that have one, see test/neighbours"},
+		{"list", "workloads.kueue.x-k8s.io", namespace}:               kueue,
+		{"watch", "workloads.kueue.x-k8s.io", namespace}:              kueue,
+		{"list", "clusterqueues.kueue.x-k8s.io", ""}:                  kueue,
+		{"watch", "clusterqueues.kueue.x-k8s.io", ""}:                 kueue,
+		{"list", "nodes", ""}:                                         lists,
+		{"list", "nodeclaims.karpenter.sh", ""}:                       lists,
+		{"get", "namespaces", ""}:                                     {why: "read anew right before a worker is taken away", mayBeUsed: true},
+		{"get", "namespaces", namespace}:                              {why: "where no ClusterRole lets namespaces be listed, this is polled", mayBeUsed: true},
 	}
 	rights[right{"delete", "leases.coordination.k8s.io", cmp.Or(namespace, "heliostat")}] = excuse{
 		why: "a leader removes the Lease of a shard that has ended without leaving; there are no shards here",
+	}
+	for verb, mayBeUsed := range map[string]bool{"get": true, "list": true, "create": false, "update": false, "delete": false} {
+		rights[right{verb, "configmaps", cmp.Or(namespace, "heliostat")}] = excuse{
+			why: "a history of demand is read soon, stored after an hour, and removed after four weeks", mayBeUsed: mayBeUsed,
+		}
 	}
 	if namespace != "" {
 		rights[right{"list", "events", "default"}] = lists

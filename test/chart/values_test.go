@@ -15,6 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
 )
 
 const dir = "../../deploy/chart"
@@ -81,9 +83,14 @@ watchNamespace: [ml]
 serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
 protectBusy: true
 provisioningRequests: true
+warmNodes: true
+forecast: "off"
+deleteIdleRayClusters: true
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
+prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
+keepCosts: true
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
 config: {max-in-flight: 100, gpuForCpu: true}
 extraArgs: [--max-in-flight=200]
@@ -216,6 +223,26 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 	}
 }
 
+// TestHistoriesAreGrantedOnlyWhereDemandIsForecast checks which installs grant what forecasts need.
+func TestHistoriesAreGrantedOnlyWhereDemandIsForecast(t *testing.T) {
+	for values, want := range map[string]string{
+		`{}`:                             "suggest",
+		`{singleNamespaceInstall: true}`: "suggest",
+		`{forecast: "off"}`:              "off",
+	} {
+		rights := rightsOf(t, values)
+		for _, verb := range []string{"list", "create", "update", "delete"} {
+			if got := rights[right{verb, "configmaps", ""}]; got != (want != "off") {
+				t.Errorf("%s: grants %s on configmaps: %t", values, verb, got)
+			}
+		}
+		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+		if !slices.Contains(args, "--forecast="+want) {
+			t.Errorf("%s: args %v", values, args)
+		}
+	}
+}
+
 // TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade checks which installs grant what they need.
 func TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade(t *testing.T) {
 	for values, want := range map[string]bool{
@@ -238,6 +265,41 @@ func TestProvisioningRequestsAreGrantedOnlyWhereTheyAreMade(t *testing.T) {
 		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
 		if !slices.Contains(args, fmt.Sprintf("--provisioning-requests=%t", want)) {
 			t.Errorf("%s: args %v", values, args)
+		}
+	}
+}
+
+// TestWarmNodesAreGrantedOnlyWhereTheyAreKept checks which installs grant what they need.
+func TestWarmNodesAreGrantedOnlyWhereTheyAreKept(t *testing.T) {
+	for values, want := range map[string]bool{
+		`{}`:                false,
+		`{warmNodes: true}`: true,
+		`{singleNamespaceInstall: true, warmNodes: true}`: true,
+	} {
+		rights := rightsOf(t, values)
+		for _, verb := range []string{"get", "create", "patch", "delete"} {
+			for _, resource := range []string{"capacitybuffers.autoscaling.x-k8s.io", "podtemplates"} {
+				if needed := (right{verb, resource, ""}); rights[needed] != want {
+					t.Errorf("%s: grants %v: %t, want %t", values, needed, !want, want)
+				}
+			}
+		}
+		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+		if !slices.Contains(args, fmt.Sprintf("--warm-nodes=%t", want)) {
+			t.Errorf("%s: args %v", values, args)
+		}
+	}
+}
+
+// TestRayClustersAreDeletedOnlyWhereTheInstallSaysSo checks which installs may delete RayClusters.
+func TestRayClustersAreDeletedOnlyWhereTheInstallSaysSo(t *testing.T) {
+	for values, want := range map[string]bool{
+		`{}`:                            false,
+		`{deleteIdleRayClusters: true}`: true,
+		`{singleNamespaceInstall: true, deleteIdleRayClusters: true}`: true,
+	} {
+		if got := rightsOf(t, values)[right{"delete", "rayclusters.ray.io", ""}]; got != want {
+			t.Errorf("%s: grants deletion: %t, want %t", values, got, want)
 		}
 	}
 }
@@ -281,6 +343,42 @@ func TestPodsAreWrittenOnlyToProtectBusyWorkers(t *testing.T) {
 		}
 		if args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, fmt.Sprintf("--protect-busy=%t", want)) {
 			t.Errorf("%s: args %v", values, args)
+		}
+	}
+}
+
+// TestCostsAreKeptInConfigMapsThatTheRoleNames compares the names in the Role with those that the program uses.
+func TestCostsAreKeptInConfigMapsThatTheRoleNames(t *testing.T) {
+	for values, want := range map[string]bool{``: false, `{keepCosts: true}`: true, `{keepCosts: true, replicas: 1, leaderElectionEnabled: false}`: true} {
+		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var named []string
+		for _, m := range of(manifests, "rbac.yaml") {
+			var role rbacv1.Role
+			if err := yaml.Unmarshal([]byte(m.Text), &role); err != nil {
+				t.Fatal(err)
+			}
+			if role.Kind != "Role" || role.Namespace != "heliostat" {
+				continue
+			}
+			for _, rule := range role.Rules {
+				if slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.Verbs, []string{"get", "patch"}) {
+					named = rule.ResourceNames
+				}
+			}
+		}
+		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
+		if slices.Contains(args, "--keep-costs") != want || want && !slices.Contains(args, "--lease-name=heliostat") {
+			t.Errorf("%s: args %v", values, args)
+		}
+		var uses []string
+		if want {
+			uses = costs.NewStore(nil, "heliostat-costs").Names()
+		}
+		if !slices.Equal(named, uses) {
+			t.Errorf("%s: the Role names %v, the program uses %v", values, named, uses)
 		}
 	}
 }

@@ -36,14 +36,29 @@ func allNodes() ([]nodeagent.NodeSpec, error) {
 	return append(nodes, further...), err
 }
 
-// serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow, and guards busy
-// workers.
+// isSlow: only the tests that take minutes run, which make test skips.
+var isSlow = os.Getenv("HELIOSTAT_TEST_SLOW") != ""
+
+func slow(t *testing.T) {
+	t.Helper()
+	if !isSlow {
+		t.Skip("it takes minutes: make e2e-slow")
+	}
+	t.Parallel()
+}
+
+// serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow, guards busy
+// workers, and soon drains workers of RayClusters that let their work move.
 func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 	pools, err := filepath.Abs("pools.yaml")
 	if err != nil {
 		return nil, err
 	}
-	return lab.Serve(ctx, append([]string{"--pools", pools, "--protect-busy"}, arguments...)...)
+	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s"}
+	if isSlow {
+		own = append(own, "--consolidate-deadline", "1m") // the shortest
+	}
+	return lab.Serve(ctx, append(own, arguments...)...)
 }
 
 func TestMain(m *testing.M) {

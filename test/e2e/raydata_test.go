@@ -89,10 +89,13 @@ func pipeline(id string, batches, actors int) rig.Command {
 	return rig.Command{Do: "data", ID: id, GPUs: 1, Seconds: 1, Batches: batches, Actors: [2]int{1, actors}}
 }
 
-// rayDataLayer returns the directory of Ray Data's packages. They use the Python of Ray's environment.
-func rayDataLayer(t *testing.T) string {
+// rayDataLayer returns the directory of Ray Data's packages.
+func rayDataLayer(t *testing.T) string { return layerOf(t, rayData) }
+
+// layerOf returns the directory of a tool's packages. They use the Python of Ray's environment.
+func layerOf(t *testing.T, tool kit.Tool) string {
 	t.Helper()
-	bin, err := kit.EnsureTool(t.Context(), rayData)
+	bin, err := kit.EnsureTool(t.Context(), tool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +105,7 @@ func rayDataLayer(t *testing.T) string {
 	}
 	version := filepath.Base(filepath.Dir(found[0]))
 	if _, err := os.Stat(filepath.Join(filepath.Dir(lab.Python()), "..", "lib", version)); err != nil {
-		t.Fatalf("Ray Data's packages are for %s, Ray's environment is not: %v", version, err)
+		t.Fatalf("the packages of %s are for %s, Ray's environment is not: %v", tool.Name, version, err)
 	}
 	return found[0]
 }
@@ -110,8 +113,15 @@ func rayDataLayer(t *testing.T) string {
 // stageData creates a RayCluster whose pods have Ray Data. The head starts with the given Ray parameters.
 func stageData(t *testing.T, layer string, params map[string]any, groups ...rig.Group) *scene {
 	t.Helper()
-	s := prepare(t, "data")
-	object := rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 300, Groups: groups}.Manifest()
+	return stageLayer(t, layer, params, rig.Cluster{Name: "data", IdleSeconds: 300, Groups: groups})
+}
+
+// stageLayer creates a RayCluster whose pods have a layer of packages. The head starts with the given Ray parameters.
+func stageLayer(t *testing.T, layer string, params map[string]any, cluster rig.Cluster) *scene {
+	t.Helper()
+	s := prepare(t, cluster.Name)
+	cluster.Namespace = s.namespace
+	object := cluster.Manifest()
 	head, _, err := unstructured.NestedMap(object.Object, "spec", "headGroupSpec")
 	s.must(err)
 	head["rayStartParams"] = params

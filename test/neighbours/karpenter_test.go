@@ -50,7 +50,7 @@ func gpuType(name string, price float64) devcluster.InstanceType {
 func TestBesideKarpenter(t *testing.T) {
 	t.Parallel()
 	types := []devcluster.InstanceType{{Name: "cpu", Price: 0.1, Resources: map[string]string{"cpu": "64", "memory": "64Gi"}}}
-	for _, name := range []string{"slow", "first", "second", "dry1", "dry2", "alone", "limited", "static", "deleted", "dies", "buffer",
+	for _, name := range []string{"slow", "first", "second", "dry1", "dry2", "alone", "limited", "static", "deleted", "dies", "buffer", "ahead",
 		"evicted", "evicted-in-tree", "shared", "unguarded"} {
 		types = append(types, gpuType(name, 1))
 	}
@@ -66,7 +66,7 @@ func TestBesideKarpenter(t *testing.T) {
 	// 10 s is visible only while nothing else happens: while the test waits for the slow nodes.
 	var lively sync.WaitGroup
 	for name, scenario := range map[string]func(*karpenterLab){
-		"a limit": limitReached, "a static pool": staticPool, "a deleted NodePool": deletedNodePool, "a dead node": deadNode, "a buffer": bufferedCapacity,
+		"a limit": limitReached, "a static pool": staticPool, "a deleted NodePool": deletedNodePool, "a dead node": deadNode, "a buffer": bufferedCapacity, "a warm node": warmNode,
 		"an eviction":                          evictedBesideAReduction("evicted", false),
 		"an eviction with in-tree autoscaling": evictedBesideAReduction("evicted-in-tree", true),
 		"the last card":                        lastCard, "the doctor": examined,
@@ -111,7 +111,7 @@ func startKarpenterLab(t *testing.T, types []devcluster.InstanceType) *karpenter
 	}
 	k.nodeClass("fast", "1s")
 	k.nodeClass("slow", slowStart)
-	if k.heliostat, err = k.Serve(t.Context(), "--mode", "managed", "--log-level", "debug"); err != nil {
+	if k.heliostat, err = k.Serve(t.Context(), "--mode", "managed", "--warm-nodes", "--log-level", "debug"); err != nil {
 		t.Fatal(err)
 	}
 	return k

@@ -57,7 +57,10 @@ func (b *tab) accessible() {
 }
 
 func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
-	everything := func(c *httpapi.Config) { withLines(c); c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{} }
+	everything := func(c *httpapi.Config) {
+		withLines(c)
+		c.History, c.Owned, c.Shadow, c.Forecasts = past{}, owned{}, theirs{}, suggestions{}
+	}
 	troubled := busy(time.Now())
 	troubled.Error, troubled.Frozen, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
 	full, broken := newBusyFleet(), newBusyFleet()
@@ -71,9 +74,10 @@ func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 		change      func(*httpapi.Config)
 		wrap        func(http.Handler) http.Handler
 	}{
-		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: everything},
+		"busy":     {fleet: full, hash: "#ml/llm", shows: "remembered for long", change: func(c *httpapi.Config) { everything(c); withCosts(c) }},
 		"at rest":  {fleet: full, hash: "#team-01/cluster-0001", shows: "There is no demand.", change: everything},
 		"nodes":    {fleet: full, hash: "#nodes", shows: "2 nodes in 1 pool", change: everything},
+		"costs":    {fleet: full, hash: "#costs", shows: "lower minReplicas of group a100", change: func(c *httpapi.Config) { everything(c); withCosts(c) }},
 		"errors":   {fleet: broken, hash: "#ml/llm", shows: "Frozen: Heliostat writes nothing", change: everything},
 		"nobody":   {fleet: broken, hash: "#ml/nobody", shows: "there is no RayCluster", change: everything},
 		"empty":    {fleet: &fleet{}, shows: "There are no RayClusters."},

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -338,6 +339,27 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	}
 }
 
+// suggestions is a forecast of a group that pays, and of one with a short history.
+type suggestions struct{}
+
+// Forecast returns the forecast.
+func (suggestions) Forecast(nodepool.ClusterKey) apiv1.Forecast {
+	at, price := time.Now().Add(-time.Hour), 55.2
+	return apiv1.Forecast{
+		Mode:      apiv1.ForecastSuggest,
+		Since:     &at,
+		Until:     &at,
+		NotStored: "nobody may",
+		Groups: []apiv1.ForecastGroup{
+			{Name: "a100", Needed: 1, Ready: 2, Keep: 6, From: at, To: at,
+				Why: "of the last 4 Mondays, 3 needed at least 6 workers",
+				Replay: &apiv1.ForecastReplay{From: at, To: at, Pays: true, WaitedHours: 9.5, SavedHours: 7.2,
+					WorkerHours: 18.4, Price: &price, Why: "it saves"}},
+			{Name: "cpu", From: at, To: at, Why: "the history is too short"},
+		},
+	}
+}
+
 // quiet returns one of many idle clusters.
 func quiet(number int) clusterview.View {
 	return clusterview.View{
@@ -353,4 +375,38 @@ func quiet(number int) clusterview.View {
 			Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}},
 		},
 	}
+}
+
+// withCosts adds a ledger: for three hours, ml/llm has used 12 GPUs, and had 4 idle because of its minimum.
+func withCosts(c *httpapi.Config) {
+	now := time.Now()
+	begin := now.Add(-3 * time.Hour)
+	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	l := ledger.New(begin, ledger.Limits{})
+	pods := func(cause ledger.Cause, why string, gpus float64) ledger.Pod {
+		return ledger.Pod{
+			Account: ledger.Account{Group: "a100", Owner: "RayCluster/llm", Cause: cause, Why: why},
+			Part:    gpus / 4, GPUs: gpus, Hourly: 3 * gpus, Created: begin, Bound: begin,
+		}
+	}
+	l.Observe(ledger.Observation{At: begin, Cluster: key})
+	l.Restore(key, nil)
+	for at := begin; !at.After(now); at = at.Add(time.Minute) {
+		all := []ledger.Pod{pods(ledger.Used, "", 12), pods(ledger.Idle, "minimum", 4)}
+		l.Observe(ledger.Observation{At: at, Cluster: key, Pods: all})
+	}
+	c.Costs, c.Currency, c.Savings = l, "USD", lowerMinimum{}
+}
+
+// lowerMinimum is a change that would have saved something, with a worse one of the same kind.
+type lowerMinimum struct{}
+
+func (lowerMinimum) Savings(since time.Time) []apiv1.SavingItem {
+	best := apiv1.SavingItem{Namespace: "ml", Cluster: "llm", Group: "a100", Kind: "min_replicas", From: 2,
+		Since: since, Cost: 144, WouldCost: 108, Saves: 36, MoreStarts: 1, MoreWaitedSeconds: 95,
+		Why:    "minReplicas alone kept these workers for 12.0 worker-hours",
+		Change: `kubectl patch raycluster llm -n ml --type=json -p='[{"op":"test","path":"/spec/a"}]'`}
+	worse := best
+	worse.Saves, worse.Why = 1, "this is not shown"
+	return []apiv1.SavingItem{best, worse}
 }

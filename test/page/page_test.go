@@ -218,6 +218,33 @@ func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
 	b.unharmed()
 }
 
+func TestWhatIsIdleIsShownWithItsCostAndACommand(t *testing.T) {
+	const line = "4 of 16 GPUs are idle; idle GPUs have cost 36."
+	for _, s := range []screen{desktop, phone} {
+		b := open(t, s, newServer(t, newBusyFleet(), withCosts, nil).URL+"/#ml/llm")
+		b.shows(line)
+		b.shows("kubectl edit raycluster llm -n ml # lower minReplicas of group a100")
+		b.do(chromedp.Evaluate(`document.getElementById('costs-link').click()`, nil))
+		for _, text := range []string{"ml/llm: " + line, "of it idle", "of workers in the last 24 hours, in USD",
+			"Would have cost less in the last 7 days 1", "ml/llm, group a100: 144.00 would have been 108.00 USD, and work would have waited 2 min more; minReplicas alone",
+			"kubectl patch raycluster llm -n ml --type=json"} {
+			b.shows(text)
+		}
+		b.accessible()
+		b.unharmed()
+	}
+}
+
+func TestAForecastIsShownOnThePage(t *testing.T) {
+	b := open(t, phone, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Forecasts = suggestions{} }, nil).URL+"/#ml/llm")
+	for _, text := range []string{"Forecast", "Suggestions: nothing is kept ready. The history is lost when Heliostat's process ends: nobody may.",
+		"7.2 h of 9.5 h for 18.4 h of workers, 55.20", "of the last 4 Mondays", "the history is too short"} {
+		b.shows(text)
+	}
+	b.accessible()
+	b.unharmed()
+}
+
 func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
 	for _, s := range []screen{desktop, phone} {
 		b := open(t, s, newServer(t, newBusyFleet(), withLines, nil).URL+"/#nodes")
@@ -253,6 +280,51 @@ func TestNamesNeverBecomeMarkup(t *testing.T) {
 	if title := ask[string](b, `document.title`); title != "llm · Heliostat" || ask[bool](b, `!!document.querySelector('main img')`) {
 		t.Errorf("text became markup; the title is %q", title)
 	}
+	b.unharmed()
+}
+
+// division is what one of two shards knows. The other has no address, and decides about everything but the unowned.
+type division struct {
+	unowned atomic.Pointer[string]
+	moving  atomic.Bool
+}
+
+func (d *division) Owner(_, name string) (address string, mine, known bool) {
+	unowned := d.unowned.Load()
+	known = unowned == nil || *unowned != name
+	return "", known, known
+}
+
+func (d *division) Others() ([]string, bool) { return nil, !d.moving.Load() }
+
+func TestTheShardOfEachRayClusterIsShownAndARayClusterWithoutOne(t *testing.T) {
+	f, shards := &fleet{}, &division{}
+	llm, other := busy(time.Now()), quiet(1)
+	llm.Shard, other.Shard = "heliostat-7q2bz", "heliostat-k4m8x"
+	f.set(llm, other)
+	server := newServer(t, f, func(c *httpapi.Config) { c.Division = shards }, nil)
+	b := open(t, desktop, server.URL+"/#ml/llm")
+	const line = `(document.querySelector('#fleet a[href="#ml/llm"] .facts')?.textContent ?? '')`
+	b.until("shard in the list", line+`.includes('shard heliostat-7q2bz')`)
+	b.until("shard of the other", `document.querySelector('#fleet').textContent.includes('shard heliostat-k4m8x')`)
+	b.until("shard beside the facts", `(document.querySelector('.facts-list')?.textContent ?? '').includes('Shardheliostat-7q2bz')`)
+
+	lost := "llm"
+	shards.unowned.Store(&lost)
+	shards.moving.Store(true)
+	b.until("missing shard in the list", line+`.includes('no shard')`)
+	b.shows("no shard decides about this RayCluster now; one takes over within seconds")
+	b.shows("RayClusters move between shards now")
+	if !ask[bool](b, `document.querySelector('#fleet').textContent.includes('shard heliostat-k4m8x')`) {
+		t.Error("the list that was read last has gone")
+	}
+
+	llm.Shard = "heliostat-k4m8x"
+	f.set(llm)
+	shards.unowned.Store(nil)
+	b.until("next shard, while lists are still refused", line+`.includes('shard heliostat-k4m8x')`)
+	shards.moving.Store(false)
+	b.shows("Live")
 	b.unharmed()
 }
 

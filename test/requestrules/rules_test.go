@@ -1,5 +1,5 @@
-// Package requestrules has no code: its test holds REST and the CustomResourceDefinition of ResourceRequests to the
-// same rules.
+// Package requestrules has no code: its tests hold REST and the CustomResourceDefinition of ResourceRequests to the
+// same rules, and so the readers of policies and that of CapacityPolicies.
 package requestrules
 
 import (
@@ -39,9 +39,11 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-func readDefinition(t *testing.T) definition {
+func readDefinition(t *testing.T) definition { return readDefinitionOf(t, "resourcerequests") }
+
+func readDefinitionOf(t *testing.T, resource string) definition {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/chart/crds/heliostat.dev_resourcerequests.yaml")
+	text, err := os.ReadFile("../../deploy/chart/crds/heliostat.dev_" + resource + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,16 +28,19 @@ var ErrLost = errors.New("work was lost")
 // Command is an instruction to the driver. Resources, Labels and Fallbacks are Ray options: resources, label_selector
 // and the label selectors of fallback_strategy.
 type Command struct {
-	Do        string               `json:"do"`
-	ID        string               `json:"id"`
-	CPUs      float64              `json:"num_cpus,omitempty"`
-	GPUs      float64              `json:"num_gpus,omitempty"`
-	Resources map[string]float64   `json:"resources,omitempty"`
-	Labels    map[string]string    `json:"labels,omitempty"`
-	Fallbacks []map[string]string  `json:"fallbacks,omitempty"`
-	Seconds   float64              `json:"seconds,omitempty"`
-	Bundles   []map[string]float64 `json:"bundles,omitempty"`
-	Strategy  string               `json:"strategy,omitempty"`
+	Do        string              `json:"do"`
+	ID        string              `json:"id"`
+	CPUs      float64             `json:"num_cpus,omitempty"`
+	GPUs      float64             `json:"num_gpus,omitempty"`
+	Resources map[string]float64  `json:"resources,omitempty"`
+	Labels    map[string]string   `json:"labels,omitempty"`
+	Fallbacks []map[string]string `json:"fallbacks,omitempty"`
+	Seconds   float64             `json:"seconds,omitempty"`
+	// Detached: the actor outlives its driver. Restarts is how often Ray restarts it; -1 is always.
+	Detached bool                 `json:"detached,omitempty"`
+	Restarts int                  `json:"restarts,omitempty"`
+	Bundles  []map[string]float64 `json:"bundles,omitempty"`
+	Strategy string               `json:"strategy,omitempty"`
 	// Topology is a label. All bundles of the placement group are on nodes with one value of it.
 	Topology string `json:"topology,omitempty"`
 	// Batches and Actors describe a pipeline: the number of batches, and the minimum and maximum size of its actor

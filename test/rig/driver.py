@@ -1,7 +1,7 @@
 """A Ray driver that does what it is told: one JSON command a line on stdin, one JSON event a line on stdout.
 
 Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "seconds"}
-           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks"}
+           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "detached", "restarts"}
            {"do": "group",   "id", "bundles", "strategy" or "topology"}   a placement group
            {"do": "ask",     "id"}                                 calls the actor
            {"do": "release", "id"}                                 ends the task, actor or placement group
@@ -9,6 +9,7 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "nodes",   "id"}                                 lists the living nodes
            {"do": "data",    "id", "num_gpus", "batches", "seconds", "actors"}   a Ray Data pipeline; it needs pyarrow
            {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
+           {"do": "serve",   "id", "workers"}        a Ray Serve application with that many replicas of one CPU, and a steady stream of requests; it needs ray[serve]
            {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
            {"do": "forget_cluster_config", "id"}   takes that away from them
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
@@ -126,6 +127,8 @@ def watch_group(id, group):
 def release(id):
     kind, thing = held.pop(id)
     released.add(id)
+    if kind == "serve":
+        return  # its stream tells its own end
     if kind == "task":
         ray.cancel(thing)
     elif kind == "actor":
@@ -177,6 +180,42 @@ def train(command):
         tell("refused", command["id"], error=str(error))
 
 
+def serve_app(command, address):
+    """Runs a Serve application and calls it all the time until it is released. Tells every request that fails, and at the end how many there were."""
+    from ray import serve
+
+    id, threads = command["id"], 4
+
+    @serve.deployment(num_replicas=command["workers"], ray_actor_options={"num_cpus": 1})
+    class Echo:
+        def __call__(self):
+            time.sleep(0.02)
+            return os.environ.get("RAY_CLOUD_INSTANCE_ID", "")
+
+    serve.start(proxy_location="Disabled")
+    handle = serve.run(Echo.bind(), name=id, route_prefix=None)
+    tell("running", id)
+    answered, slowest = [0] * threads, [0.0] * threads
+
+    def stream(n):
+        while id not in released:
+            begin = time.monotonic()
+            try:
+                handle.remote().result(timeout_s=60)
+                answered[n] += 1
+                slowest[n] = max(slowest[n], time.monotonic() - begin)
+            except Exception as error:
+                tell("lost", id, error=f"{type(error).__name__}: {error}")
+            time.sleep(0.05)
+
+    streams = [threading.Thread(target=stream, args=(n,), daemon=True) for n in range(threads)]
+    for each in streams:
+        each.start()
+    for each in streams:
+        each.join()
+    tell("done", id, pod=f"{sum(answered)} requests, the slowest {max(slowest):.2f} s")
+
+
 def in_background(work, command, address):
     def run():
         try:
@@ -206,7 +245,11 @@ def obey(command, address):
         follow(id, ref, "done")
     elif do == "actor":
         begin = time.time()
-        held[id] = ("actor", Actor.options(**options(command)).remote(address, id))
+        again = command.get("restarts", 0)
+        life = {"max_restarts": again, "max_task_retries": again}
+        if command.get("detached"):
+            life |= {"lifetime": "detached", "name": id}
+        held[id] = ("actor", Actor.options(**options(command), **life).remote(address, id))
         tell("submitted", id, begin)
     elif do == "group":
         begin = time.time()
@@ -232,6 +275,9 @@ def obey(command, address):
         begin = time.time()
         in_background(pipeline, command, address)
         tell("submitted", id, begin)
+    elif do == "serve":
+        held[id] = ("serve", None)
+        in_background(serve_app, command, address)
     elif do == "train":
         train(command)
     elif do == "cluster_config":

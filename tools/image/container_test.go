@@ -116,7 +116,8 @@ var discovery = map[string]string{
 }
 
 // apiServer returns 403 for everything except discovery, as for a ServiceAccount without rights. It sends the first
-// call for pods to asked. This is the sidecar's first call.
+// call for pods by label to asked. The sidecar begins with it. Beside it, the sidecar asks for a pod by name, to
+// learn the version of the storage.
 func apiServer(t *testing.T) (server *httptest.Server, asked chan *http.Request) {
 	asked = make(chan *http.Request, 1)
 	var first sync.Once
@@ -126,7 +127,7 @@ func apiServer(t *testing.T) (server *httptest.Server, asked chan *http.Request)
 			_, _ = w.Write([]byte(answer))
 			return
 		}
-		if strings.HasSuffix(r.URL.Path, "/pods") {
+		if strings.HasSuffix(r.URL.Path, "/pods") && r.FormValue("labelSelector") != "" {
 			first.Do(func() { asked <- r })
 		}
 		w.WriteHeader(http.StatusForbidden)

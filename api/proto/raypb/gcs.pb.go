@@ -232,7 +232,63 @@ func (x ActorTableData_ActorState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ActorTableData_ActorState.Descriptor instead.
 func (ActorTableData_ActorState) EnumDescriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{4, 0}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{5, 0}
+}
+
+// PlacementGroupState is the life cycle of a placement group. Source: gcs.proto.
+type PlacementGroupTableData_PlacementGroupState int32
+
+const (
+	PlacementGroupTableData_PENDING      PlacementGroupTableData_PlacementGroupState = 0
+	PlacementGroupTableData_PREPARED     PlacementGroupTableData_PlacementGroupState = 1
+	PlacementGroupTableData_CREATED      PlacementGroupTableData_PlacementGroupState = 2
+	PlacementGroupTableData_REMOVED      PlacementGroupTableData_PlacementGroupState = 3
+	PlacementGroupTableData_RESCHEDULING PlacementGroupTableData_PlacementGroupState = 4
+)
+
+// Enum value maps for PlacementGroupTableData_PlacementGroupState.
+var (
+	PlacementGroupTableData_PlacementGroupState_name = map[int32]string{
+		0: "PENDING",
+		1: "PREPARED",
+		2: "CREATED",
+		3: "REMOVED",
+		4: "RESCHEDULING",
+	}
+	PlacementGroupTableData_PlacementGroupState_value = map[string]int32{
+		"PENDING":      0,
+		"PREPARED":     1,
+		"CREATED":      2,
+		"REMOVED":      3,
+		"RESCHEDULING": 4,
+	}
+)
+
+func (x PlacementGroupTableData_PlacementGroupState) Enum() *PlacementGroupTableData_PlacementGroupState {
+	p := new(PlacementGroupTableData_PlacementGroupState)
+	*p = x
+	return p
+}
+
+func (x PlacementGroupTableData_PlacementGroupState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PlacementGroupTableData_PlacementGroupState) Descriptor() protoreflect.EnumDescriptor {
+	return file_ray_rpc_gcs_proto_enumTypes[4].Descriptor()
+}
+
+func (PlacementGroupTableData_PlacementGroupState) Type() protoreflect.EnumType {
+	return &file_ray_rpc_gcs_proto_enumTypes[4]
+}
+
+func (x PlacementGroupTableData_PlacementGroupState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PlacementGroupTableData_PlacementGroupState.Descriptor instead.
+func (PlacementGroupTableData_PlacementGroupState) EnumDescriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // GcsStatus is how every GCS service except AutoscalerStateService reports an error: inside a reply whose gRPC
@@ -545,22 +601,78 @@ func (x *GcsNodeInfo) GetDeathInfo() *NodeDeathInfo {
 	return nil
 }
 
-// ActorTableData is the actor table's record; preempted shows the mark that even a refused drain leaves.
-// Source: gcs.proto.
-type ActorTableData struct {
-	state         protoimpl.MessageState    `protogen:"open.v1"`
-	ActorId       []byte                    `protobuf:"bytes,1,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
-	State         ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
-	Name          string                    `protobuf:"bytes,12,opt,name=name,proto3" json:"name,omitempty"`
-	NodeId        []byte                    `protobuf:"bytes,29,opt,name=node_id,json=nodeId,proto3,oneof" json:"node_id,omitempty"`
-	Preempted     bool                      `protobuf:"varint,32,opt,name=preempted,proto3" json:"preempted,omitempty"`
+// Address says which worker process somebody is. Source: common.proto.
+type Address struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WorkerId      []byte                 `protobuf:"bytes,4,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Address) Reset() {
+	*x = Address{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Address) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Address) ProtoMessage() {}
+
+func (x *Address) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Address.ProtoReflect.Descriptor instead.
+func (*Address) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Address) GetWorkerId() []byte {
+	if x != nil {
+		return x.WorkerId
+	}
+	return nil
+}
+
+// ActorTableData is the actor table's record; preempted shows the mark that even a refused drain leaves.
+// Source: gcs.proto.
+type ActorTableData struct {
+	state             protoimpl.MessageState    `protogen:"open.v1"`
+	ActorId           []byte                    `protobuf:"bytes,1,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
+	JobId             []byte                    `protobuf:"bytes,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	State             ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
+	MaxRestarts       int64                     `protobuf:"varint,7,opt,name=max_restarts,json=maxRestarts,proto3" json:"max_restarts,omitempty"`
+	NumRestarts       uint64                    `protobuf:"varint,8,opt,name=num_restarts,json=numRestarts,proto3" json:"num_restarts,omitempty"`
+	Address           *Address                  `protobuf:"bytes,9,opt,name=address,proto3" json:"address,omitempty"`
+	OwnerAddress      *Address                  `protobuf:"bytes,10,opt,name=owner_address,json=ownerAddress,proto3" json:"owner_address,omitempty"`
+	IsDetached        bool                      `protobuf:"varint,11,opt,name=is_detached,json=isDetached,proto3" json:"is_detached,omitempty"`
+	Name              string                    `protobuf:"bytes,12,opt,name=name,proto3" json:"name,omitempty"`
+	RayNamespace      string                    `protobuf:"bytes,19,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
+	ClassName         string                    `protobuf:"bytes,23,opt,name=class_name,json=className,proto3" json:"class_name,omitempty"`
+	RequiredResources map[string]float64        `protobuf:"bytes,28,rep,name=required_resources,json=requiredResources,proto3" json:"required_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	NodeId            []byte                    `protobuf:"bytes,29,opt,name=node_id,json=nodeId,proto3,oneof" json:"node_id,omitempty"`
+	PlacementGroupId  []byte                    `protobuf:"bytes,30,opt,name=placement_group_id,json=placementGroupId,proto3,oneof" json:"placement_group_id,omitempty"`
+	Preempted         bool                      `protobuf:"varint,32,opt,name=preempted,proto3" json:"preempted,omitempty"`
+	LabelSelector     map[string]string         `protobuf:"bytes,35,rep,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
 func (x *ActorTableData) Reset() {
 	*x = ActorTableData{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[4]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +684,7 @@ func (x *ActorTableData) String() string {
 func (*ActorTableData) ProtoMessage() {}
 
 func (x *ActorTableData) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[4]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,12 +697,19 @@ func (x *ActorTableData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorTableData.ProtoReflect.Descriptor instead.
 func (*ActorTableData) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{4}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ActorTableData) GetActorId() []byte {
 	if x != nil {
 		return x.ActorId
+	}
+	return nil
+}
+
+func (x *ActorTableData) GetJobId() []byte {
+	if x != nil {
+		return x.JobId
 	}
 	return nil
 }
@@ -602,11 +721,67 @@ func (x *ActorTableData) GetState() ActorTableData_ActorState {
 	return ActorTableData_DEPENDENCIES_UNREADY
 }
 
+func (x *ActorTableData) GetMaxRestarts() int64 {
+	if x != nil {
+		return x.MaxRestarts
+	}
+	return 0
+}
+
+func (x *ActorTableData) GetNumRestarts() uint64 {
+	if x != nil {
+		return x.NumRestarts
+	}
+	return 0
+}
+
+func (x *ActorTableData) GetAddress() *Address {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *ActorTableData) GetOwnerAddress() *Address {
+	if x != nil {
+		return x.OwnerAddress
+	}
+	return nil
+}
+
+func (x *ActorTableData) GetIsDetached() bool {
+	if x != nil {
+		return x.IsDetached
+	}
+	return false
+}
+
 func (x *ActorTableData) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *ActorTableData) GetRayNamespace() string {
+	if x != nil {
+		return x.RayNamespace
+	}
+	return ""
+}
+
+func (x *ActorTableData) GetClassName() string {
+	if x != nil {
+		return x.ClassName
+	}
+	return ""
+}
+
+func (x *ActorTableData) GetRequiredResources() map[string]float64 {
+	if x != nil {
+		return x.RequiredResources
+	}
+	return nil
 }
 
 func (x *ActorTableData) GetNodeId() []byte {
@@ -616,11 +791,216 @@ func (x *ActorTableData) GetNodeId() []byte {
 	return nil
 }
 
+func (x *ActorTableData) GetPlacementGroupId() []byte {
+	if x != nil {
+		return x.PlacementGroupId
+	}
+	return nil
+}
+
 func (x *ActorTableData) GetPreempted() bool {
 	if x != nil {
 		return x.Preempted
 	}
 	return false
+}
+
+func (x *ActorTableData) GetLabelSelector() map[string]string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return nil
+}
+
+// JobConfig is the configuration of a job. Source: common.proto.
+type JobConfig struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RayNamespace  string                 `protobuf:"bytes,5,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
+	Metadata      map[string]string      `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobConfig) Reset() {
+	*x = JobConfig{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobConfig) ProtoMessage() {}
+
+func (x *JobConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobConfig.ProtoReflect.Descriptor instead.
+func (*JobConfig) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *JobConfig) GetRayNamespace() string {
+	if x != nil {
+		return x.RayNamespace
+	}
+	return ""
+}
+
+func (x *JobConfig) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+// JobTableData is the record of a driver. Source: gcs.proto.
+type JobTableData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	JobId         []byte                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	IsDead        bool                   `protobuf:"varint,2,opt,name=is_dead,json=isDead,proto3" json:"is_dead,omitempty"`
+	DriverPid     int64                  `protobuf:"varint,5,opt,name=driver_pid,json=driverPid,proto3" json:"driver_pid,omitempty"`
+	Config        *JobConfig             `protobuf:"bytes,6,opt,name=config,proto3" json:"config,omitempty"`
+	Entrypoint    string                 `protobuf:"bytes,9,opt,name=entrypoint,proto3" json:"entrypoint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobTableData) Reset() {
+	*x = JobTableData{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobTableData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobTableData) ProtoMessage() {}
+
+func (x *JobTableData) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobTableData.ProtoReflect.Descriptor instead.
+func (*JobTableData) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *JobTableData) GetJobId() []byte {
+	if x != nil {
+		return x.JobId
+	}
+	return nil
+}
+
+func (x *JobTableData) GetIsDead() bool {
+	if x != nil {
+		return x.IsDead
+	}
+	return false
+}
+
+func (x *JobTableData) GetDriverPid() int64 {
+	if x != nil {
+		return x.DriverPid
+	}
+	return 0
+}
+
+func (x *JobTableData) GetConfig() *JobConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *JobTableData) GetEntrypoint() string {
+	if x != nil {
+		return x.Entrypoint
+	}
+	return ""
+}
+
+// PlacementGroupTableData is the record of a placement group. Source: gcs.proto.
+type PlacementGroupTableData struct {
+	state            protoimpl.MessageState                      `protogen:"open.v1"`
+	PlacementGroupId []byte                                      `protobuf:"bytes,1,opt,name=placement_group_id,json=placementGroupId,proto3" json:"placement_group_id,omitempty"`
+	Name             string                                      `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	State            PlacementGroupTableData_PlacementGroupState `protobuf:"varint,5,opt,name=state,proto3,enum=ray.rpc.PlacementGroupTableData_PlacementGroupState" json:"state,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PlacementGroupTableData) Reset() {
+	*x = PlacementGroupTableData{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlacementGroupTableData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlacementGroupTableData) ProtoMessage() {}
+
+func (x *PlacementGroupTableData) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlacementGroupTableData.ProtoReflect.Descriptor instead.
+func (*PlacementGroupTableData) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlacementGroupTableData) GetPlacementGroupId() []byte {
+	if x != nil {
+		return x.PlacementGroupId
+	}
+	return nil
+}
+
+func (x *PlacementGroupTableData) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PlacementGroupTableData) GetState() PlacementGroupTableData_PlacementGroupState {
+	if x != nil {
+		return x.State
+	}
+	return PlacementGroupTableData_PENDING
 }
 
 var File_ray_rpc_gcs_proto protoreflect.FileDescriptor
@@ -675,13 +1055,35 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"#\n" +
 	"\fGcsNodeState\x12\t\n" +
 	"\x05ALIVE\x10\x00\x12\b\n" +
-	"\x04DEAD\x10\x01\"\xa4\x02\n" +
+	"\x04DEAD\x10\x01\"&\n" +
+	"\aAddress\x12\x1b\n" +
+	"\tworker_id\x18\x04 \x01(\fR\bworkerId\"\xcd\a\n" +
 	"\x0eActorTableData\x12\x19\n" +
-	"\bactor_id\x18\x01 \x01(\fR\aactorId\x128\n" +
-	"\x05state\x18\x06 \x01(\x0e2\".ray.rpc.ActorTableData.ActorStateR\x05state\x12\x12\n" +
-	"\x04name\x18\f \x01(\tR\x04name\x12\x1c\n" +
-	"\anode_id\x18\x1d \x01(\fH\x00R\x06nodeId\x88\x01\x01\x12\x1c\n" +
-	"\tpreempted\x18  \x01(\bR\tpreempted\"a\n" +
+	"\bactor_id\x18\x01 \x01(\fR\aactorId\x12\x15\n" +
+	"\x06job_id\x18\x04 \x01(\fR\x05jobId\x128\n" +
+	"\x05state\x18\x06 \x01(\x0e2\".ray.rpc.ActorTableData.ActorStateR\x05state\x12!\n" +
+	"\fmax_restarts\x18\a \x01(\x03R\vmaxRestarts\x12!\n" +
+	"\fnum_restarts\x18\b \x01(\x04R\vnumRestarts\x12*\n" +
+	"\aaddress\x18\t \x01(\v2\x10.ray.rpc.AddressR\aaddress\x125\n" +
+	"\rowner_address\x18\n" +
+	" \x01(\v2\x10.ray.rpc.AddressR\fownerAddress\x12\x1f\n" +
+	"\vis_detached\x18\v \x01(\bR\n" +
+	"isDetached\x12\x12\n" +
+	"\x04name\x18\f \x01(\tR\x04name\x12#\n" +
+	"\rray_namespace\x18\x13 \x01(\tR\frayNamespace\x12\x1d\n" +
+	"\n" +
+	"class_name\x18\x17 \x01(\tR\tclassName\x12]\n" +
+	"\x12required_resources\x18\x1c \x03(\v2..ray.rpc.ActorTableData.RequiredResourcesEntryR\x11requiredResources\x12\x1c\n" +
+	"\anode_id\x18\x1d \x01(\fH\x00R\x06nodeId\x88\x01\x01\x121\n" +
+	"\x12placement_group_id\x18\x1e \x01(\fH\x01R\x10placementGroupId\x88\x01\x01\x12\x1c\n" +
+	"\tpreempted\x18  \x01(\bR\tpreempted\x12Q\n" +
+	"\x0elabel_selector\x18# \x03(\v2*.ray.rpc.ActorTableData.LabelSelectorEntryR\rlabelSelector\x1aD\n" +
+	"\x16RequiredResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a@\n" +
+	"\x12LabelSelectorEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
 	"\n" +
 	"ActorState\x12\x18\n" +
 	"\x14DEPENDENCIES_UNREADY\x10\x00\x12\x14\n" +
@@ -691,7 +1093,33 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"RESTARTING\x10\x03\x12\b\n" +
 	"\x04DEAD\x10\x04B\n" +
 	"\n" +
-	"\b_node_idB)Z'heliostat.dev/heliostat/api/proto/raypbb\x06proto3"
+	"\b_node_idB\x15\n" +
+	"\x13_placement_group_id\"\xab\x01\n" +
+	"\tJobConfig\x12#\n" +
+	"\rray_namespace\x18\x05 \x01(\tR\frayNamespace\x12<\n" +
+	"\bmetadata\x18\x06 \x03(\v2 .ray.rpc.JobConfig.MetadataEntryR\bmetadata\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa9\x01\n" +
+	"\fJobTableData\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\fR\x05jobId\x12\x17\n" +
+	"\ais_dead\x18\x02 \x01(\bR\x06isDead\x12\x1d\n" +
+	"\n" +
+	"driver_pid\x18\x05 \x01(\x03R\tdriverPid\x12*\n" +
+	"\x06config\x18\x06 \x01(\v2\x12.ray.rpc.JobConfigR\x06config\x12\x1e\n" +
+	"\n" +
+	"entrypoint\x18\t \x01(\tR\n" +
+	"entrypoint\"\x85\x02\n" +
+	"\x17PlacementGroupTableData\x12,\n" +
+	"\x12placement_group_id\x18\x01 \x01(\fR\x10placementGroupId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12J\n" +
+	"\x05state\x18\x05 \x01(\x0e24.ray.rpc.PlacementGroupTableData.PlacementGroupStateR\x05state\"\\\n" +
+	"\x13PlacementGroupState\x12\v\n" +
+	"\aPENDING\x10\x00\x12\f\n" +
+	"\bPREPARED\x10\x01\x12\v\n" +
+	"\aCREATED\x10\x02\x12\v\n" +
+	"\aREMOVED\x10\x03\x12\x10\n" +
+	"\fRESCHEDULING\x10\x04B)Z'heliostat.dev/heliostat/api/proto/raypbb\x06proto3"
 
 var (
 	file_ray_rpc_gcs_proto_rawDescOnce sync.Once
@@ -705,35 +1133,50 @@ func file_ray_rpc_gcs_proto_rawDescGZIP() []byte {
 	return file_ray_rpc_gcs_proto_rawDescData
 }
 
-var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_ray_rpc_gcs_proto_goTypes = []any{
-	(NodeSnapshot_State)(0),        // 0: ray.rpc.NodeSnapshot.State
-	(NodeDeathInfo_Reason)(0),      // 1: ray.rpc.NodeDeathInfo.Reason
-	(GcsNodeInfo_GcsNodeState)(0),  // 2: ray.rpc.GcsNodeInfo.GcsNodeState
-	(ActorTableData_ActorState)(0), // 3: ray.rpc.ActorTableData.ActorState
-	(*GcsStatus)(nil),              // 4: ray.rpc.GcsStatus
-	(*NodeSnapshot)(nil),           // 5: ray.rpc.NodeSnapshot
-	(*NodeDeathInfo)(nil),          // 6: ray.rpc.NodeDeathInfo
-	(*GcsNodeInfo)(nil),            // 7: ray.rpc.GcsNodeInfo
-	(*ActorTableData)(nil),         // 8: ray.rpc.ActorTableData
-	nil,                            // 9: ray.rpc.GcsNodeInfo.ResourcesTotalEntry
-	nil,                            // 10: ray.rpc.GcsNodeInfo.LabelsEntry
+	(NodeSnapshot_State)(0),                          // 0: ray.rpc.NodeSnapshot.State
+	(NodeDeathInfo_Reason)(0),                        // 1: ray.rpc.NodeDeathInfo.Reason
+	(GcsNodeInfo_GcsNodeState)(0),                    // 2: ray.rpc.GcsNodeInfo.GcsNodeState
+	(ActorTableData_ActorState)(0),                   // 3: ray.rpc.ActorTableData.ActorState
+	(PlacementGroupTableData_PlacementGroupState)(0), // 4: ray.rpc.PlacementGroupTableData.PlacementGroupState
+	(*GcsStatus)(nil),                                // 5: ray.rpc.GcsStatus
+	(*NodeSnapshot)(nil),                             // 6: ray.rpc.NodeSnapshot
+	(*NodeDeathInfo)(nil),                            // 7: ray.rpc.NodeDeathInfo
+	(*GcsNodeInfo)(nil),                              // 8: ray.rpc.GcsNodeInfo
+	(*Address)(nil),                                  // 9: ray.rpc.Address
+	(*ActorTableData)(nil),                           // 10: ray.rpc.ActorTableData
+	(*JobConfig)(nil),                                // 11: ray.rpc.JobConfig
+	(*JobTableData)(nil),                             // 12: ray.rpc.JobTableData
+	(*PlacementGroupTableData)(nil),                  // 13: ray.rpc.PlacementGroupTableData
+	nil,                                              // 14: ray.rpc.GcsNodeInfo.ResourcesTotalEntry
+	nil,                                              // 15: ray.rpc.GcsNodeInfo.LabelsEntry
+	nil,                                              // 16: ray.rpc.ActorTableData.RequiredResourcesEntry
+	nil,                                              // 17: ray.rpc.ActorTableData.LabelSelectorEntry
+	nil,                                              // 18: ray.rpc.JobConfig.MetadataEntry
 }
 var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	0,  // 0: ray.rpc.NodeSnapshot.state:type_name -> ray.rpc.NodeSnapshot.State
 	1,  // 1: ray.rpc.NodeDeathInfo.reason:type_name -> ray.rpc.NodeDeathInfo.Reason
 	2,  // 2: ray.rpc.GcsNodeInfo.state:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
-	9,  // 3: ray.rpc.GcsNodeInfo.resources_total:type_name -> ray.rpc.GcsNodeInfo.ResourcesTotalEntry
-	10, // 4: ray.rpc.GcsNodeInfo.labels:type_name -> ray.rpc.GcsNodeInfo.LabelsEntry
-	5,  // 5: ray.rpc.GcsNodeInfo.state_snapshot:type_name -> ray.rpc.NodeSnapshot
-	6,  // 6: ray.rpc.GcsNodeInfo.death_info:type_name -> ray.rpc.NodeDeathInfo
+	14, // 3: ray.rpc.GcsNodeInfo.resources_total:type_name -> ray.rpc.GcsNodeInfo.ResourcesTotalEntry
+	15, // 4: ray.rpc.GcsNodeInfo.labels:type_name -> ray.rpc.GcsNodeInfo.LabelsEntry
+	6,  // 5: ray.rpc.GcsNodeInfo.state_snapshot:type_name -> ray.rpc.NodeSnapshot
+	7,  // 6: ray.rpc.GcsNodeInfo.death_info:type_name -> ray.rpc.NodeDeathInfo
 	3,  // 7: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	9,  // 8: ray.rpc.ActorTableData.address:type_name -> ray.rpc.Address
+	9,  // 9: ray.rpc.ActorTableData.owner_address:type_name -> ray.rpc.Address
+	16, // 10: ray.rpc.ActorTableData.required_resources:type_name -> ray.rpc.ActorTableData.RequiredResourcesEntry
+	17, // 11: ray.rpc.ActorTableData.label_selector:type_name -> ray.rpc.ActorTableData.LabelSelectorEntry
+	18, // 12: ray.rpc.JobConfig.metadata:type_name -> ray.rpc.JobConfig.MetadataEntry
+	11, // 13: ray.rpc.JobTableData.config:type_name -> ray.rpc.JobConfig
+	4,  // 14: ray.rpc.PlacementGroupTableData.state:type_name -> ray.rpc.PlacementGroupTableData.PlacementGroupState
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_gcs_proto_init() }
@@ -741,14 +1184,14 @@ func file_ray_rpc_gcs_proto_init() {
 	if File_ray_rpc_gcs_proto != nil {
 		return
 	}
-	file_ray_rpc_gcs_proto_msgTypes[4].OneofWrappers = []any{}
+	file_ray_rpc_gcs_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_gcs_proto_rawDesc), len(file_ray_rpc_gcs_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   7,
+			NumEnums:      5,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

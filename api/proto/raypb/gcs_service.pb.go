@@ -961,6 +961,226 @@ func (x *GetAllActorInfoReply) GetNumFiltered() int64 {
 	return 0
 }
 
+// GetAllJobInfoRequest filters the job table. Source: gcs_service.proto.
+type GetAllJobInfoRequest struct {
+	state                      protoimpl.MessageState `protogen:"open.v1"`
+	Limit                      *int32                 `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	SkipSubmissionJobInfoField *bool                  `protobuf:"varint,3,opt,name=skip_submission_job_info_field,json=skipSubmissionJobInfoField,proto3,oneof" json:"skip_submission_job_info_field,omitempty"`
+	SkipIsRunningTasksField    *bool                  `protobuf:"varint,4,opt,name=skip_is_running_tasks_field,json=skipIsRunningTasksField,proto3,oneof" json:"skip_is_running_tasks_field,omitempty"`
+	unknownFields              protoimpl.UnknownFields
+	sizeCache                  protoimpl.SizeCache
+}
+
+func (x *GetAllJobInfoRequest) Reset() {
+	*x = GetAllJobInfoRequest{}
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllJobInfoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllJobInfoRequest) ProtoMessage() {}
+
+func (x *GetAllJobInfoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllJobInfoRequest.ProtoReflect.Descriptor instead.
+func (*GetAllJobInfoRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetAllJobInfoRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *GetAllJobInfoRequest) GetSkipSubmissionJobInfoField() bool {
+	if x != nil && x.SkipSubmissionJobInfoField != nil {
+		return *x.SkipSubmissionJobInfoField
+	}
+	return false
+}
+
+func (x *GetAllJobInfoRequest) GetSkipIsRunningTasksField() bool {
+	if x != nil && x.SkipIsRunningTasksField != nil {
+		return *x.SkipIsRunningTasksField
+	}
+	return false
+}
+
+// GetAllJobInfoReply lists drivers, those that have ended too. Source: gcs_service.proto.
+type GetAllJobInfoReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	JobInfoList   []*JobTableData        `protobuf:"bytes,2,rep,name=job_info_list,json=jobInfoList,proto3" json:"job_info_list,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAllJobInfoReply) Reset() {
+	*x = GetAllJobInfoReply{}
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllJobInfoReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllJobInfoReply) ProtoMessage() {}
+
+func (x *GetAllJobInfoReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllJobInfoReply.ProtoReflect.Descriptor instead.
+func (*GetAllJobInfoReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetAllJobInfoReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *GetAllJobInfoReply) GetJobInfoList() []*JobTableData {
+	if x != nil {
+		return x.JobInfoList
+	}
+	return nil
+}
+
+// GetAllPlacementGroupRequest bounds the list. Source: gcs_service.proto.
+type GetAllPlacementGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         *int64                 `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAllPlacementGroupRequest) Reset() {
+	*x = GetAllPlacementGroupRequest{}
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllPlacementGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllPlacementGroupRequest) ProtoMessage() {}
+
+func (x *GetAllPlacementGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllPlacementGroupRequest.ProtoReflect.Descriptor instead.
+func (*GetAllPlacementGroupRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetAllPlacementGroupRequest) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+// GetAllPlacementGroupReply lists placement groups. Source: gcs_service.proto.
+type GetAllPlacementGroupReply struct {
+	state                   protoimpl.MessageState     `protogen:"open.v1"`
+	Status                  *GcsStatus                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	PlacementGroupTableData []*PlacementGroupTableData `protobuf:"bytes,2,rep,name=placement_group_table_data,json=placementGroupTableData,proto3" json:"placement_group_table_data,omitempty"`
+	Total                   int64                      `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
+}
+
+func (x *GetAllPlacementGroupReply) Reset() {
+	*x = GetAllPlacementGroupReply{}
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAllPlacementGroupReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAllPlacementGroupReply) ProtoMessage() {}
+
+func (x *GetAllPlacementGroupReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAllPlacementGroupReply.ProtoReflect.Descriptor instead.
+func (*GetAllPlacementGroupReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetAllPlacementGroupReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *GetAllPlacementGroupReply) GetPlacementGroupTableData() []*PlacementGroupTableData {
+	if x != nil {
+		return x.PlacementGroupTableData
+	}
+	return nil
+}
+
+func (x *GetAllPlacementGroupReply) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 var File_ray_rpc_gcs_service_proto protoreflect.FileDescriptor
 
 const file_ray_rpc_gcs_service_proto_rawDesc = "" +
@@ -1028,7 +1248,24 @@ const file_ray_rpc_gcs_service_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12A\n" +
 	"\x10actor_table_data\x18\x02 \x03(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12!\n" +
-	"\fnum_filtered\x18\x04 \x01(\x03R\vnumFiltered2\xf2\x01\n" +
+	"\fnum_filtered\x18\x04 \x01(\x03R\vnumFiltered\"\x8a\x02\n" +
+	"\x14GetAllJobInfoRequest\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12G\n" +
+	"\x1eskip_submission_job_info_field\x18\x03 \x01(\bH\x01R\x1askipSubmissionJobInfoField\x88\x01\x01\x12A\n" +
+	"\x1bskip_is_running_tasks_field\x18\x04 \x01(\bH\x02R\x17skipIsRunningTasksField\x88\x01\x01B\b\n" +
+	"\x06_limitB!\n" +
+	"\x1f_skip_submission_job_info_fieldB\x1e\n" +
+	"\x1c_skip_is_running_tasks_field\"{\n" +
+	"\x12GetAllJobInfoReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x129\n" +
+	"\rjob_info_list\x18\x02 \x03(\v2\x15.ray.rpc.JobTableDataR\vjobInfoList\"B\n" +
+	"\x1bGetAllPlacementGroupRequest\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x03H\x00R\x05limit\x88\x01\x01B\b\n" +
+	"\x06_limit\"\xbc\x01\n" +
+	"\x19GetAllPlacementGroupReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12]\n" +
+	"\x1aplacement_group_table_data\x18\x02 \x03(\v2 .ray.rpc.PlacementGroupTableDataR\x17placementGroupTableData\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total2\xf2\x01\n" +
 	"\x12NodeInfoGcsService\x12H\n" +
 	"\fGetClusterId\x12\x1c.ray.rpc.GetClusterIdRequest\x1a\x1a.ray.rpc.GetClusterIdReply\x12B\n" +
 	"\n" +
@@ -1041,7 +1278,11 @@ const file_ray_rpc_gcs_service_proto_rawDesc = "" +
 	"\x1aNodeResourceInfoGcsService\x12T\n" +
 	"\x10GetDrainingNodes\x12 .ray.rpc.GetDrainingNodesRequest\x1a\x1e.ray.rpc.GetDrainingNodesReply2h\n" +
 	"\x13ActorInfoGcsService\x12Q\n" +
-	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReplyB)Z'heliostat.dev/heliostat/api/proto/raypbb\x06proto3"
+	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReply2`\n" +
+	"\x11JobInfoGcsService\x12K\n" +
+	"\rGetAllJobInfo\x12\x1d.ray.rpc.GetAllJobInfoRequest\x1a\x1b.ray.rpc.GetAllJobInfoReply2\x80\x01\n" +
+	"\x1cPlacementGroupInfoGcsService\x12`\n" +
+	"\x14GetAllPlacementGroup\x12$.ray.rpc.GetAllPlacementGroupRequest\x1a\".ray.rpc.GetAllPlacementGroupReplyB)Z'heliostat.dev/heliostat/api/proto/raypbb\x06proto3"
 
 var (
 	file_ray_rpc_gcs_service_proto_rawDescOnce sync.Once
@@ -1055,64 +1296,78 @@ func file_ray_rpc_gcs_service_proto_rawDescGZIP() []byte {
 	return file_ray_rpc_gcs_service_proto_rawDescData
 }
 
-var file_ray_rpc_gcs_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_ray_rpc_gcs_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_ray_rpc_gcs_service_proto_goTypes = []any{
-	(*GetClusterIdRequest)(nil),     // 0: ray.rpc.GetClusterIdRequest
-	(*GetClusterIdReply)(nil),       // 1: ray.rpc.GetClusterIdReply
-	(*CheckAliveRequest)(nil),       // 2: ray.rpc.CheckAliveRequest
-	(*CheckAliveReply)(nil),         // 3: ray.rpc.CheckAliveReply
-	(*GetAllNodeInfoRequest)(nil),   // 4: ray.rpc.GetAllNodeInfoRequest
-	(*GetAllNodeInfoReply)(nil),     // 5: ray.rpc.GetAllNodeInfoReply
-	(*InternalKVGetRequest)(nil),    // 6: ray.rpc.InternalKVGetRequest
-	(*InternalKVGetReply)(nil),      // 7: ray.rpc.InternalKVGetReply
-	(*InternalKVPutRequest)(nil),    // 8: ray.rpc.InternalKVPutRequest
-	(*InternalKVPutReply)(nil),      // 9: ray.rpc.InternalKVPutReply
-	(*InternalKVDelRequest)(nil),    // 10: ray.rpc.InternalKVDelRequest
-	(*InternalKVDelReply)(nil),      // 11: ray.rpc.InternalKVDelReply
-	(*GetDrainingNodesRequest)(nil), // 12: ray.rpc.GetDrainingNodesRequest
-	(*DrainingNode)(nil),            // 13: ray.rpc.DrainingNode
-	(*GetDrainingNodesReply)(nil),   // 14: ray.rpc.GetDrainingNodesReply
-	(*GetAllActorInfoRequest)(nil),  // 15: ray.rpc.GetAllActorInfoRequest
-	(*GetAllActorInfoReply)(nil),    // 16: ray.rpc.GetAllActorInfoReply
-	(*GcsStatus)(nil),               // 17: ray.rpc.GcsStatus
-	(GcsNodeInfo_GcsNodeState)(0),   // 18: ray.rpc.GcsNodeInfo.GcsNodeState
-	(*GcsNodeInfo)(nil),             // 19: ray.rpc.GcsNodeInfo
-	(*ActorTableData)(nil),          // 20: ray.rpc.ActorTableData
+	(*GetClusterIdRequest)(nil),         // 0: ray.rpc.GetClusterIdRequest
+	(*GetClusterIdReply)(nil),           // 1: ray.rpc.GetClusterIdReply
+	(*CheckAliveRequest)(nil),           // 2: ray.rpc.CheckAliveRequest
+	(*CheckAliveReply)(nil),             // 3: ray.rpc.CheckAliveReply
+	(*GetAllNodeInfoRequest)(nil),       // 4: ray.rpc.GetAllNodeInfoRequest
+	(*GetAllNodeInfoReply)(nil),         // 5: ray.rpc.GetAllNodeInfoReply
+	(*InternalKVGetRequest)(nil),        // 6: ray.rpc.InternalKVGetRequest
+	(*InternalKVGetReply)(nil),          // 7: ray.rpc.InternalKVGetReply
+	(*InternalKVPutRequest)(nil),        // 8: ray.rpc.InternalKVPutRequest
+	(*InternalKVPutReply)(nil),          // 9: ray.rpc.InternalKVPutReply
+	(*InternalKVDelRequest)(nil),        // 10: ray.rpc.InternalKVDelRequest
+	(*InternalKVDelReply)(nil),          // 11: ray.rpc.InternalKVDelReply
+	(*GetDrainingNodesRequest)(nil),     // 12: ray.rpc.GetDrainingNodesRequest
+	(*DrainingNode)(nil),                // 13: ray.rpc.DrainingNode
+	(*GetDrainingNodesReply)(nil),       // 14: ray.rpc.GetDrainingNodesReply
+	(*GetAllActorInfoRequest)(nil),      // 15: ray.rpc.GetAllActorInfoRequest
+	(*GetAllActorInfoReply)(nil),        // 16: ray.rpc.GetAllActorInfoReply
+	(*GetAllJobInfoRequest)(nil),        // 17: ray.rpc.GetAllJobInfoRequest
+	(*GetAllJobInfoReply)(nil),          // 18: ray.rpc.GetAllJobInfoReply
+	(*GetAllPlacementGroupRequest)(nil), // 19: ray.rpc.GetAllPlacementGroupRequest
+	(*GetAllPlacementGroupReply)(nil),   // 20: ray.rpc.GetAllPlacementGroupReply
+	(*GcsStatus)(nil),                   // 21: ray.rpc.GcsStatus
+	(GcsNodeInfo_GcsNodeState)(0),       // 22: ray.rpc.GcsNodeInfo.GcsNodeState
+	(*GcsNodeInfo)(nil),                 // 23: ray.rpc.GcsNodeInfo
+	(*ActorTableData)(nil),              // 24: ray.rpc.ActorTableData
+	(*JobTableData)(nil),                // 25: ray.rpc.JobTableData
+	(*PlacementGroupTableData)(nil),     // 26: ray.rpc.PlacementGroupTableData
 }
 var file_ray_rpc_gcs_service_proto_depIdxs = []int32{
-	17, // 0: ray.rpc.GetClusterIdReply.status:type_name -> ray.rpc.GcsStatus
-	17, // 1: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
-	18, // 2: ray.rpc.GetAllNodeInfoRequest.state_filter:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
-	17, // 3: ray.rpc.GetAllNodeInfoReply.status:type_name -> ray.rpc.GcsStatus
-	19, // 4: ray.rpc.GetAllNodeInfoReply.node_info_list:type_name -> ray.rpc.GcsNodeInfo
-	17, // 5: ray.rpc.InternalKVGetReply.status:type_name -> ray.rpc.GcsStatus
-	17, // 6: ray.rpc.InternalKVPutReply.status:type_name -> ray.rpc.GcsStatus
-	17, // 7: ray.rpc.InternalKVDelReply.status:type_name -> ray.rpc.GcsStatus
-	17, // 8: ray.rpc.GetDrainingNodesReply.status:type_name -> ray.rpc.GcsStatus
+	21, // 0: ray.rpc.GetClusterIdReply.status:type_name -> ray.rpc.GcsStatus
+	21, // 1: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
+	22, // 2: ray.rpc.GetAllNodeInfoRequest.state_filter:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
+	21, // 3: ray.rpc.GetAllNodeInfoReply.status:type_name -> ray.rpc.GcsStatus
+	23, // 4: ray.rpc.GetAllNodeInfoReply.node_info_list:type_name -> ray.rpc.GcsNodeInfo
+	21, // 5: ray.rpc.InternalKVGetReply.status:type_name -> ray.rpc.GcsStatus
+	21, // 6: ray.rpc.InternalKVPutReply.status:type_name -> ray.rpc.GcsStatus
+	21, // 7: ray.rpc.InternalKVDelReply.status:type_name -> ray.rpc.GcsStatus
+	21, // 8: ray.rpc.GetDrainingNodesReply.status:type_name -> ray.rpc.GcsStatus
 	13, // 9: ray.rpc.GetDrainingNodesReply.draining_nodes:type_name -> ray.rpc.DrainingNode
-	17, // 10: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
-	20, // 11: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
-	0,  // 12: ray.rpc.NodeInfoGcsService.GetClusterId:input_type -> ray.rpc.GetClusterIdRequest
-	2,  // 13: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
-	4,  // 14: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
-	6,  // 15: ray.rpc.InternalKVGcsService.InternalKVGet:input_type -> ray.rpc.InternalKVGetRequest
-	8,  // 16: ray.rpc.InternalKVGcsService.InternalKVPut:input_type -> ray.rpc.InternalKVPutRequest
-	10, // 17: ray.rpc.InternalKVGcsService.InternalKVDel:input_type -> ray.rpc.InternalKVDelRequest
-	12, // 18: ray.rpc.NodeResourceInfoGcsService.GetDrainingNodes:input_type -> ray.rpc.GetDrainingNodesRequest
-	15, // 19: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
-	1,  // 20: ray.rpc.NodeInfoGcsService.GetClusterId:output_type -> ray.rpc.GetClusterIdReply
-	3,  // 21: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
-	5,  // 22: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
-	7,  // 23: ray.rpc.InternalKVGcsService.InternalKVGet:output_type -> ray.rpc.InternalKVGetReply
-	9,  // 24: ray.rpc.InternalKVGcsService.InternalKVPut:output_type -> ray.rpc.InternalKVPutReply
-	11, // 25: ray.rpc.InternalKVGcsService.InternalKVDel:output_type -> ray.rpc.InternalKVDelReply
-	14, // 26: ray.rpc.NodeResourceInfoGcsService.GetDrainingNodes:output_type -> ray.rpc.GetDrainingNodesReply
-	16, // 27: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	21, // 10: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
+	24, // 11: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
+	21, // 12: ray.rpc.GetAllJobInfoReply.status:type_name -> ray.rpc.GcsStatus
+	25, // 13: ray.rpc.GetAllJobInfoReply.job_info_list:type_name -> ray.rpc.JobTableData
+	21, // 14: ray.rpc.GetAllPlacementGroupReply.status:type_name -> ray.rpc.GcsStatus
+	26, // 15: ray.rpc.GetAllPlacementGroupReply.placement_group_table_data:type_name -> ray.rpc.PlacementGroupTableData
+	0,  // 16: ray.rpc.NodeInfoGcsService.GetClusterId:input_type -> ray.rpc.GetClusterIdRequest
+	2,  // 17: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
+	4,  // 18: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
+	6,  // 19: ray.rpc.InternalKVGcsService.InternalKVGet:input_type -> ray.rpc.InternalKVGetRequest
+	8,  // 20: ray.rpc.InternalKVGcsService.InternalKVPut:input_type -> ray.rpc.InternalKVPutRequest
+	10, // 21: ray.rpc.InternalKVGcsService.InternalKVDel:input_type -> ray.rpc.InternalKVDelRequest
+	12, // 22: ray.rpc.NodeResourceInfoGcsService.GetDrainingNodes:input_type -> ray.rpc.GetDrainingNodesRequest
+	15, // 23: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
+	17, // 24: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
+	19, // 25: ray.rpc.PlacementGroupInfoGcsService.GetAllPlacementGroup:input_type -> ray.rpc.GetAllPlacementGroupRequest
+	1,  // 26: ray.rpc.NodeInfoGcsService.GetClusterId:output_type -> ray.rpc.GetClusterIdReply
+	3,  // 27: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
+	5,  // 28: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
+	7,  // 29: ray.rpc.InternalKVGcsService.InternalKVGet:output_type -> ray.rpc.InternalKVGetReply
+	9,  // 30: ray.rpc.InternalKVGcsService.InternalKVPut:output_type -> ray.rpc.InternalKVPutReply
+	11, // 31: ray.rpc.InternalKVGcsService.InternalKVDel:output_type -> ray.rpc.InternalKVDelReply
+	14, // 32: ray.rpc.NodeResourceInfoGcsService.GetDrainingNodes:output_type -> ray.rpc.GetDrainingNodesReply
+	16, // 33: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
+	18, // 34: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
+	20, // 35: ray.rpc.PlacementGroupInfoGcsService.GetAllPlacementGroup:output_type -> ray.rpc.GetAllPlacementGroupReply
+	26, // [26:36] is the sub-list for method output_type
+	16, // [16:26] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_gcs_service_proto_init() }
@@ -1124,15 +1379,17 @@ func file_ray_rpc_gcs_service_proto_init() {
 	file_ray_rpc_gcs_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_ray_rpc_gcs_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_ray_rpc_gcs_service_proto_msgTypes[15].OneofWrappers = []any{}
+	file_ray_rpc_gcs_service_proto_msgTypes[17].OneofWrappers = []any{}
+	file_ray_rpc_gcs_service_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_gcs_service_proto_rawDesc), len(file_ray_rpc_gcs_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   6,
 		},
 		GoTypes:           file_ray_rpc_gcs_service_proto_goTypes,
 		DependencyIndexes: file_ray_rpc_gcs_service_proto_depIdxs,

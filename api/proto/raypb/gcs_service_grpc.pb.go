@@ -613,3 +613,220 @@ var ActorInfoGcsService_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "ray/rpc/gcs_service.proto",
 }
+
+const (
+	JobInfoGcsService_GetAllJobInfo_FullMethodName = "/ray.rpc.JobInfoGcsService/GetAllJobInfo"
+)
+
+// JobInfoGcsServiceClient is the client API for JobInfoGcsService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// JobInfoGcsService knows the drivers. Source: gcs_service.proto.
+type JobInfoGcsServiceClient interface {
+	// GetAllJobInfo lists the job table. Without skip_is_running_tasks_field the GCS asks every driver.
+	GetAllJobInfo(ctx context.Context, in *GetAllJobInfoRequest, opts ...grpc.CallOption) (*GetAllJobInfoReply, error)
+}
+
+type jobInfoGcsServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewJobInfoGcsServiceClient(cc grpc.ClientConnInterface) JobInfoGcsServiceClient {
+	return &jobInfoGcsServiceClient{cc}
+}
+
+func (c *jobInfoGcsServiceClient) GetAllJobInfo(ctx context.Context, in *GetAllJobInfoRequest, opts ...grpc.CallOption) (*GetAllJobInfoReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAllJobInfoReply)
+	err := c.cc.Invoke(ctx, JobInfoGcsService_GetAllJobInfo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JobInfoGcsServiceServer is the server API for JobInfoGcsService service.
+// All implementations must embed UnimplementedJobInfoGcsServiceServer
+// for forward compatibility.
+//
+// JobInfoGcsService knows the drivers. Source: gcs_service.proto.
+type JobInfoGcsServiceServer interface {
+	// GetAllJobInfo lists the job table. Without skip_is_running_tasks_field the GCS asks every driver.
+	GetAllJobInfo(context.Context, *GetAllJobInfoRequest) (*GetAllJobInfoReply, error)
+	mustEmbedUnimplementedJobInfoGcsServiceServer()
+}
+
+// UnimplementedJobInfoGcsServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedJobInfoGcsServiceServer struct{}
+
+func (UnimplementedJobInfoGcsServiceServer) GetAllJobInfo(context.Context, *GetAllJobInfoRequest) (*GetAllJobInfoReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAllJobInfo not implemented")
+}
+func (UnimplementedJobInfoGcsServiceServer) mustEmbedUnimplementedJobInfoGcsServiceServer() {}
+func (UnimplementedJobInfoGcsServiceServer) testEmbeddedByValue()                           {}
+
+// UnsafeJobInfoGcsServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to JobInfoGcsServiceServer will
+// result in compilation errors.
+type UnsafeJobInfoGcsServiceServer interface {
+	mustEmbedUnimplementedJobInfoGcsServiceServer()
+}
+
+func RegisterJobInfoGcsServiceServer(s grpc.ServiceRegistrar, srv JobInfoGcsServiceServer) {
+	// If the following call panics, it indicates UnimplementedJobInfoGcsServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&JobInfoGcsService_ServiceDesc, srv)
+}
+
+func _JobInfoGcsService_GetAllJobInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAllJobInfoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobInfoGcsServiceServer).GetAllJobInfo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobInfoGcsService_GetAllJobInfo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobInfoGcsServiceServer).GetAllJobInfo(ctx, req.(*GetAllJobInfoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// JobInfoGcsService_ServiceDesc is the grpc.ServiceDesc for JobInfoGcsService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var JobInfoGcsService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "ray.rpc.JobInfoGcsService",
+	HandlerType: (*JobInfoGcsServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetAllJobInfo",
+			Handler:    _JobInfoGcsService_GetAllJobInfo_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "ray/rpc/gcs_service.proto",
+}
+
+const (
+	PlacementGroupInfoGcsService_GetAllPlacementGroup_FullMethodName = "/ray.rpc.PlacementGroupInfoGcsService/GetAllPlacementGroup"
+)
+
+// PlacementGroupInfoGcsServiceClient is the client API for PlacementGroupInfoGcsService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// PlacementGroupInfoGcsService knows the placement groups. Source: gcs_service.proto.
+type PlacementGroupInfoGcsServiceClient interface {
+	// GetAllPlacementGroup lists the placement groups, removed ones too.
+	GetAllPlacementGroup(ctx context.Context, in *GetAllPlacementGroupRequest, opts ...grpc.CallOption) (*GetAllPlacementGroupReply, error)
+}
+
+type placementGroupInfoGcsServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewPlacementGroupInfoGcsServiceClient(cc grpc.ClientConnInterface) PlacementGroupInfoGcsServiceClient {
+	return &placementGroupInfoGcsServiceClient{cc}
+}
+
+func (c *placementGroupInfoGcsServiceClient) GetAllPlacementGroup(ctx context.Context, in *GetAllPlacementGroupRequest, opts ...grpc.CallOption) (*GetAllPlacementGroupReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAllPlacementGroupReply)
+	err := c.cc.Invoke(ctx, PlacementGroupInfoGcsService_GetAllPlacementGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// PlacementGroupInfoGcsServiceServer is the server API for PlacementGroupInfoGcsService service.
+// All implementations must embed UnimplementedPlacementGroupInfoGcsServiceServer
+// for forward compatibility.
+//
+// PlacementGroupInfoGcsService knows the placement groups. Source: gcs_service.proto.
+type PlacementGroupInfoGcsServiceServer interface {
+	// GetAllPlacementGroup lists the placement groups, removed ones too.
+	GetAllPlacementGroup(context.Context, *GetAllPlacementGroupRequest) (*GetAllPlacementGroupReply, error)
+	mustEmbedUnimplementedPlacementGroupInfoGcsServiceServer()
+}
+
+// UnimplementedPlacementGroupInfoGcsServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedPlacementGroupInfoGcsServiceServer struct{}
+
+func (UnimplementedPlacementGroupInfoGcsServiceServer) GetAllPlacementGroup(context.Context, *GetAllPlacementGroupRequest) (*GetAllPlacementGroupReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAllPlacementGroup not implemented")
+}
+func (UnimplementedPlacementGroupInfoGcsServiceServer) mustEmbedUnimplementedPlacementGroupInfoGcsServiceServer() {
+}
+func (UnimplementedPlacementGroupInfoGcsServiceServer) testEmbeddedByValue() {}
+
+// UnsafePlacementGroupInfoGcsServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to PlacementGroupInfoGcsServiceServer will
+// result in compilation errors.
+type UnsafePlacementGroupInfoGcsServiceServer interface {
+	mustEmbedUnimplementedPlacementGroupInfoGcsServiceServer()
+}
+
+func RegisterPlacementGroupInfoGcsServiceServer(s grpc.ServiceRegistrar, srv PlacementGroupInfoGcsServiceServer) {
+	// If the following call panics, it indicates UnimplementedPlacementGroupInfoGcsServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&PlacementGroupInfoGcsService_ServiceDesc, srv)
+}
+
+func _PlacementGroupInfoGcsService_GetAllPlacementGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAllPlacementGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementGroupInfoGcsServiceServer).GetAllPlacementGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PlacementGroupInfoGcsService_GetAllPlacementGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementGroupInfoGcsServiceServer).GetAllPlacementGroup(ctx, req.(*GetAllPlacementGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// PlacementGroupInfoGcsService_ServiceDesc is the grpc.ServiceDesc for PlacementGroupInfoGcsService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var PlacementGroupInfoGcsService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "ray.rpc.PlacementGroupInfoGcsService",
+	HandlerType: (*PlacementGroupInfoGcsServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetAllPlacementGroup",
+			Handler:    _PlacementGroupInfoGcsService_GetAllPlacementGroup_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "ray/rpc/gcs_service.proto",
+}

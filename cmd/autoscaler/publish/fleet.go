@@ -60,7 +60,14 @@ func viewOf(d *decision.Decision) clusterview.View {
 		Plan:       d.Plan,
 		Requested:  d.Kube.RequestResources,
 		Owned:      d.Kube.Owned,
+		Policy:     d.Kube.Policy,
+		Idle:       d.Idle,
+		WarmNodes:  d.WarmNodes,
+		SpentToday: d.SpentToday,
 		Findings:   d.Findings,
+	}
+	if d.Jobs != nil {
+		v.Drivers = d.Jobs.Jobs
 	}
 	v.OptIn = optInOf(d.OptIn)
 	v.NumGPUs = make(map[string]clusterview.NumGPUs, len(d.NumGPUs))
@@ -110,6 +117,8 @@ func actionName(a decision.Action) string {
 		return "drain"
 	case a.Kind == decision.ActionSync:
 		return "num-gpus"
+	case a.Kind == decision.ActionIdle:
+		return "idle"
 	case a.To > a.From:
 		return "scale-up"
 	case a.To < a.From:

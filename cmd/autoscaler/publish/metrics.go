@@ -65,8 +65,14 @@ func hostsOf(d *decision.Decision, group string) int {
 // ReasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
 // size.
 func ReasonOf(d *decision.Decision, a decision.Action) string {
+	if a.Reason != "" {
+		return a.Reason
+	}
 	if a.Kind == decision.ActionSync {
 		return "num_gpus"
+	}
+	if a.Kind == decision.ActionIdle {
+		return "idle_cluster"
 	}
 	for _, t := range d.Plan.Terminate {
 		if slices.Contains(a.Pods, t.Pod) {
@@ -113,9 +119,10 @@ func momentsOf(d *decision.Decision) func(string) (created, scheduled time.Time)
 	var workers map[string]*nodepool.Worker
 	return func(pod string) (created, scheduled time.Time) {
 		if workers == nil {
-			workers = make(map[string]*nodepool.Worker, len(d.Kube.Workers))
-			for i := range d.Kube.Workers {
-				workers[d.Kube.Workers[i].Pod] = &d.Kube.Workers[i]
+			pods := d.Pods.List()
+			workers = make(map[string]*nodepool.Worker, len(pods))
+			for i := range pods {
+				workers[pods[i].Pod] = &pods[i]
 			}
 		}
 		if w := workers[pod]; w != nil {

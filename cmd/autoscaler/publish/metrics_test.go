@@ -44,7 +44,7 @@ func busy() *decision.Decision {
 	d.Snapshot.Nodes[4].Expected = true
 	d.Snapshot.Head.Guard, d.Snapshot.Nodes[0].Guard, d.Snapshot.Nodes[1].Guard = "heliostat", "heliostat", "user"
 	d.Snapshot.Nodes[2].Going = departure.Of(departure.Cordoned, "cordoned")
-	d.Kube.Workers = []nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}}
+	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}})
 	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
 	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
 	d.Plan.Summary = []planner.DemandSummary{

@@ -134,9 +134,13 @@ requestmemory: requestMemory
 planbudget: planBudget
 protectbusy: protectBusy
 provisioningrequests: provisioningRequests
+warmnodes: warmNodes
+forecast: forecast
 kubeapiqps: kubeClient.qps
 kubeapiburst: kubeClient.burst
 pools: pools
+prices: prices
+keepcosts: keepCosts
 topologylabel: topologyLabels
 config: config
 {{- end -}}

@@ -3,6 +3,11 @@
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get, list, watch, patch] # patch: replicas, workersToDelete and the annotations of requests
+{{- if .Values.deleteIdleRayClusters }}
+- apiGroups: [ray.io]
+  resources: [rayclusters]
+  verbs: [delete] # those without work, where a capacity policy says so
+{{- end }}
 - apiGroups: [ray.io]
   resources: [rayjobs, rayservices]
   verbs: [get] # optional: without it, Kueue's queue is only known by the RayCluster's labels
@@ -12,6 +17,12 @@
 - apiGroups: [heliostat.dev]
   resources: [resourcerequests/status]
   verbs: [patch] # the state of each
+- apiGroups: [heliostat.dev]
+  resources: [capacitypolicies]
+  verbs: [list, watch] # what RayClusters keep ready; optional: the annotation works without it
+- apiGroups: [heliostat.dev]
+  resources: [capacitypolicies/status]
+  verbs: [patch] # whether each counts
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch] # of all namespaces, if granted there: they take their part of nodes
@@ -30,6 +41,14 @@
 - apiGroups: [""]
   resources: [podtemplates]
   verbs: [create, delete] # the pods that they are for
+{{- end }}
+{{- if .Values.warmNodes }}
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacitybuffers]
+  verbs: [get, list, watch, create, patch, delete] # nodes without workers, where a capacity policy says so
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [get, create, patch, delete] # the pods that these nodes are for
 {{- end }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

@@ -208,6 +208,12 @@ func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *client.Clie
 	return key, api, err
 }
 
+// ListsAll says in the help of a command that --namespace chooses among the RayClusters of all namespaces. Call it
+// after AddTo.
+func (f *ServerFlags) ListsAll(cmd *cobra.Command) {
+	cmd.Flags().Lookup("namespace").Usage = "only RayClusters of this namespace (default: of all that you may list)"
+}
+
 // Cluster returns the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
 func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
 	key, err := ClusterKey(argument, f.Namespace)

@@ -179,7 +179,9 @@ func Severe(findings []doctor.Finding, severity raydemand.Severity) int {
 func examined(input doctor.Input) string {
 	kinds := map[string]int{}
 	for _, o := range input.Objects {
-		kinds[o.Kind]++
+		if o.Examined() {
+			kinds[o.Kind]++
+		}
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -195,6 +197,9 @@ func examined(input doctor.Input) string {
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return noun
+	}
+	if stem, ends := strings.CutSuffix(noun, "y"); ends {
+		return stem + "ies"
 	}
 	return noun + "s"
 }

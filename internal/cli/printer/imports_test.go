@@ -7,7 +7,7 @@ import (
 )
 
 func TestAPrinterFetchesNothing(t *testing.T) {
-	importtest.Only(t, "internal/cli", "internal/cli/table", "internal/doctor", "internal/httpapi/apiv1", "internal/planner",
+	importtest.Only(t, "internal/cli", "internal/cli/table", "internal/doctor", "internal/httpapi/apiv1", "internal/ledger", "internal/planner",
 		"pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/pools", "pkg/raydemand")
 	importtest.Imports(t, map[string]string{
 		"k8s.io/":                "what is printed is fetched elsewhere",

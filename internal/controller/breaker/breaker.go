@@ -114,17 +114,14 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 // noteJoined reports whether a pod has joined for the first time: one whose Ray node died and came back proves
 // nothing.
 func (b *Breaker) noteJoined(s podCounts) (progress bool) {
-	joined := map[string]bool{}
-	for uid := range b.joined {
-		if s.there[uid] {
-			joined[uid] = true
-		}
+	maps.DeleteFunc(b.joined, func(uid string, _ bool) bool { return !s.there[uid] })
+	if b.joined == nil {
+		b.joined = map[string]bool{}
 	}
 	for uid := range s.joined {
-		progress = progress || !joined[uid]
-		joined[uid] = true
+		progress = progress || !b.joined[uid]
+		b.joined[uid] = true
 	}
-	b.joined = joined
 	return progress
 }
 

@@ -8,11 +8,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // Decision is the result of one cycle, published for REST, the web page and metrics. It does not change afterwards, but
-// for Read: readings that change nothing keep the decision, and renew the age of its data.
+// for Read and Pods: readings that change nothing keep the decision, renew the age of its data, and drop its pods.
 type Decision struct {
 	Cluster nodepool.ClusterKey
 	UID     string
@@ -30,8 +32,9 @@ type Decision struct {
 	// Session is Ray's session, empty while Ray does not answer.
 	Session string
 
-	// Kube is the RayCluster and its pods as of this decision.
+	// Kube is the RayCluster as of this decision, without its Workers, which are in Pods.
 	Kube     nodepool.Cluster
+	Pods     *Pods
 	Snapshot planner.Snapshot
 	Plan     planner.Plan
 	Findings []raydemand.Finding
@@ -41,6 +44,14 @@ type Decision struct {
 	RayErr string
 	// Paused is why nothing is taken away at present, or empty.
 	Paused string
+	// Idle is what happens to the RayCluster without work and when, or what prevents it; empty if nothing is to happen.
+	Idle string
+	// WarmNodes is what becomes of the nodes that the capacity policy wants; SpentToday is what all its warm capacity
+	// has cost on the day of its budget.
+	WarmNodes []capacity.NodesPlan
+	// WarmNodesPerHour is what these nodes cost while the RayCluster is managed.
+	WarmNodesPerHour float64
+	SpentToday       float64
 	// Unwritten is why the last patch failed; empty after one succeeds or when there is nothing to write.
 	Unwritten string
 	// Err is the error of observing or applying.
@@ -61,6 +72,8 @@ type Decision struct {
 	NumGPUs map[string]GroupNumGPUs
 	// OptIn is what Heliostat would do if it managed the RayCluster; nil if it does.
 	OptIn *OptIn
+	// Jobs is for which jobs the workers work; nil if it is not read.
+	Jobs *jobs.Held
 }
 
 // ReadAt is when the GCS last answered with the data of this decision; zero if it never did.
@@ -99,6 +112,33 @@ func (r *Reading) At() time.Time {
 	return time.Time{}
 }
 
+// Pods are the worker pods of a decision, which only publishing it needs. They are most of what a decision takes, so
+// they are dropped when it stands. It is safe for concurrent use. A nil Pods has none.
+type Pods struct {
+	list atomic.Pointer[[]nodepool.Worker]
+}
+
+// PodsOf returns Pods with these workers, which must not be changed.
+func PodsOf(workers []nodepool.Worker) *Pods {
+	p := &Pods{}
+	p.list.Store(&workers)
+	return p
+}
+
+// Drop drops the workers.
+func (p *Pods) Drop() { p.list.Store(nil) }
+
+// List returns the workers; nil after Drop.
+func (p *Pods) List() []nodepool.Worker {
+	if p == nil {
+		return nil
+	}
+	if list := p.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // The kinds of actions.
 const (
 	ActionPatch  = "patch"
@@ -112,6 +152,10 @@ const (
 	ActionGuard = "guard"
 	// ActionProvision writes or deletes a ProvisioningRequest, or annotates a pod that uses one.
 	ActionProvision = "provision"
+	// ActionNodes writes or removes a CapacityBuffer with its PodTemplate.
+	ActionNodes = "nodes"
+	// ActionIdle suspends, resumes or deletes a RayCluster without work.
+	ActionIdle = "idle"
 )
 
 // The results of actions.
@@ -134,6 +178,8 @@ type Action struct {
 	Pods    []string
 	Message string
 	Took    time.Duration
+	// Reason is the code of the reason; empty if the plan has it.
+	Reason string
 }
 
 // ScalesNothing reports whether the action only sends a report to Ray or annotates a pod. There are many of these.

@@ -35,6 +35,13 @@ func (e Event) key() string {
 // group, and leaving their names with the reasons. The Event has a message and no reason if it is not worth writing.
 func Patched(t nodepool.Target, reason string, pods []string, leaving string) Event {
 	change := fmt.Sprintf("group %s: replicas %d → %d: ", t.Group, t.From, t.Replicas)
+	if t.TakenBack > 0 {
+		stays := fmt.Sprintf("named workers in which Ray has started again stay (%d)", t.TakenBack)
+		if t.Replicas-t.From > t.TakenBack {
+			stays += "; " + reason
+		}
+		reason = stays
+	}
 	switch {
 	case len(pods) > 0 && t.Replicas >= t.From:
 		return Event{Reason: Replaced, Message: change + "without " + leaving}
@@ -42,6 +49,8 @@ func Patched(t nodepool.Target, reason string, pods []string, leaving string) Ev
 		return Event{Reason: ScaledDown, Message: change + "without " + leaving}
 	case t.Replicas < t.From:
 		return Event{Reason: ScaledDown, Message: change + reason}
+	case t.Replicas == t.From && t.TakenBack > 0:
+		return Event{Message: change + reason}
 	case t.Replicas == t.From:
 		return Event{Message: fmt.Sprintf("group %s: the named workers are gone", t.Group)}
 	}

@@ -11,18 +11,24 @@ import (
 
 func TestThePatchOfAGroupHasOneEvent(t *testing.T) {
 	const leaving = "w-1, w-2 (idle for 1m0s)"
+	const stays = "named workers in which Ray has started again stay"
 	for name, test := range map[string]struct {
 		from, to int
 		pods     []string
 		want     Event
+		back     int
 	}{
-		"growth":                   {1, 3, nil, Event{Reason: ScaledUp, Message: "group gpu: replicas 1 → 3: 2 tasks wait"}},
-		"a reduction":              {3, 1, []string{"w-1", "w-2"}, Event{Reason: ScaledDown, Message: "group gpu: replicas 3 → 1: without " + leaving}},
-		"a replacement":            {2, 2, []string{"w-1", "w-2"}, Event{Reason: Replaced, Message: "group gpu: replicas 2 → 2: without " + leaving}},
-		"fewer pods than replicas": {3, 2, nil, Event{Reason: ScaledDown, Message: "group gpu: replicas 3 → 2: 2 tasks wait"}},
-		"names that are cleared":   {2, 2, nil, Event{Message: "group gpu: the named workers are gone"}},
+		"growth":                    {1, 3, nil, Event{Reason: ScaledUp, Message: "group gpu: replicas 1 → 3: 2 tasks wait"}, 0},
+		"a reduction":               {3, 1, []string{"w-1", "w-2"}, Event{Reason: ScaledDown, Message: "group gpu: replicas 3 → 1: without " + leaving}, 0},
+		"a replacement":             {2, 2, []string{"w-1", "w-2"}, Event{Reason: Replaced, Message: "group gpu: replicas 2 → 2: without " + leaving}, 0},
+		"fewer pods than replicas":  {3, 2, nil, Event{Reason: ScaledDown, Message: "group gpu: replicas 3 → 2: 2 tasks wait"}, 0},
+		"names that are cleared":    {2, 2, nil, Event{Message: "group gpu: the named workers are gone"}, 0},
+		"names taken back":          {1, 3, nil, Event{Reason: ScaledUp, Message: "group gpu: replicas 1 → 3: " + stays + " (2)"}, 2},
+		"and growth":                {1, 3, nil, Event{Reason: ScaledUp, Message: "group gpu: replicas 1 → 3: " + stays + " (1); 2 tasks wait"}, 1},
+		"taken back at the maximum": {2, 2, nil, Event{Message: "group gpu: replicas 2 → 2: " + stays + " (1)"}, 1},
 	} {
-		got := Patched(nodepool.Target{Group: "gpu", From: test.from, Replicas: test.to}, "2 tasks wait", test.pods, leaving)
+		target := nodepool.Target{Group: "gpu", From: test.from, Replicas: test.to, TakenBack: test.back}
+		got := Patched(target, "2 tasks wait", test.pods, leaving)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -24,4 +24,8 @@ const (
 	WorkerGoing      = "WorkerGoing"
 	GuardFailed      = "GuardFailed"
 	ReplicasReverted = "ReplicasReverted"
+	IdleAnnounced    = "IdleAnnounced"
+	IdleSuspended    = "IdleSuspended"
+	IdleResumed      = "IdleResumed"
+	IdleDeleted      = "IdleDeleted"
 )

@@ -194,7 +194,7 @@ func onlyReserved(n *raydemand.Node) bool {
 }
 
 // lastStep is when the pod last came closer to joining Ray.
-func lastStep(w nodepool.Worker) time.Time {
+func lastStep(w *nodepool.Worker) time.Time {
 	last := w.CreatedAt
 	for _, at := range []time.Time{w.ScheduledAt, w.StartedAt} {
 		if at.After(last) {

@@ -144,9 +144,9 @@ func TestTheRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			judge := func(k *Keeper, read nodepool.Guard, after time.Duration) string {
 				m := membership.Member{Node: c.node, Named: c.named,
-					Worker: nodepool.Worker{Pod: "w", UID: "u", CreatedAt: now, Guard: read}}
+					Worker: &nodepool.Worker{Pod: "w", UID: "u", CreatedAt: now, Guard: read}}
 				if c.change != nil {
-					c.change(&m.Worker)
+					c.change(m.Worker)
 				}
 				v, f := view(m), facts()
 				if c.around != nil {
@@ -175,7 +175,7 @@ func TestTheRule(t *testing.T) {
 }
 
 func TestAUsersValueIsLeftAndTheOtherAnnotationAdded(t *testing.T) {
-	m := membership.Member{Node: node(raydemand.Running, 0), Worker: nodepool.Worker{Pod: "w", UID: "u", Guard: half}}
+	m := membership.Member{Node: node(raydemand.Running, 0), Worker: &nodepool.Worker{Pod: "w", UID: "u", Guard: half}}
 	if got := written((&Keeper{}).Changes(view(m), facts())); got != "+w" {
 		t.Errorf("a busy worker that lacks one annotation: %q", got)
 	}
@@ -196,7 +196,7 @@ func TestAPauseBetweenTwoTasksCostsNoWrite(t *testing.T) {
 		if i%20 >= 10 {
 			n = node(raydemand.Idle, 2)
 		}
-		v := view(membership.Member{Node: n, Worker: nodepool.Worker{Pod: "w", UID: "u", Guard: ours}})
+		v := view(membership.Member{Node: n, Worker: &nodepool.Worker{Pod: "w", UID: "u", Guard: ours}})
 		v.Now = now.Add(time.Duration(i) * 100 * time.Millisecond)
 		writes += written(k.Changes(v, facts()))
 	}
@@ -211,7 +211,7 @@ func TestADrainingNodeThatIsOnlyReservedLosesItsGuardWhenNothingCanStartAnyMore(
 	at := func(after time.Duration, activity ...string) string {
 		w := nodepool.Worker{Pod: "w", UID: "u", Guard: ours}
 		goes(&w)
-		v := view(membership.Member{Node: reserved(raydemand.Draining, activity...), Worker: w})
+		v := view(membership.Member{Node: reserved(raydemand.Draining, activity...), Worker: &w})
 		v.Now = now.Add(after)
 		return written(k.Changes(v, facts()))
 	}
@@ -229,7 +229,7 @@ func TestADrainingNodeThatIsOnlyReservedLosesItsGuardWhenNothingCanStartAnyMore(
 func TestDoubtAboutRayRestartsNothingAndRemovesNothing(t *testing.T) {
 	k := &Keeper{}
 	at := func(after time.Duration, trusted bool) string {
-		v := view(membership.Member{Node: node(raydemand.Idle, 2), Worker: nodepool.Worker{Pod: "w", UID: "u", Guard: ours}})
+		v := view(membership.Member{Node: node(raydemand.Idle, 2), Worker: &nodepool.Worker{Pod: "w", UID: "u", Guard: ours}})
 		v.Now = now.Add(after)
 		f := facts()
 		f.Trusted = trusted
@@ -266,7 +266,7 @@ func TestWorkComesFirst(t *testing.T) {
 	v.State.Demand.Requests = []raydemand.Request{{Bundle: gpus(2), Count: 1}}
 	add := func(pod string, n *raydemand.Node, read nodepool.Guard, named bool) {
 		v.Members = append(v.Members, membership.Member{Node: n, Named: named,
-			Worker: nodepool.Worker{Pod: pod, UID: pod, Guard: read, Node: "n", CreatedAt: now}})
+			Worker: &nodepool.Worker{Pod: pod, UID: pod, Guard: read, Node: "n", CreatedAt: now}})
 	}
 	add("named", node(raydemand.Idle, 2), ours, true)
 	add("joins", nil, bare, false)
@@ -280,7 +280,7 @@ func TestWorkComesFirst(t *testing.T) {
 func TestNothingIsWrittenAgainBeforeTheCachesShowTheLastWrite(t *testing.T) {
 	k := &Keeper{}
 	changes := func(read nodepool.Guard) []nodepool.GuardChange {
-		return k.Changes(view(membership.Member{Node: node(raydemand.Running, 0), Worker: nodepool.Worker{Pod: "w", UID: "u", Guard: read}}), facts())
+		return k.Changes(view(membership.Member{Node: node(raydemand.Running, 0), Worker: &nodepool.Worker{Pod: "w", UID: "u", Guard: read}}), facts())
 	}
 	k.Wrote(changes(bare)[0])
 	if again := changes(bare); len(again) > 0 {
@@ -298,7 +298,7 @@ func BenchmarkChanges(b *testing.B) {
 	for i := range 10_000 {
 		n := node(raydemand.Idle, 2)
 		v.Members = append(v.Members, membership.Member{Node: n,
-			Worker: nodepool.Worker{Pod: fmt.Sprint("w", i), UID: fmt.Sprint(i), Guard: users}})
+			Worker: &nodepool.Worker{Pod: fmt.Sprint("w", i), UID: fmt.Sprint(i), Guard: users}})
 	}
 	v.State.Demand.Requests = slices.Repeat([]raydemand.Request{{Bundle: gpus(9), Count: 1}}, 100)
 	k := &Keeper{}

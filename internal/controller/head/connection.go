@@ -42,9 +42,10 @@ type Connection struct {
 	RetryAt  time.Time
 }
 
-// State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection.
+// State reads the cluster's state. A new head, known by its pod, restarts or address, gets a new connection. A state
+// whose fingerprint is known has no Nodes; 0 is none.
 func (c *Connection) State(
-	ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts,
+	ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts, known uint64,
 ) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.Close()
@@ -59,7 +60,7 @@ func (c *Connection) State(
 	}
 	limited, cancel := context.WithTimeout(ctx, limits.Call)
 	defer cancel()
-	state, err := c.read(limited, dial, cluster)
+	state, err := c.read(limited, dial, cluster, known)
 	if ctx.Err() != nil {
 		return raydemand.State{}, ctx.Err() // the process ends, which says nothing about the head
 	}
@@ -74,7 +75,9 @@ func (c *Connection) State(
 	return state, nil
 }
 
-func (c *Connection) read(ctx context.Context, dial Dialer, cluster nodepool.Cluster) (raydemand.State, error) {
+func (c *Connection) read(
+	ctx context.Context, dial Dialer, cluster nodepool.Cluster, known uint64,
+) (state raydemand.State, err error) {
 	if c.Ray == nil {
 		ray, err := dial(ctx, cluster)
 		if err != nil {
@@ -82,7 +85,11 @@ func (c *Connection) read(ctx context.Context, dial Dialer, cluster nodepool.Clu
 		}
 		c.Ray = ray
 	}
-	state, err := c.Ray.State(ctx)
+	if known != 0 {
+		state, err = c.Ray.Repeats(ctx, known)
+	} else {
+		state, err = c.Ray.State(ctx)
+	}
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading the state of %s: %w", cluster.Key, err)
 	}

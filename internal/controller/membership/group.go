@@ -14,7 +14,7 @@ func GoalPods(group nodepool.WorkerGroup) int {
 // Deletable reports whether the operator would delete the pod if workersToDelete named it. If not, its node is not
 // drained either. In a multi-host group the operator ignores a pod without a replica label, such as one from before
 // numOfHosts was raised.
-func Deletable(cluster nodepool.Cluster, w nodepool.Worker) bool {
+func Deletable(cluster nodepool.Cluster, w *nodepool.Worker) bool {
 	g, known := cluster.Group(w.Group)
 	return known && Reconciled(cluster, w.Group) && (g.NumOfHosts <= 1 || w.Replica != "")
 }

@@ -13,7 +13,8 @@ import (
 
 // Member is one worker pod together with its Ray node.
 type Member struct {
-	nodepool.Worker
+	// Worker is the pod, shared with the cluster that it was read with.
+	*nodepool.Worker
 	// Node is the pod's Ray node: the living one, else a dead one, else nil if Ray never saw it.
 	Node *raydemand.Node
 	// Named: workersToDelete names the pod, so the operator deletes it.
@@ -43,7 +44,8 @@ func (m Member) Goes() bool { return m.Going != nil && m.Going.Certain && !m.Nam
 func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 	byPod, _ := nodesByPod(cluster.Workers, nodes)
 	members := make([]Member, 0, len(cluster.Workers))
-	for _, worker := range cluster.Workers {
+	for i := range cluster.Workers {
+		worker := &cluster.Workers[i]
 		group, known := cluster.Group(worker.Group)
 		if !known {
 			continue
@@ -60,23 +62,30 @@ func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 
 // nodesByPod finds each pod's node by instance id, which KubeRay sets to the pod's name. It prefers the living node if
 // a container restart left a dead one with the same name. A template may set another id: such a node is found by its
-// address while it lives, but not once it is dead, since addresses are reused. Orphans are living nodes without a pod.
+// address while it lives, but not once it is dead, since addresses are reused. A pod without a node has nil. Orphans
+// are living nodes without a pod.
 func nodesByPod(
 	workers []nodepool.Worker, nodes []raydemand.Node,
 ) (byPod map[string]*raydemand.Node, orphans []*raydemand.Node) {
-	pods, podAt := podsByIP(workers)
-	byPod = make(map[string]*raydemand.Node, len(nodes))
+	byPod = make(map[string]*raydemand.Node, len(workers))
+	for i := range workers {
+		byPod[workers[i].Pod] = nil
+	}
 	var others []*raydemand.Node
 	for i := range nodes {
 		n := &nodes[i]
-		switch known := byPod[n.Instance]; {
+		switch known, exists := byPod[n.Instance]; {
 		case n.Head:
-		case !pods[n.Instance]:
+		case !exists:
 			others = append(others, n)
 		case known == nil || known.Status == raydemand.Dead:
 			byPod[n.Instance] = n
 		}
 	}
+	if len(others) == 0 {
+		return byPod, nil
+	}
+	podAt := podsByIP(workers)
 	for _, n := range others {
 		pod := podAt[n.IP]
 		switch known := byPod[pod]; {
@@ -90,13 +99,12 @@ func nodesByPod(
 	return byPod, orphans
 }
 
-// podsByIP returns the names of all pods, and the pod at each address. Pods on the host's network may share an
-// address, which then identifies none.
-func podsByIP(workers []nodepool.Worker) (pods map[string]bool, at map[string]string) {
-	pods, at = make(map[string]bool, len(workers)), make(map[string]string, len(workers))
-	shared := map[string]bool{"": true}
-	for _, w := range workers {
-		pods[w.Pod] = true
+// podsByIP returns the pod at each address. Pods on the host's network may share an address, which then identifies
+// none.
+func podsByIP(workers []nodepool.Worker) map[string]string {
+	at, shared := make(map[string]string, len(workers)), map[string]bool{"": true}
+	for i := range workers {
+		w := &workers[i]
 		if w.Failed {
 			continue // another pod may have its address by now
 		}
@@ -109,7 +117,7 @@ func podsByIP(workers []nodepool.Worker) (pods map[string]bool, at map[string]st
 			delete(at, ip)
 		}
 	}
-	return pods, at
+	return at
 }
 
 // Orphans returns the living worker nodes that match no pod. Any pod without a node may hold one of them.

@@ -1,7 +1,8 @@
 package observation
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -28,16 +29,21 @@ type IdleClock struct {
 // JobsRestartIdleTimes reports whether that version of Ray is known to have the defect. It is in 2.52 and not in 2.60
 // (docs/reference/facts.md#idle-time-and-jobs); an unknown version counts as without it.
 func JobsRestartIdleTimes(version string) bool {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false
+	minor, two := strings.CutPrefix(version, "2.")
+	if end := strings.IndexFunc(minor, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		minor = minor[:end]
 	}
-	return major == 2 && minor < 60
+	number, err := strconv.Atoi(minor)
+	return two && err == nil && number < 60
 }
 
-// Observe adds one reading. Without the defect the clock is Ray's.
+// Observe adds one reading. Without the defect nothing is kept.
 func (c *IdleClock) Observe(now time.Time, nodes []raydemand.Node, defect bool) {
-	if !defect || now.Sub(c.readAt) > unseenGap {
+	if !defect {
+		*c = IdleClock{}
+		return
+	}
+	if now.Sub(c.readAt) > unseenGap {
 		c.since = nil
 	}
 	since := make(map[raydemand.NodeID]time.Time, len(nodes))
@@ -58,7 +64,7 @@ func (c *IdleClock) Observe(now time.Time, nodes []raydemand.Node, defect bool) 
 	c.readAt, c.since, c.starts = now, since, starts
 }
 
-// Idle returns how long the node has been unused; zero for a node that is not idle.
+// Idle returns how long the node has been unused; zero for a node that is not idle, and without the defect.
 func (c *IdleClock) Idle(id raydemand.NodeID) time.Duration {
 	since, ok := c.since[id]
 	if !ok {

@@ -58,3 +58,14 @@ func TestIdleClock(t *testing.T) {
 		})
 	}
 }
+
+func TestVersionsOfRayThatRestartIdleTimes(t *testing.T) {
+	for version, want := range map[string]bool{
+		"2.52.0": true, "2.9": true, "2.59.1rc0": true, "2.52rc1": true,
+		"2.60.0": false, "2.100": false, "3.1.0": false, "2": false, "2.": false, "2.x": false, "nightly": false, "": false,
+	} {
+		if got := JobsRestartIdleTimes(version); got != want {
+			t.Errorf("Ray %q: %t, want %t", version, got, want)
+		}
+	}
+}

@@ -19,10 +19,10 @@ const lagWindow = 1500 * time.Millisecond
 // placements the demand passes unchanged, so growing demand is served at once. Under-counting is harmless: the next
 // report corrects it.
 type PlacementLag struct {
-	available map[raydemand.NodeID]raydemand.Bundle
-	placed    map[raydemand.NodeID]int // number of bundles of gangs on the node
-	pending   map[string]int64
-	credits   []credit
+	// before are the nodes of the last reading, and pending is what waited then.
+	before  []raydemand.Node
+	pending map[string]int64
+	credits []credit
 	// heldSince is when the present series of credits began; zero while there are none.
 	heldSince time.Time
 }
@@ -55,7 +55,7 @@ func (l *PlacementLag) Correct(now time.Time, state raydemand.State) []raydemand
 	case l.heldSince.IsZero():
 		l.heldSince = now
 	}
-	l.remember(state, pending)
+	l.before, l.pending = state.Nodes, pending
 	return l.subtract(state.Demand.Requests)
 }
 
@@ -83,18 +83,28 @@ func (l *PlacementLag) expire(now time.Time, fell map[string]int64) {
 
 // taken counts per pending shape how often it fits into the resources newly used on nodes, large shapes first.
 func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
-	if l.available == nil {
-		return nil // there is no earlier reading to compare with
+	if l.pending == nil || len(state.Demand.Requests) == 0 {
+		return nil // there is no earlier reading to compare with, or nothing to take
+	}
+	before := make(map[raydemand.NodeID]*raydemand.Node, len(l.before))
+	for i := range l.before {
+		if n := &l.before[i]; n.Status != raydemand.Dead {
+			before[n.ID] = n
+		}
 	}
 	bySize := slices.Clone(state.Demand.Requests)
 	slices.SortStableFunc(bySize, largerFirst)
 	counts := make(map[string]int64)
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
-		if n.Status == raydemand.Dead || len(n.PlacedLabels) > l.placed[n.ID] {
+		last := before[n.ID]
+		if last == nil {
+			last = &raydemand.Node{Available: n.Total} // a node that has just joined had everything available
+		}
+		if n.Status == raydemand.Dead || len(n.PlacedLabels) > len(last.PlacedLabels) {
 			continue // used by a bundle of a new gang, not by a pending request
 		}
-		grown := l.grownUse(n)
+		grown := grownUse(last, n)
 		for _, r := range bySize {
 			if grown == nil {
 				break
@@ -108,15 +118,10 @@ func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
 	return counts
 }
 
-// grownUse returns what n has less available than at the last reading; a node that just joined had everything
-// available.
-func (l *PlacementLag) grownUse(n *raydemand.Node) raydemand.Bundle {
-	before, known := l.available[n.ID]
-	if !known {
-		before = n.Total
-	}
+// grownUse returns what a node has less available than before.
+func grownUse(before, n *raydemand.Node) raydemand.Bundle {
 	var grown raydemand.Bundle
-	for name, amount := range before {
+	for name, amount := range before.Available {
 		if more := amount - n.Available[name]; more > 0 {
 			if grown == nil {
 				grown = raydemand.Bundle{}
@@ -125,18 +130,6 @@ func (l *PlacementLag) grownUse(n *raydemand.Node) raydemand.Bundle {
 		}
 	}
 	return grown
-}
-
-func (l *PlacementLag) remember(state raydemand.State, pending map[string]int64) {
-	l.pending = pending
-	l.available = make(map[raydemand.NodeID]raydemand.Bundle, len(state.Nodes))
-	l.placed = make(map[raydemand.NodeID]int, len(state.Nodes))
-	for _, n := range state.Nodes {
-		if n.Status != raydemand.Dead {
-			l.available[n.ID] = n.Available
-			l.placed[n.ID] = len(n.PlacedLabels)
-		}
-	}
 }
 
 func (l *PlacementLag) subtract(requests []raydemand.Request) []raydemand.Request {

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"maps"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -11,32 +12,36 @@ import (
 // idle while its work is being placed. So the idle time of a recently joined node counts from when it was first seen.
 // Nodes of the first reading are not recently joined, so a restart of Heliostat keeps nothing alive.
 type RecentlyJoined struct {
-	seen   map[raydemand.NodeID]bool
-	joined map[raydemand.NodeID]time.Time
+	// nodes are those of the last reading, with the number of the last reading that showed them; joined is when those
+	// joined that were not in the first one.
+	nodes    map[raydemand.NodeID]int
+	joined   map[raydemand.NodeID]time.Time
+	readings int
 }
 
 // Observe adds one reading.
 func (n *RecentlyJoined) Observe(now time.Time, nodes []raydemand.Node) {
-	seen := make(map[raydemand.NodeID]bool, len(nodes))
-	joined := map[raydemand.NodeID]time.Time{}
+	if n.nodes == nil {
+		n.nodes = make(map[raydemand.NodeID]int, len(nodes))
+		n.joined = map[raydemand.NodeID]time.Time{}
+	}
+	n.readings++
 	for i := range nodes {
-		id := nodes[i].ID
 		if nodes[i].Status == raydemand.Dead {
 			continue
 		}
-		seen[id] = true
-		if at, known := n.joined[id]; known {
-			joined[id] = at
-		} else if n.seen != nil && !n.seen[id] {
-			joined[id] = now
+		if _, known := n.nodes[nodes[i].ID]; !known && n.readings > 1 {
+			n.joined[nodes[i].ID] = now
 		}
+		n.nodes[nodes[i].ID] = n.readings
 	}
-	n.seen, n.joined = seen, joined
+	maps.DeleteFunc(n.nodes, func(_ raydemand.NodeID, reading int) bool { return reading != n.readings })
+	maps.DeleteFunc(n.joined, func(id raydemand.NodeID, _ time.Time) bool { return n.nodes[id] == 0 })
 }
 
 // Bound limits a node's idle time to the time since it joined, if that was recently.
 func (n *RecentlyJoined) Bound(now time.Time, id raydemand.NodeID, idle time.Duration) time.Duration {
-	if at, known := n.joined[id]; known {
+	if at, recently := n.joined[id]; recently {
 		return min(idle, now.Sub(at))
 	}
 	return idle

@@ -41,16 +41,19 @@ func (s Shapes) Observe(cluster nodepool.Cluster, members []membership.Member) {
 			s[g.Name] = next
 		}
 	}
+	hints := map[string]raydemand.Bundle{}
 	for _, m := range members {
 		known := s[m.Group]
 		if known == nil || !m.Joined() || len(m.Node.Total) == 0 {
 			continue
 		}
-		total := OwnResources(m.Node.Total)
-		known.hinted = total
+		hints[m.Group] = m.Node.Total
 		if !known.older[m.Pod] && !m.CreatedAt.Before(known.shownBy) {
-			known.shown, known.shownBy, known.labels = total, m.CreatedAt, m.Node.Labels
+			known.shown, known.shownBy, known.labels = OwnResources(m.Node.Total), m.CreatedAt, m.Node.Labels
 		}
+	}
+	for group, total := range hints {
+		s[group].hinted = OwnResources(total)
 	}
 }
 

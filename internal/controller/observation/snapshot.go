@@ -28,11 +28,11 @@ type SnapshotInput struct {
 	PlainRequests []raydemand.Request
 	// OwnedRequests are the ResourceRequests that count; nil while Ray does not answer.
 	OwnedRequests []raydemand.Owned
-	// Idle is how long each node has been unused.
+	// Idle is how long each idle node has been unused.
 	Idle map[raydemand.NodeID]time.Duration
 	// Leaving are the nodes that were asked to drain and may not show it yet.
 	Leaving map[raydemand.NodeID]bool
-	// Unplaceable is what has waited on a node although as much is free there in total.
+	// Unplaceable is what has waited on a node although as much is free there in total; most nodes have nothing.
 	Unplaceable map[raydemand.NodeID]raydemand.Bundle
 	// Crashed are the pods whose Ray node died and whose grace period is over.
 	Crashed  map[string]bool
@@ -50,6 +50,8 @@ type SnapshotInput struct {
 	TakenBack func(pod string) bool
 	// Surge is that of groups without the annotation.
 	Surge nodepool.Surge
+	// Warm is what a capacity policy wants free; nil if nothing.
+	Warm *planner.Warm
 	// DemandUnknown says why the demand is unknown, or is empty; Members are then as of Ray's last answer.
 	DemandUnknown string
 }
@@ -64,15 +66,16 @@ const maxExpected = 4096
 func Assemble(s SnapshotInput) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.Cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.Now, headNode(s), s.Demand
-	snapshot.KeptResources, snapshot.OwnedRequests = s.PlainRequests, s.OwnedRequests
+	snapshot.KeptResources, snapshot.OwnedRequests, snapshot.Warm = s.PlainRequests, s.OwnedRequests, s.Warm
 	snapshot.Quotas = append(snapshot.Quotas, planner.QuotasOf(s.Quotas)...)
+	snapshot.Nodes = make([]planner.Node, 0, len(s.Members))
 	room := maxExpected
 	for i := range snapshot.Groups {
 		group := &snapshot.Groups[i]
 		known, _ := s.Cluster.Group(group.Name)
 		g := *known
 		s.complete(group, g)
-		snapshot.Nodes = append(snapshot.Nodes, s.nodes(g, group)...)
+		snapshot.Nodes = s.appendNodes(snapshot.Nodes, g, group)
 		if membership.Reconciled(s.Cluster, g.Name) {
 			expected := s.expected(g, group, room)
 			room -= len(expected)
@@ -138,16 +141,17 @@ func (s SnapshotInput) nodesComing(g nodepool.WorkerGroup) int {
 	return min(waiting, g.Incoming.Launched)
 }
 
-// nodes returns the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
-func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
-	var nodes []planner.Node
+// appendNodes appends the group's pods that exist. A failed one is left out: the operator replaces it, so it is
+// expected.
+func (s SnapshotInput) appendNodes(nodes []planner.Node, g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
+	reconciled := membership.Reconciled(s.Cluster, g.Name)
 	for _, m := range s.Members {
 		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
 			continue
 		}
 		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica,
 			KubeNode: m.Worker.Node, Guard: m.Guard.By()}
-		if !m.Named && membership.Reconciled(s.Cluster, g.Name) {
+		if !m.Named && reconciled {
 			node.Going = m.Going
 		}
 		if m.Joined() {

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"maps"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -36,30 +37,34 @@ const unseen = 10 * time.Second
 // UseClock measures for how long nodes have shown the same use without interruption. Its readings may miss short
 // interruptions. Losing it only delays what waits for it.
 type UseClock struct {
-	nodes map[raydemand.NodeID]useSince
-	read  time.Time // when the last reading was
+	nodes    map[raydemand.NodeID]useSince
+	readings int       // how many there were
+	read     time.Time // when the last reading was
 }
 
 type useSince struct {
-	use   Use
-	since time.Time
+	use     Use
+	since   time.Time
+	reading int // the last one that showed the node
 }
 
 // Observe adds one reading.
 func (c *UseClock) Observe(now time.Time, nodes []raydemand.Node) {
-	shown := make(map[raydemand.NodeID]useSince, len(nodes))
-	if now.Sub(c.read) > unseen {
-		c.nodes = nil
+	if c.nodes == nil || now.Sub(c.read) > unseen {
+		c.nodes = make(map[raydemand.NodeID]useSince, len(nodes))
 	}
+	c.readings++
 	for i := range nodes {
 		n := &nodes[i]
 		last, known := c.nodes[n.ID]
 		if use := UseOf(n); !known || last.use != use {
-			last = useSince{use, now}
+			last = useSince{use: use, since: now}
 		}
-		shown[n.ID] = last
+		last.reading = c.readings
+		c.nodes[n.ID] = last
 	}
-	c.nodes, c.read = shown, now
+	maps.DeleteFunc(c.nodes, func(_ raydemand.NodeID, u useSince) bool { return u.reading != c.readings })
+	c.read = now
 }
 
 // Repeat notes a reading that shows the same as the last one.

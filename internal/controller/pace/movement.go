@@ -15,20 +15,29 @@ const settleTime = 30 * time.Second
 // Movement remembers when the demand or the pods of one RayCluster last changed.
 type Movement struct {
 	demand  raydemand.Demand
-	pods    map[string]string // status by pod
+	pods    []podStatus
 	movedAt time.Time
 }
 
-// Observe notes the demand and the pods of a reading.
+// podStatus is where a pod stands.
+type podStatus struct{ pod, status string }
+
+// Observe notes the demand and the pods of a reading. The pods are in the same order each time.
 func (m *Movement) Observe(now time.Time, demand raydemand.Demand, members []membership.Member) {
-	pods := make(map[string]string, len(members))
-	for _, member := range members {
-		pods[member.Pod] = status(member)
+	moved := m.movedAt.IsZero() || len(members) != len(m.pods) || !reflect.DeepEqual(demand, m.demand)
+	for i := range members {
+		moved = moved || m.pods[i] != statusOf(members[i])
 	}
-	if m.pods == nil || !reflect.DeepEqual(pods, m.pods) || !reflect.DeepEqual(demand, m.demand) {
-		m.demand, m.pods, m.movedAt = demand, pods, now
+	if !moved {
+		return
+	}
+	m.demand, m.movedAt, m.pods = demand, now, make([]podStatus, len(members))
+	for i := range members {
+		m.pods[i] = statusOf(members[i])
 	}
 }
+
+func statusOf(member membership.Member) podStatus { return podStatus{member.Pod, status(member)} }
 
 func status(member membership.Member) string {
 	text := "unjoined"

@@ -20,8 +20,9 @@ const (
 //
 // A reading costs 0.1 to 0.3 ms if it repeats the last one, and then the last decision stands; a cycle costs 1 to 2 ms.
 // So a cluster is read often, and its decision is made anew when something has changed, and otherwise after a while
-// that depends on how many clusters share CyclesPerSecond: the moving ones half of it, and the resting ones an eighth.
-// The rest is for cycles that events start. The resting clusters share half of ReadsPerSecond.
+// that depends on how many clusters share CyclesPerSecond: the moving ones half of it if each reading shows something
+// new, and an eighth if none does; the resting ones an eighth. The rest is for cycles that events start. The resting
+// clusters share half of ReadsPerSecond, the moving ones an eighth.
 type Settings struct {
 	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
 	FastPoll, RestPoll              time.Duration
@@ -33,7 +34,7 @@ type Settings struct {
 const (
 	// seenWithin is the pause between two readings of a cluster at rest while the limit allows it, so that a new task
 	// is seen within a second. Few clusters are read more often: calmReads is how many readings per second they share.
-	seenWithin = 750 * time.Millisecond
+	seenWithin = 600 * time.Millisecond
 	calmReads  = 250
 	// openStands is how long a decision stands while anything is open that time alone may change, and the least for one
 	// at rest; restStands is the most.
@@ -52,9 +53,14 @@ func (s Settings) Silent(retry time.Duration) time.Duration {
 	return s.jittered(max(s.FastPoll, retry))
 }
 
-// Moving returns the pause between two readings of one of the clusters that move. Each of them may show something new.
+// Moving returns the shortest pause between two cycles of one of the clusters that move, if readings start them.
 func (s Settings) Moving(clusters int) time.Duration {
 	return max(s.FastPoll, each(clusters, s.CyclesPerSecond/2))
+}
+
+// Following returns the pause between two readings of one of the clusters that move.
+func (s Settings) Following(clusters int) time.Duration {
+	return max(s.FastPoll, each(clusters, s.ReadsPerSecond/8))
 }
 
 // Resting returns the pause between two readings of one of the clusters that rest.
@@ -65,7 +71,7 @@ func (s Settings) Resting(clusters int) time.Duration {
 
 // StandsMoving returns how long a decision about one of the clusters that move stands while readings repeat.
 func (s Settings) StandsMoving(clusters int) time.Duration {
-	return min(s.Moving(clusters)/2, openStands)
+	return max(s.Moving(clusters)/2, min(each(clusters, s.CyclesPerSecond/8), openStands))
 }
 
 // StandsOpen returns how long a decision stands while something is open, such as demand that no group can serve.
@@ -86,7 +92,7 @@ func each(clusters int, perSecond float64) time.Duration {
 	return time.Duration(float64(clusters) / perSecond * float64(time.Second))
 }
 
-// jittered varies a pause by a fifth either way, so that clusters do not move in step.
+// jittered varies a pause by a tenth either way, so that clusters do not move in step.
 func (s Settings) jittered(pause time.Duration) time.Duration {
-	return time.Duration(float64(pause) * (0.8 + 0.4*s.Jitter()))
+	return time.Duration(float64(pause) * (0.9 + 0.2*s.Jitter()))
 }

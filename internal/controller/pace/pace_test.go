@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-func TestJitterSpreadsThePausesByAFifth(t *testing.T) {
-	for random, want := range map[float64]time.Duration{0: 160 * time.Millisecond, 0.5: 200 * time.Millisecond, 1: 240 * time.Millisecond} {
+func TestJitterSpreadsThePausesByATenth(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: 180 * time.Millisecond, 0.5: 200 * time.Millisecond, 1: 220 * time.Millisecond} {
 		s := Settings{RestPoll: 200 * time.Millisecond, ReadsPerSecond: 200, Jitter: func() float64 { return random }}
 		if got := s.Resting(1); got != want {
 			t.Errorf("jitter %v gives %v, want %v", random, got, want)
@@ -18,14 +18,27 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 	s := Settings{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 }}
 	for _, c := range []struct {
-		clusters        int
-		moving, resting time.Duration
+		clusters                           int
+		moving, following, stands, resting time.Duration // milliseconds
 	}{
-		{1, 100 * time.Millisecond, 200 * time.Millisecond}, {20, 100 * time.Millisecond, 200 * time.Millisecond},
-		{100, 500 * time.Millisecond, 400 * time.Millisecond}, {1000, 5 * time.Second, 750 * time.Millisecond}, {5000, 25 * time.Second, 2500 * time.Millisecond},
+		{1, 100, 100, 50, 200},
+		{20, 100, 100, 400, 200},
+		{100, 500, 200, 1000, 400},
+		{1000, 5000, 2000, 2500, 600},
+		{5000, 25000, 10000, 12500, 2500},
 	} {
-		if moving, resting := s.Moving(c.clusters), s.Resting(c.clusters); moving != c.moving || resting != c.resting {
-			t.Errorf("%d clusters: pauses %v and %v, want %v and %v", c.clusters, moving, resting, c.moving, c.resting)
+		for _, row := range []struct {
+			what      string
+			got, want time.Duration
+		}{
+			{"between cycles of a moving one", s.Moving(c.clusters), c.moving},
+			{"between readings of a moving one", s.Following(c.clusters), c.following},
+			{"for which a decision about a moving one stands", s.StandsMoving(c.clusters), c.stands},
+			{"between readings of one at rest", s.Resting(c.clusters), c.resting},
+		} {
+			if row.got != row.want*time.Millisecond {
+				t.Errorf("%d clusters: the time %s is %v, want %v", c.clusters, row.what, row.got, row.want*time.Millisecond)
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (r *Registry) Note(cluster *nodepool.Cluster, now time.Time) {
 		delete(r.entries, cluster.Key)
 		return
 	}
-	r.enter(cluster.Key, rankOf(cluster), promises)
+	r.enter(cluster.Key, rankOf(cluster, cluster.Workers), promises)
 }
 
 // shownOf counts the pods that need room by group: those that exist and are on no node yet, and those that the operator

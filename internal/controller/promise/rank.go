@@ -22,10 +22,10 @@ type rank struct {
 }
 
 // rankOf returns the rank of a RayCluster, without its turn.
-func rankOf(cluster *nodepool.Cluster) rank {
+func rankOf(cluster *nodepool.Cluster, pods []nodepool.Worker) rank {
 	r := rank{priority: cluster.Head.Priority, created: cluster.CreatedAt}
-	for i := range cluster.Workers {
-		w := &cluster.Workers[i]
+	for i := range pods {
+		w := &pods[i]
 		if onItsWay(w) && (r.since.IsZero() || w.CreatedAt.Before(r.since)) {
 			r.since = w.CreatedAt
 		}

@@ -40,7 +40,7 @@ func (r *Registry) Publish(d *decision.Decision, now time.Time) {
 		delete(r.entries, d.Cluster)
 		return
 	}
-	r.enter(d.Cluster, rankOf(&d.Kube), promises)
+	r.enter(d.Cluster, rankOf(&d.Kube, d.Pods.List()), promises)
 }
 
 // enter replaces what a RayCluster has on its way. The caller holds mu.
@@ -75,7 +75,7 @@ func (r *Registry) Reserve(
 			promises = add(promises, nodepool.PromiseOf(cluster.Key, g, n))
 		}
 	}
-	place := rankOf(cluster)
+	place := rankOf(cluster, cluster.Workers)
 	if known := r.entries[cluster.Key]; place.since.IsZero() && (known.waits || len(known.promises) == 0) {
 		place.since = readAt
 	}
@@ -101,7 +101,7 @@ func (r *Registry) Before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 
 // before does the same. The caller holds mu.
 func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
-	key, own := cluster.Key, rankOf(cluster)
+	key, own := cluster.Key, rankOf(cluster, cluster.Workers)
 	if known, asked := r.entries[key]; asked {
 		own.waits = known.waits && own.since.IsZero()
 		own = own.after(known.rank)
@@ -131,16 +131,19 @@ func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 // those that the RayCluster asks for and that do not exist yet, and those that the decision has launched. Pods that a
 // scheduling gate holds back need no node yet.
 func promisesOf(d *decision.Decision) []nodepool.Promise {
-	settled, uncounted := map[string]bool{}, map[string]bool{}
-	for i := range d.Kube.Workers {
-		w := &d.Kube.Workers[i]
-		settled[w.Pod], uncounted[w.Pod] = w.Counted || w.Gated, w.Uncounted
-	}
-	counts := launched(d)
-	for i := range d.Snapshot.Nodes {
-		n := &d.Snapshot.Nodes[i]
-		if n.State == planner.Pending && !settled[n.Pod] || uncounted[n.Pod] {
-			counts[n.Group]++
+	counts, pods := launched(d), d.Pods.List()
+	if slices.ContainsFunc(d.Snapshot.Nodes, func(n planner.Node) bool { return n.State == planner.Pending }) ||
+		slices.ContainsFunc(pods, func(w nodepool.Worker) bool { return w.Uncounted }) {
+		settled, uncounted := map[string]bool{}, map[string]bool{}
+		for i := range pods {
+			w := &pods[i]
+			settled[w.Pod], uncounted[w.Pod] = w.Counted || w.Gated, w.Uncounted
+		}
+		for i := range d.Snapshot.Nodes {
+			n := &d.Snapshot.Nodes[i]
+			if n.State == planner.Pending && !settled[n.Pod] || uncounted[n.Pod] {
+				counts[n.Group]++
+			}
 		}
 	}
 	var promises []nodepool.Promise

@@ -48,9 +48,16 @@ func withPriority(value int32) func(*decision.Decision) {
 func podsFrom(second int) func(*decision.Decision) {
 	return func(d *decision.Decision) {
 		for i, n := range d.Snapshot.Nodes {
-			d.Kube.Workers = append(d.Kube.Workers, nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)})
+			d.Pods = decision.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)}))
 		}
 	}
+}
+
+// readAgain returns the RayCluster of a decision with its pods, as the next cycle reads it.
+func readAgain(d *decision.Decision) *nodepool.Cluster {
+	cluster := d.Kube
+	cluster.Key, cluster.Workers = d.Cluster, d.Pods.List()
+	return &cluster
 }
 
 func createdAt(second int) func(*decision.Decision) {
@@ -85,7 +92,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 			"b/gpu 2, a/gpu 1"},
 		{"and those whose pods are younger come later", []*decision.Decision{asks("b", 1, 2, podsFrom(40)), asks("own", 2, 1, podsFrom(30)), asks("a", 3, 1, podsFrom(20))}, 0, "a/gpu 1"},
 		{"a pod that a node counts is not on its way", []*decision.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(40), func(d *decision.Decision) {
-			d.Kube.Workers = append(d.Kube.Workers, nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start})
+			d.Pods = decision.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start}))
 		})}, 0, ""},
 		{"what another process asked for comes before pods that exist", []*decision.Decision{asks("own", 1, 1, podsFrom(50)), asks("b", 2, 2)}, 0, "b/gpu 2"},
 		{"and by the age of the RayClusters", []*decision.Decision{asks("own", 1, 1, createdAt(5)), asks("b", 2, 2, createdAt(3)), asks("a", 3, 2, createdAt(9))}, 0, "b/gpu 2"},
@@ -99,7 +106,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 			for _, d := range test.decisions {
 				registry.Publish(d, start)
 				if d.Cluster == own.Key {
-					own.Workers, own.CreatedAt = d.Kube.Workers, d.Kube.CreatedAt
+					own.Workers, own.CreatedAt = d.Pods.List(), d.Kube.CreatedAt
 				}
 			}
 			if got := text(registry.Before(own, later)); got != test.want {
@@ -111,7 +118,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 
 func TestPodsOnTheirWayAreThoseWithoutANode(t *testing.T) {
 	d := asks("b", 0, 6, func(d *decision.Decision) {
-		d.Kube.Workers = []nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}}
+		d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}})
 		d.Snapshot.Nodes[3].State, d.Snapshot.Nodes[5].State = planner.Running, planner.Running
 		d.Actions = []decision.Action{
 			{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 3},
@@ -172,8 +179,7 @@ func TestANewProcessKeepsTheOrder(t *testing.T) {
 		}
 		for i, want := range []string{"c/gpu 1, b/gpu 1", "c/gpu 1", ""} {
 			d := decisions[i]
-			d.Kube.Key = d.Cluster
-			if got := text(registry.Before(&d.Kube, later)); got != want {
+			if got := text(registry.Before(readAgain(d), later)); got != want {
 				t.Errorf("read in the order %v: %q before %s, want %q", order, got, d.Cluster, want)
 			}
 		}
@@ -185,8 +191,7 @@ func TestARayClusterWithPodsOnTheirWayKeepsItsPlaceBeforeItAsks(t *testing.T) {
 	var registry Registry
 	registry.Publish(asks("b", 1, 1, podsFrom(20)), start)
 	own := asks("own", 1, 1, podsFrom(10))
-	own.Kube.Key = own.Cluster
-	if got := text(registry.Before(&own.Kube, later)); got != "" {
+	if got := text(registry.Before(readAgain(own), later)); got != "" {
 		t.Errorf("promises %q before pods that are older", got)
 	}
 }
@@ -206,8 +211,7 @@ func TestAskingEarlierIsNotLostWhilePodsAreCreated(t *testing.T) {
 	registry.Publish(asks("own", 3, 1, podsFrom(2)), start)
 	registry.Publish(asks("b", 4, 1, podsFrom(3)), start)
 	own := asks("own", 5, 1, podsFrom(2))
-	own.Kube.Key = own.Cluster
-	if got := text(registry.Before(&own.Kube, later)); got != "b/gpu 1" {
+	if got := text(registry.Before(readAgain(own), later)); got != "b/gpu 1" {
 		t.Errorf("promises %q before the second, want what the first asked for earlier", got)
 	}
 }

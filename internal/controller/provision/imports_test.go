@@ -7,7 +7,7 @@ import (
 )
 
 func TestProvisioningRequestsAreDecidedAndNotWritten(t *testing.T) {
-	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/binpack")
+	importtest.Only(t, "pkg/nodepool")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/": "package pkg/nodepool/kube writes ProvisioningRequests",
 	})

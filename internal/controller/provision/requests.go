@@ -9,12 +9,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 )
 
 const (
@@ -239,18 +237,8 @@ func (a *asked) ask(pods int) {
 
 // room is how many more pods fit on nodes that exist; none while the nodes are unknown.
 func (a *asked) room() int {
-	if a.group.Kind == nil {
-		return 0
-	}
-	existing := slices.Clone(a.cluster.Places)
-	existing = slices.DeleteFunc(existing, func(p binpack.Place) bool { return p.New })
-	room := binpack.New([]binpack.Pod{*a.group.Kind}, existing).Empty().Room(0)
-	for _, w := range a.cluster.Workers {
-		if w.Group == a.group.Name && w.Node == "" && !w.Terminating && !w.Failed {
-			room--
-		}
-	}
-	return int(max(room, 0))
+	room, _ := a.cluster.RoomFor(a.group)
+	return int(room)
 }
 
 // pending waits for the Cluster Autoscaler, but not for ever, and not for more than is needed.

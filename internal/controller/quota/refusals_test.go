@@ -26,7 +26,7 @@ func (s *scene) group(name string, running, waiting, hosts int) {
 		if hosts > 1 {
 			pod.Replica = fmt.Sprintf("%s-r%d", name, i/hosts)
 		}
-		s.members = append(s.members, membership.Member{Worker: pod})
+		s.members = append(s.members, membership.Member{Worker: &pod})
 	}
 	q := s.cluster.Queue.Quota
 	if q == nil {

@@ -103,7 +103,7 @@ func (h possible) fitsGang(gang raydemand.Gang) bool {
 		})
 }
 
-func podPhase(w nodepool.Worker) string {
+func podPhase(w *nodepool.Worker) string {
 	switch {
 	case w.Unschedulable != "":
 		return "Unschedulable: " + w.Unschedulable

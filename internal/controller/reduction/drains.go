@@ -43,10 +43,8 @@ type Drains map[raydemand.NodeID]*drainState
 
 // Observe adds drains found under way, and forgets those whose node is gone or stays.
 func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Duration) {
-	seen := make(map[raydemand.NodeID]bool, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
-		seen[n.ID] = true
 		known := d[n.ID]
 		switch n.Status {
 		case raydemand.Draining:
@@ -66,7 +64,7 @@ func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Dura
 		}
 	}
 	for id, entry := range d {
-		if !seen[id] && !entry.accepted {
+		if !entry.accepted && !slices.ContainsFunc(nodes, func(n raydemand.Node) bool { return n.ID == id }) {
 			delete(d, id)
 		}
 	}
@@ -118,14 +116,18 @@ func podsAboveMaximum(cluster nodepool.Cluster, members []membership.Member) map
 	return pods
 }
 
-// Prune forgets the drains of pods that are gone.
+// Prune forgets the drains of pods that are gone, and of earlier nodes of pods in which another one lives: a later
+// reading that leaves out the living node must not count as the end of that drain.
 func (d Drains) Prune(members []membership.Member) {
-	pods := make(map[string]bool, len(members))
+	if len(d) == 0 {
+		return
+	}
+	pods := make(map[string]membership.Member, len(members))
 	for _, m := range members {
-		pods[m.Pod] = true
+		pods[m.Pod] = m
 	}
 	for id, entry := range d {
-		if !pods[entry.Pod] {
+		if m, exists := pods[entry.Pod]; !exists || m.Joined() && m.Node.ID != id {
 			delete(d, id)
 		}
 	}
@@ -183,6 +185,15 @@ func (d Drains) Leaving(id raydemand.NodeID) bool {
 func (d Drains) EndsIdle(id raydemand.NodeID) bool {
 	entry := d[id]
 	return entry != nil && entry.accepted && entry.idle
+}
+
+// AcceptedFor returns for how long the node has been drained; 0 if Ray has accepted no drain of it, or if the drain has
+// a deadline of its own, because the group is above its maximum.
+func (d Drains) AcceptedFor(id raydemand.NodeID, now time.Time) time.Duration {
+	if entry := d[id]; entry != nil && entry.accepted && entry.Deadline.IsZero() {
+		return now.Sub(entry.askedAt)
+	}
+	return 0
 }
 
 // acceptedPod reports whether Ray accepted the drain of the pod's node. The GCS forgets dead nodes some day; Drains

@@ -22,8 +22,8 @@ const (
 // Heliostat did not remove them, reductions stop until two fresh lists confirm the lower number
 // (docs/design/0001-the-loop.md).
 type DropGuard struct {
-	pods  map[string]bool             // the pods of the last reading that replicas counts
-	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods
+	pods  map[string]bool  // the pods of the last reading, and whether replicas counts them
+	nodes []raydemand.Node // those of the last reading
 	// ending are the nodes that were named, drained or are in pods that terminate. Ray notices seconds after the pod
 	// is gone, and then nothing else shows that the node was ending.
 	ending map[raydemand.NodeID]bool
@@ -44,24 +44,26 @@ func (g *DropGuard) Observe(
 	nodes []raydemand.Node,
 	leaving func(raydemand.NodeID) bool,
 ) {
-	pods, going := map[string]bool{}, map[string]bool{}
-	for _, group := range cluster.Groups {
-		for _, pod := range group.WorkersToDelete {
+	pods, going := make(map[string]bool, len(members)), map[string]bool{}
+	for i := range cluster.Groups {
+		for _, pod := range cluster.Groups[i].WorkersToDelete {
 			going[pod] = true
 		}
 	}
 	for _, m := range members {
 		pods[m.Pod] = m.Counted()
-		going[m.Pod] = going[m.Pod] || !m.Counted()
+		if !m.Counted() {
+			going[m.Pod] = true
+		}
 	}
-	alive := map[raydemand.NodeID]string{}
-	for _, n := range nodes {
-		if n.Status != raydemand.Dead {
+	alive := make(map[raydemand.NodeID]string, len(nodes))
+	for i := range nodes {
+		if n := &nodes[i]; n.Status != raydemand.Dead {
 			alive[n.ID] = n.Instance
 		}
 	}
 	lostPods := g.lostPods(pods, going)
-	lostNodes := g.lostNodes(alive, going, leaving)
+	lostNodes, before := g.lostNodes(alive, going, leaving)
 	ending := map[raydemand.NodeID]bool{}
 	for id, pod := range alive {
 		if going[pod] || leaving(id) || g.ending[id] && !pods[pod] {
@@ -69,7 +71,7 @@ func (g *DropGuard) Observe(
 		}
 	}
 	switch {
-	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
+	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), before):
 		g.missedPods, g.missedNodes, g.freshLists, g.nextListAt = lostPods, lostNodes, 0, now.Add(freshListPause)
 		g.Message = fmt.Sprintf(
 			"%d of %d worker pods and %d of %d Ray nodes vanished at once; no worker is removed until two fresh "+
@@ -77,12 +79,12 @@ func (g *DropGuard) Observe(
 			len(lostPods),
 			len(g.pods),
 			len(lostNodes),
-			len(g.nodes),
+			before,
 		)
 	case g.Doubts() && g.allBack(pods, alive):
 		g.clear()
 	}
-	g.pods, g.nodes, g.ending = pods, alive, ending
+	g.pods, g.nodes, g.ending = pods, nodes, ending
 }
 
 func manyOf(lost, all int) bool { return lost >= 2 && 2*lost > all }
@@ -97,16 +99,21 @@ func (g *DropGuard) lostPods(now, going map[string]bool) []string {
 	return lost
 }
 
+// lostNodes returns which living nodes of the last reading are gone, and how many there were.
 func (g *DropGuard) lostNodes(
 	alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool,
-) []raydemand.NodeID {
-	var lost []raydemand.NodeID
-	for id, pod := range g.nodes {
-		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) && !g.ending[id] {
-			lost = append(lost, id)
+) (lost []raydemand.NodeID, before int) {
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		if n.Status == raydemand.Dead {
+			continue
+		}
+		before++
+		if _, seen := alive[n.ID]; !seen && !going[n.Instance] && !leaving(n.ID) && !g.ending[n.ID] {
+			lost = append(lost, n.ID)
 		}
 	}
-	return lost
+	return lost, before
 }
 
 func (g *DropGuard) allBack(pods map[string]bool, alive map[raydemand.NodeID]string) bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -15,7 +16,7 @@ type NamedPods map[string]bool
 // Note remembers the pods that were named because no living node was in them.
 func (n *NamedPods) Note(removals []Removal) {
 	for _, gone := range removals {
-		if gone.reason != removedOverdue && gone.reason != removedEvicted {
+		if gone.reason != removedOverdue && gone.reason != removedEvicted && gone.reason != removedMoved {
 			if *n == nil {
 				*n = NamedPods{}
 			}
@@ -32,9 +33,7 @@ func (n *NamedPods) Note(removals []Removal) {
 func (n NamedPods) WithReturned(v observation.View, drains Drains, allocationTimeout time.Duration) nodepool.Cluster {
 	cluster := v.Cluster
 	returned := map[string]bool{}
-	exists := map[string]bool{}
 	for _, m := range v.Members {
-		exists[m.Pod] = true
 		switch {
 		case !m.Named || m.Terminating || m.Failed:
 		case m.Joined():
@@ -45,7 +44,7 @@ func (n NamedPods) WithReturned(v observation.View, drains Drains, allocationTim
 		}
 	}
 	for pod := range n {
-		if !exists[pod] {
+		if !slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Pod == pod }) {
 			delete(n, pod)
 		}
 	}

@@ -22,6 +22,9 @@ const (
 	removedUnneeded = "unneeded"
 	removedOverMax  = "over-max"
 	removedEvicted  = "evicted"
+	// removedMoved: the deadline of a drain is over, and Ray restarts elsewhere all that runs there. Only RayClusters
+	// that opt in have such drains (heliostat.dev/consolidate).
+	removedMoved = "consolidated"
 	// removedNoQuota: the pod waits behind Kueue's gate and gets no quota.
 	removedNoQuota = "no-quota"
 )
@@ -33,6 +36,8 @@ type Rules struct {
 	Waits    *observation.Clocks
 	// TakenBack reports whether Kueue refuses a pod that waits behind its gate.
 	TakenBack func(pod string) bool
+	// Moved reports whether a draining worker may end with what runs on it; nil if none may.
+	Moved func(membership.Member) bool
 	// AllocationTimeout, DeadGrace and DrainDeadline are those of controller.Config.
 	AllocationTimeout, DeadGrace, DrainDeadline time.Duration
 }
@@ -45,19 +50,21 @@ type Removal struct {
 }
 
 // Removals returns the pods that may be named now: none of them has work. A drained node is dead, and a dead node has
-// already lost its work; a pod that never joined had none; the deadline of one above a lowered maximum is over.
+// already lost its work; a pod that never joined had none; the deadline of one above a lowered maximum is over, or that
+// of one whose actors Ray restarts elsewhere, as the RayCluster asks for.
 func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
 	overMax := map[string]bool{}
 	for _, t := range plan.Terminate {
 		overMax[t.Pod] = t.Reason == "max_group" || t.Reason == "max_workers"
 	}
+	warm := warmGroups(plan)
 	hidden := len(membership.Orphans(v.Cluster, v.State.Nodes)) > 0
 	var all []Removal
 	for _, m := range v.Members {
 		if !m.Counted() || !membership.Deletable(v.Cluster, m.Worker) {
 			continue
 		}
-		reason, always := r.removable(v, m, overMax[m.Pod])
+		reason, always := r.removable(v, m, overMax[m.Pod], warm[m.Group])
 		if hidden && absent(reason) {
 			continue // its node may be one that matches no pod
 		}
@@ -69,9 +76,23 @@ func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
 	return keepMinimum(v.Cluster, v.Members, all)
 }
 
+// warmGroups returns the groups with pods that the plan keeps free. No demand asks for such pods.
+func warmGroups(plan planner.Plan) map[string]bool {
+	warm := map[string]bool{}
+	for k := range plan.Warm {
+		for group, pods := range plan.Warm[k].Pods {
+			warm[group] = warm[group] || pods > 0
+		}
+	}
+	return warm
+}
+
 // onlySurplus limits overdue workers to the surplus of their group above its maximum, without those that leave anyway:
 // a deadline was set for the surplus of that time, and other workers may have become idle since.
 func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
+	if len(removals) == 0 {
+		return nil
+	}
 	reasons, units := map[string]string{}, map[string]string{}
 	for _, gone := range removals {
 		reasons[gone.pod] = gone.reason
@@ -112,10 +133,12 @@ func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
 // absent reports whether a removal depends on no living node being in the pod. Ray, a deadline or whoever ends the pod
 // allowed the others.
 func absent(reason string) bool {
-	return reason != removedDrained && reason != removedOverdue && reason != removedEvicted
+	return reason != removedDrained && reason != removedOverdue && reason != removedEvicted && reason != removedMoved
 }
 
-func (r Rules) removable(v observation.View, m membership.Member, overMax bool) (reason string, always bool) {
+func (r Rules) removable(
+	v observation.View, m membership.Member, overMax, warm bool,
+) (reason string, always bool) {
 	switch {
 	case !m.Joined() && r.Drains.acceptedPod(m.Pod):
 		return removedDrained, true
@@ -123,6 +146,8 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 		return removedDead, true
 	case m.Joined() && r.Drains.overdue(m.Node.ID, v.Now) && membership.AboveMaximum(v.Cluster, v.Members, m.Group):
 		return removedOverdue, true
+	case m.Joined() && m.Node.Status == raydemand.Draining && r.Moved != nil && r.Moved(m):
+		return removedMoved, false
 	case m.Node != nil:
 		return "", false
 	case joining(m, v.Now, r.AllocationTimeout):
@@ -134,7 +159,7 @@ func (r Rules) removable(v observation.View, m membership.Member, overMax bool) 
 	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout &&
 		!starting(m, v.Now, r.AllocationTimeout):
 		return removedStuck, false
-	case r.unneeded(v, m):
+	case !warm && r.unneeded(v, m):
 		return removedUnneeded, false
 	}
 	return "", false
@@ -179,6 +204,9 @@ func (r Rules) unneeded(v observation.View, m membership.Member) bool {
 // wholeReplicas keeps a multi-host replica's pods only if all of its hosts leave: naming one makes the operator delete
 // all. It waits for a host that terminates by itself, as nodepool.Targets does.
 func wholeReplicas(members []membership.Member, removals []Removal) []Removal {
+	if len(removals) == 0 {
+		return nil
+	}
 	going := map[string]bool{}
 	for _, r := range removals {
 		going[r.pod] = true
@@ -202,6 +230,9 @@ func wholeReplicas(members []membership.Member, removals []Removal) []Removal {
 
 // keepMinimum drops removals after which the operator would only create the pod again: whole replicas at a time.
 func keepMinimum(cluster nodepool.Cluster, members []membership.Member, removals []Removal) []Removal {
+	if len(removals) == 0 {
+		return nil
+	}
 	spare, replicaOf := map[string]int{}, map[string]string{}
 	for _, g := range cluster.Groups {
 		spare[g.Name] = g.Goal() - g.Min
@@ -248,14 +279,17 @@ type DrainRequest struct {
 // DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that
 // this very reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
 func (r Rules) DrainRequests(v observation.View, plan planner.Plan) []DrainRequest {
-	byPod := make(map[string]membership.Member, len(v.Members))
-	for _, m := range v.Members {
-		byPod[m.Pod] = m
+	if len(plan.Terminate) == 0 {
+		return nil
+	}
+	byPod := make(map[string]*membership.Member, len(v.Members))
+	for i := range v.Members {
+		byPod[v.Members[i].Pod] = &v.Members[i]
 	}
 	var all []DrainRequest
 	for _, t := range plan.Terminate {
-		m, known := byPod[t.Pod]
-		if !known || !m.Counted() || !m.Joined() || !membership.Deletable(v.Cluster, m.Worker) ||
+		m := byPod[t.Pod]
+		if m == nil || !m.Counted() || !m.Joined() || !membership.Deletable(v.Cluster, m.Worker) ||
 			!r.Drains.mayAsk(m.Node.ID, v.Now) {
 			continue
 		}

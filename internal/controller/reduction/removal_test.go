@@ -11,7 +11,7 @@ import (
 
 func TestRemovalsKeepReplicasWhole(t *testing.T) {
 	host := func(pod, replica string) membership.Member {
-		return membership.Member{Worker: nodepool.Worker{Pod: pod, Group: "slice", Replica: replica}}
+		return membership.Member{Worker: &nodepool.Worker{Pod: pod, Group: "slice", Replica: replica}}
 	}
 	members := []membership.Member{host("a0", "a"), host("a1", "a"), host("b0", "b"), host("b1", "b")}
 	going := []Removal{{pod: "a0", group: "slice"}, {pod: "b0", group: "slice"}, {pod: "b1", group: "slice"}}

@@ -4,6 +4,7 @@
 package reverts
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +26,8 @@ const (
 	memory = time.Hour
 	// enough reverts are a finding. One may be a person who meant it, or a manifest that is applied once.
 	enough = 2
+	// mostManagers bounds the field managers that are remembered. Anyone who writes to the RayCluster chooses the name.
+	mostManagers = 32
 )
 
 // History is what this process wrote to one RayCluster and what others made of it. Its zero value knows of no write. It
@@ -92,6 +95,16 @@ func (h *History) note(r revert) {
 		h.reverts = map[string]revert{}
 	}
 	h.reverts[r.manager] = r
+	if len(h.reverts) > mostManagers {
+		delete(h.reverts, h.oldest())
+	}
+}
+
+// oldest returns the manager that set replicas back longest ago.
+func (h *History) oldest() string {
+	return slices.MinFunc(slices.Collect(maps.Keys(h.reverts)), func(a, b string) int {
+		return cmp.Or(h.reverts[a].at.Compare(h.reverts[b].at), cmp.Compare(a, b))
+	})
 }
 
 // found returns the last revert of each manager that keeps setting replicas back.

@@ -184,3 +184,15 @@ func TestAManagerWithoutANameFights(t *testing.T) {
 		t.Errorf("pause is %q", got)
 	}
 }
+
+// TestTheNamesOfFieldManagersAreBounded because anyone who writes to the RayCluster chooses one. The latest stay.
+func TestTheNamesOfFieldManagersAreBounded(t *testing.T) {
+	s := newStory(t)
+	for i := range 3 * mostManagers {
+		s.tell("us:a=4 manager" + strconv.Itoa(i) + ":a=0 10s")
+	}
+	if n := len(s.history.reverts); n != mostManagers {
+		t.Errorf("%d field managers are remembered, want %d", n, mostManagers)
+	}
+	s.tell("us:a=4 manager95:a=0 fight=manager95 us:a=4 manager0:a=0 found=manager95")
+}

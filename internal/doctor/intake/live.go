@@ -7,10 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -33,6 +36,12 @@ type source struct {
 	required bool
 }
 
+// ours is the group of Heliostat's kinds, and byUs selects what it has made.
+var (
+	ours = v1alpha1.GroupVersion
+	byUs = made.Label + "=" + made.By
+)
+
 var sources = []source{
 	{resource("ray.io", "v1", "rayclusters"), "RayCluster", true, "", true},
 	{resource("ray.io", "v1", "rayservices"), "RayService", true, "", false},
@@ -49,6 +58,10 @@ var sources = []source{
 	{resource("kueue.x-k8s.io", "v1beta2", "localqueues"), "LocalQueue", true, "", false},
 	{resource("kueue.x-k8s.io", "v1beta2", "clusterqueues"), "ClusterQueue", false, "", false},
 	{resource("kueue.x-k8s.io", "v1beta2", "resourceflavors"), "ResourceFlavor", false, "", false},
+	{resource(ours.Group, ours.Version, "capacitypolicies"), "CapacityPolicy", true, "", false},
+	{resource(ours.Group, ours.Version, "resourcerequests"), "ResourceRequest", true, "", false},
+	{resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"), "CapacityBuffer", true, byUs, false},
+	{resource("autoscaling.x-k8s.io", "v1alpha1", "capacitybuffers"), "CapacityBuffer", true, byUs, false},
 	{resource("keda.sh", "v1alpha1", "scaledobjects"), "ScaledObject", true, "", false},
 }
 
@@ -61,8 +74,13 @@ func resource(group, version, name string) schema.GroupVersionResource {
 func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (inventory.Input, error) {
 	var objects []map[string]any
 	var forbidden []inventory.Forbidden
+	read := map[string]bool{}
 	for _, s := range sources {
+		if read[s.kind] {
+			continue // in a newer version
+		}
 		found, err := s.list(ctx, client, scope)
+		read[s.kind] = err == nil
 		switch {
 		case apierrors.IsForbidden(err) && !s.required:
 			refused := inventory.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
@@ -111,7 +129,7 @@ func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope)
 			if object["apiVersion"] == nil {
 				object["apiVersion"] = s.GroupVersion().String()
 			}
-			if scope.takes(s.kind, list.Items[i].GetName()) {
+			if scope.takes(s.kind, &list.Items[i]) {
 				objects = append(objects, object)
 			}
 		}
@@ -122,10 +140,13 @@ func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope)
 }
 
 // takes reports whether the scope has the object.
-func (s Scope) takes(kind, name string) bool {
+func (s Scope) takes(kind string, object *unstructured.Unstructured) bool {
 	switch kind {
 	case "RayCluster":
-		return s.Cluster == "" || name == s.Cluster
+		return s.Cluster == "" || object.GetName() == s.Cluster
+	case "CapacityPolicy", "ResourceRequest":
+		of, _, _ := unstructured.NestedString(object.Object, "spec", "rayCluster")
+		return s.Cluster == "" || of == s.Cluster
 	case "RayService", "RayJob", "RayCronJob":
 		return s.Cluster == ""
 	}

@@ -80,6 +80,24 @@ apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: gpu}
 spec: {}
+---
+apiVersion: heliostat.dev/v1alpha1
+kind: CapacityPolicy
+metadata: {name: office, namespace: ml}
+spec: {rayCluster: llm, keepWarm: [{group: b, count: 1}]}
+---
+apiVersion: heliostat.dev/v1alpha1
+kind: ResourceRequest
+metadata: {name: held, namespace: ml}
+spec: {rayCluster: embed, owner: ann, bundles: [{resources: {GPU: 1}}]}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: ours, namespace: ml, labels: {app.kubernetes.io/managed-by: heliostat}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: theirs, namespace: ml}
 `
 
 func names(input doctor.Input) []string {
@@ -96,9 +114,10 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 		scope Scope
 		want  []string
 	}{
-		"everything": {Scope{}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
-			"PodDisruptionBudget/ml/ray", "PodDisruptionBudget/other/web", "RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm"}},
-		"one RayCluster": {Scope{"ml", "llm"}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+		"everything": {Scope{}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
+			"PodDisruptionBudget/ml/ray", "PodDisruptionBudget/other/web", "RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm",
+			"ResourceRequest/ml/held"}},
+		"one RayCluster": {Scope{"ml", "llm"}, []string{"CapacityBuffer/ml/ours", "CapacityPolicy/ml/office", "ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "NodePool/gpu", "Pod/ml/llm-head",
 			"PodDisruptionBudget/ml/ray", "RayCluster/ml/llm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +138,10 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 				}
 			}
 			found := doctor.Examine(input)
-			if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == "min-above-max" && f.Object == "RayCluster/ml/llm" }) {
+			if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == "min-above-max" && f.Object == "RayCluster/ml/llm" }) ||
+				!slices.ContainsFunc(found, func(f doctor.Finding) bool {
+					return f.Code == "warm-group-unknown" && f.Object == "CapacityPolicy/ml/office"
+				}) {
 				t.Errorf("found %+v", found)
 			}
 		})

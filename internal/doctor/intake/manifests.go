@@ -13,16 +13,18 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -114,7 +116,7 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, er
 		if err != nil {
 			return input, err
 		}
-		object.Unreadable = unreadable[i]
+		object.Unreadable = append(object.Unreadable, unreadable[i]...)
 		if object.Kind == "PodDisruptionBudget" {
 			object.Unreadable = budgetFaults(&object)
 		}
@@ -167,6 +169,9 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		head := rayobject.HeadGroup(reader, rayCluster)
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
+	if strings.HasPrefix(at.GetAPIVersion(), v1alpha1.GroupVersion.Group+"/") {
+		describeOurs(&object, &at)
+	}
 	if object.Kind == "Node" {
 		gpus, fit, err := nodeobject.ReadWith(reader, fields)
 		if err != nil {
@@ -175,6 +180,25 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		object.Node = &inventory.NodeViews{GPUs: gpus, Fit: fit}
 	}
 	return object, nil
+}
+
+// describeOurs reads a CapacityPolicy or a ResourceRequest as serve does.
+func describeOurs(object *inventory.Object, at *unstructured.Unstructured) {
+	switch object.Kind {
+	case "CapacityPolicy":
+		var key nodepool.ClusterKey
+		key, object.Policy, object.PolicyFault = policies.Read(at)
+		object.RayCluster = key.Name
+	case "ResourceRequest":
+		request := requests.Decode(at)
+		object.RayCluster = request.Cluster.Name
+		switch {
+		case request.Unreadable != "":
+			object.Unreadable = []string{request.Unreadable}
+		case object.RayCluster == "":
+			object.Unreadable = []string{"spec.rayCluster: want the name of a RayCluster of the namespace"}
+		}
+	}
 }
 
 // named returns an error if an object has no name, or if its name or namespace is no string.
@@ -230,9 +254,9 @@ func asCluster(fields, spec map[string]any) map[string]any {
 }
 
 // clusterPods are the pods of each RayCluster.
-type clusterPods map[nodepool.ClusterKey][]*corev1.Pod
+type clusterPods map[nodepool.ClusterKey][]*rayobject.Pod
 
-func (p clusterPods) of(cluster inventory.Object) []*corev1.Pod {
+func (p clusterPods) of(cluster inventory.Object) []*rayobject.Pod {
 	if cluster.Kind != "RayCluster" {
 		return nil
 	}
@@ -252,8 +276,8 @@ func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]st
 			continue
 		}
 		if unreadable[i] = left; pod.Labels["ray.io/cluster"] != "" {
-			key := nodepool.ClusterKey{Namespace: pod.Namespace, Name: pod.Labels["ray.io/cluster"]}
-			pods[key] = append(pods[key], pod)
+			kept := rayobject.PodOf(pod)
+			pods[kept.RayCluster] = append(pods[kept.RayCluster], kept)
 		}
 	}
 	return pods, unreadable

@@ -130,6 +130,16 @@ func (x *Inventory) HeadPod(o *Object) *Object {
 	return nil
 }
 
+// RayClusterNamed returns a RayCluster, or nil if it is not among the objects.
+func (x *Inventory) RayClusterNamed(namespace, name string) *Object {
+	for _, o := range x.Clusters {
+		if o.Kind == "RayCluster" && o.Namespace == namespace && o.Name == name {
+			return o
+		}
+	}
+	return nil
+}
+
 // Claim returns the ResourceClaim or ResourceClaimTemplate that a claim of a pod names, or nil if it is not among the
 // objects.
 func (x *Inventory) Claim(namespace string, claim fieldpath.Value) *Object {

@@ -6,8 +6,10 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Object is a Kubernetes object as the API server returns it.
@@ -25,6 +27,11 @@ type Object struct {
 	Head *nodepool.WorkerGroup
 	// Node is set for nodes.
 	Node *NodeViews
+	// Policy is what Heliostat reads in a CapacityPolicy, and PolicyFault why it cannot; nil for other kinds.
+	Policy      *capacity.Object
+	PolicyFault *raydemand.Finding
+	// RayCluster names the RayCluster that a CapacityPolicy or a ResourceRequest is for; empty for other kinds.
+	RayCluster string
 	// Unreadable says what cannot be read in the object, with field and value if these are known.
 	Unreadable []string
 }
@@ -40,7 +47,7 @@ func Kinds() []string {
 	return []string{
 		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler",
 		"ScaledObject", "ResourceClaim", "ResourceClaimTemplate", "NodePool", "PodDisruptionBudget",
-		"LocalQueue", "ClusterQueue", "ResourceFlavor",
+		"LocalQueue", "ClusterQueue", "ResourceFlavor", "CapacityPolicy", "ResourceRequest", "CapacityBuffer",
 	}
 }
 

@@ -40,16 +40,22 @@ func (x *Inventory) Service() (only Service, found bool) {
 // ProtectFlag is the flag of serve that lets it guard busy workers.
 const ProtectFlag = "protect-busy"
 
-// Protects reports whether the service guards the pods of managed RayClusters. It returns false for known if only the
-// service's configuration file says it.
-func (s Service) Protects() (protects, known bool) {
-	text, set := s.flag(ProtectFlag)
+// WarmNodesFlag is the flag of serve that lets it ask for nodes without workers.
+const WarmNodesFlag = "warm-nodes"
+
+// Switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
+// file says it.
+func (s Service) Switched(name string) (on, known bool) {
+	text, set := s.flag(name)
 	if !set {
 		return false, !s.configured()
 	}
-	protects, err := strconv.ParseBool(text)
-	return protects, err == nil
+	on, err := strconv.ParseBool(text)
+	return on, err == nil
 }
+
+// Protects reports whether the service guards the pods of managed RayClusters, as Switched does.
+func (s Service) Protects() (protects, known bool) { return s.Switched(ProtectFlag) }
 
 // Account returns the name of the ServiceAccount of its pods.
 func (s Service) Account() string {

@@ -8,8 +8,57 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// Defines values for CostsBy.
+const (
+	CostsByCause   CostsBy = "cause"
+	CostsByCluster CostsBy = "cluster"
+	CostsByGroup   CostsBy = "group"
+	CostsByJob     CostsBy = "job"
+	CostsByOwner   CostsBy = "owner"
+)
+
+// Valid indicates whether the value is a known member of the CostsBy enum.
+func (e CostsBy) Valid() bool {
+	switch e {
+	case CostsByCause:
+		return true
+	case CostsByCluster:
+		return true
+	case CostsByGroup:
+		return true
+	case CostsByJob:
+		return true
+	case CostsByOwner:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ForecastMode.
+const (
+	ForecastAct     ForecastMode = "act"
+	ForecastOff     ForecastMode = "off"
+	ForecastSuggest ForecastMode = "suggest"
+)
+
+// Valid indicates whether the value is a known member of the ForecastMode enum.
+func (e ForecastMode) Valid() bool {
+	switch e {
+	case ForecastAct:
+		return true
+	case ForecastOff:
+		return true
+	case ForecastSuggest:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for ShadowDifferenceOutcome.
 const (
@@ -123,10 +172,47 @@ type Build struct {
 // Example: {"CPU":1,"GPU":0.5}
 type Bundle = raydemand.Bundle
 
+// CapacityPolicy What a RayCluster keeps ready beyond what its work uses, and what happens to it without work.
+//
+// Example: {"budget":{"perDay":120},"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
+type CapacityPolicy = capacity.Policy
+
+// CapacityPolicyState The capacity policy that counts as of the last decision, and what becomes of it.
+type CapacityPolicyState struct {
+	// Fault Why the policy cannot be read; it then wants nothing.
+	Fault string `json:"fault,omitempty"`
+
+	// Idle What happens to the RayCluster without work and when, or what prevents it.
+	Idle string `json:"idle,omitempty"`
+
+	// NotScaled Why Heliostat does not scale the RayCluster now; absent if it does.
+	NotScaled string `json:"notScaled,omitempty"`
+
+	// Policy What a RayCluster keeps ready beyond what its work uses, and what happens to it without work.
+	//
+	// Example: {"budget":{"perDay":120},"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
+	Policy CapacityPolicy `json:"policy"`
+
+	// Source The annotation, or the CapacityPolicy; empty if there is none.
+	Source string `json:"source"`
+
+	// SpentToday What warm capacity has cost on the day of the budget.
+	SpentToday float64 `json:"spentToday,omitempty"`
+
+	// Warm What becomes of each entry of keepWarm with a count above 0, of forecasts, and of the room for an upgrade.
+	Warm []WarmEntry `json:"warm"`
+
+	// WarmNodes What becomes of each entry of keepWarmNodes with a count above 0.
+	WarmNodes []WarmNodesEntry `json:"warmNodes,omitempty"`
+}
+
 // Cluster One RayCluster as of the last decision.
 type Cluster struct {
 	// Arrivals Starting workers, sorted by group, then those that have come furthest first; absent if there are none, at most 100.
 	Arrivals []Arrival `json:"arrivals,omitempty"`
+
+	// CapacityPolicy The capacity policy that counts, and what becomes of it; absent without one.
+	CapacityPolicy *CapacityPolicyState `json:"capacityPolicy,omitempty"`
 
 	// CycleSeconds How long the last cycle took.
 	CycleSeconds float64 `json:"cycleSeconds"`
@@ -238,6 +324,96 @@ type Workers struct {
 	Ready   int `json:"ready"`
 }
 
+// CostIdle What is idle in one RayCluster now, and since when without a break.
+type CostIdle struct {
+	AllGpus float64 `json:"allGpus"`
+	AllPods float64 `json:"allPods"`
+	Cluster string  `json:"cluster"`
+
+	// Command What to run about it; empty if there is nothing to do.
+	Command string `json:"command"`
+
+	// Cost What idle parts have cost since then.
+	Cost float64 `json:"cost"`
+
+	// Gpus GPUs that are idle now.
+	Gpus float64 `json:"gpus"`
+
+	// Group The group with most of it.
+	Group     string `json:"group"`
+	Message   string `json:"message"`
+	Namespace string `json:"namespace"`
+	Owner     string `json:"owner"`
+
+	// Pods Pods that are idle now; a part of a pod counts as a part.
+	Pods float64 `json:"pods"`
+
+	// Since When the first of them became idle.
+	Since time.Time `json:"since"`
+
+	// Why The code of the largest part.
+	Why string `json:"why"`
+}
+
+// CostItem What was spent for one cause. A field that the answer adds up over is empty.
+type CostItem struct {
+	// Cause What it was spent for.
+	Cause   string `json:"cause"`
+	Cluster string `json:"cluster"`
+
+	// Cost Money by the prices that are known.
+	Cost float64 `json:"cost"`
+
+	// GpuSeconds GPUs as Ray counts them times seconds, from when the pod has a node.
+	GpuSeconds float64 `json:"gpuSeconds"`
+	Group      string  `json:"group"`
+
+	// Job The Ray job that used it: its submission id, otherwise its id in hex, or `(unknown)`. Empty without
+	// `--jobs-every`, and for what no work used.
+	Job       string `json:"job"`
+	Namespace string `json:"namespace"`
+
+	// Owner `RayJob/NAME`, `RayService/NAME` or `RayCluster/NAME`, to which the RayCluster belongs, or `request/OWNER` for
+	// what a ResourceRequest of that owner kept.
+	Owner string `json:"owner"`
+
+	// PodSeconds Pods times seconds.
+	PodSeconds float64 `json:"podSeconds"`
+
+	// UnpricedPodSeconds The part of podSeconds whose price is unknown, so that cost lacks it.
+	UnpricedPodSeconds float64 `json:"unpricedPodSeconds"`
+
+	// Why A code that says more about the cause; empty if there is nothing to say.
+	Why string `json:"why"`
+}
+
+// Costs What pods cost over a time.
+type Costs struct {
+	// Began Since when costs are added up.
+	Began time.Time `json:"began"`
+
+	// By What costs are added up by.
+	By CostsBy `json:"by"`
+
+	// Currency The currency of the prices.
+	Currency string `json:"currency"`
+
+	// Idle RayClusters in which something is idle now, the most expensive first.
+	Idle []CostIdle `json:"idle"`
+
+	// Items Sorted by namespace, cluster, group, owner, job, cause and why.
+	Items []CostItem `json:"items"`
+
+	// Since The beginning of the time.
+	Since time.Time `json:"since"`
+
+	// Until Its end.
+	Until time.Time `json:"until"`
+}
+
+// CostsBy What costs are added up by.
+type CostsBy string
+
 // Decision One change that Heliostat made, or would have made in shadow mode.
 type Decision struct {
 	// Action The action, for example scale-up, drain, drain-refused or scale-down.
@@ -312,6 +488,88 @@ type FieldError struct {
 
 // Finding A problem that a person should know about and can fix.
 type Finding = raydemand.Finding
+
+// Forecast What would be worth keeping ready of a RayCluster.
+type Forecast struct {
+	Groups []ForecastGroup `json:"groups"`
+
+	// Mode `suggest`: Heliostat forecasts and keeps nothing. `act`: it keeps what it forecasts, within the budget of the capacity policy. `off`: it does not forecast.
+	Mode ForecastMode `json:"mode"`
+
+	// NotStored Why the history is lost when Heliostat's process ends; empty if it is stored.
+	NotStored string `json:"notStored"`
+
+	// Since The beginning of the history of demand; absent without one.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until The end of the history.
+	Until *time.Time `json:"until,omitempty"`
+
+	// WhyNotKept With `suggest`, why nothing is kept.
+	WhyNotKept string `json:"whyNotKept,omitempty"`
+}
+
+// ForecastMode `suggest`: Heliostat forecasts and keeps nothing. `act`: it keeps what it forecasts, within the budget of the capacity policy. `off`: it does not forecast.
+type ForecastMode string
+
+// ForecastGroup What would be worth keeping ready of a worker group. Workers are pods.
+type ForecastGroup struct {
+	From time.Time `json:"from"`
+
+	// Keep How many workers should be ready from `from` to `to`, busy ones included.
+	Keep int    `json:"keep"`
+	Name string `json:"name"`
+
+	// Needed How many workers the demand needs now: busy ones, those on their way, and those that are launched.
+	Needed int `json:"needed"`
+
+	// Quantile The share of the earlier moments that `keep` is enough for, rounded up to a whole moment.
+	Quantile float64 `json:"quantile"`
+
+	// RatioAssumed The price of the group or --waiting-cost is not known.
+	RatioAssumed bool `json:"ratioAssumed"`
+
+	// Ready How many workers have joined Ray, busy or idle.
+	Ready int `json:"ready"`
+
+	// Replay What forecasts would have saved, by a model of the group that replays its demand. Absent while the history is too short.
+	Replay *ForecastReplay `json:"replay,omitempty"`
+
+	// StartAssumed No worker of the group was seen to start yet.
+	StartAssumed bool `json:"startAssumed"`
+
+	// StartSeconds How long a worker takes to start.
+	StartSeconds float64   `json:"startSeconds"`
+	To           time.Time `json:"to"`
+
+	// WaitingRatio How many hours of a worker an hour of waiting counts as.
+	WaitingRatio float64 `json:"waitingRatio"`
+
+	// Why The earlier moments from which `keep` comes.
+	Why string `json:"why"`
+}
+
+// ForecastReplay What forecasts would have saved, by a model of the group that replays its demand. Absent while the history is too short.
+type ForecastReplay struct {
+	From time.Time `json:"from"`
+
+	// Pays What is saved is worth more than what it costs.
+	Pays bool `json:"pays"`
+
+	// Price What these hours cost; absent if the group has no price.
+	Price *float64 `json:"price,omitempty"`
+
+	// SavedHours How much less it waits with forecasts.
+	SavedHours float64   `json:"savedHours"`
+	To         time.Time `json:"to"`
+
+	// WaitedHours How long demand waits for workers in the model without forecasts. An hour for two workers is two hours.
+	WaitedHours float64 `json:"waitedHours"`
+	Why         string  `json:"why"`
+
+	// WorkerHours How many more hours of workers forecasts take.
+	WorkerHours float64 `json:"workerHours"`
+}
 
 // Freeze Whether Heliostat may write to a RayCluster.
 type Freeze struct {
@@ -615,6 +873,68 @@ type RequestedBundle = BundleRequest
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
 
+// SavingItem One change to a worker group, and what it would have meant.
+type SavingItem struct {
+	// Change What to run or to edit.
+	Change  string `json:"change"`
+	Cluster string `json:"cluster"`
+
+	// Cost What the group cost since then.
+	Cost float64 `json:"cost"`
+
+	// From The setting now: seconds of a timeout, replicas, workers or GPUs, or a part of one; 0 for no timeout.
+	From  float64 `json:"from"`
+	Group string  `json:"group"`
+
+	// Kind What the change is about.
+	Kind string `json:"kind"`
+
+	// MoreStarts How many more workers would have started while work waited; negative if fewer.
+	MoreStarts float64 `json:"moreStarts"`
+
+	// MoreWaitedSeconds How much longer work would have waited, at most, each worker counted on its own; negative if shorter.
+	MoreWaitedSeconds float64 `json:"moreWaitedSeconds"`
+	Namespace         string  `json:"namespace"`
+	SavedGpuSeconds   float64 `json:"savedGpuSeconds"`
+	SavedPodSeconds   float64 `json:"savedPodSeconds"`
+
+	// Saves The difference; negative if it would have cost more.
+	Saves float64 `json:"saves"`
+
+	// Since Since when the group was recorded.
+	Since time.Time `json:"since"`
+
+	// StartAssumed No start was recorded, so each counts as 5 minutes.
+	StartAssumed bool `json:"startAssumed"`
+
+	// To The setting after the change.
+	To float64 `json:"to"`
+
+	// UnpricedPodSeconds The pod-seconds of the group whose price is unknown, so that costs lack them.
+	UnpricedPodSeconds float64 `json:"unpricedPodSeconds"`
+
+	// Why What was seen.
+	Why string `json:"why"`
+
+	// WouldCost What it would have cost.
+	WouldCost float64 `json:"wouldCost"`
+}
+
+// Savings What other settings would have cost.
+type Savings struct {
+	// Currency The currency of the prices.
+	Currency string `json:"currency"`
+
+	// Items The changes, those first that would have saved most.
+	Items []SavingItem `json:"items"`
+
+	// Since The beginning of the time that was asked for.
+	Since time.Time `json:"since"`
+
+	// Until Its end.
+	Until time.Time `json:"until"`
+}
+
 // Series The recent demand and capacity of one RayCluster.
 type Series struct {
 	Points []SeriesPoint `json:"points"`
@@ -725,6 +1045,12 @@ type SupposedPlan = WhatIfPlan
 // Supposition Changes to the last snapshot, with its fields. A group with a known name is changed; another name is a new group and needs `resources`. Demand is added.
 type Supposition = json.RawMessage
 
+// Suspension Whether the RayCluster is suspended.
+type Suspension struct {
+	// Suspended The value of `spec.suspend`.
+	Suspended bool `json:"suspended"`
+}
+
 // Unmet Demand that the last decision does not serve.
 type Unmet struct {
 	// AskedBy The ID and owner of the request that it belongs to, if it has an owner: `request train-7 of ann`.
@@ -755,6 +1081,12 @@ type Unmet struct {
 
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
+
+// WarmEntry What becomes of one entry of keepWarm, of a forecast or of the room for an upgrade.
+type WarmEntry = planner.WarmPlan
+
+// WarmNodesEntry What becomes of one entry of keepWarmNodes.
+type WarmNodesEntry = capacity.NodesPlan
 
 // WouldChange One change that Heliostat would make to a worker group.
 type WouldChange struct {
@@ -825,6 +1157,19 @@ type UnknownCluster = Problem
 // UnknownRequest A problem document (RFC 9457).
 type UnknownRequest = Problem
 
+// ListCostsParams defines parameters for ListCosts.
+type ListCostsParams struct {
+	// Since How far back the answer reaches, in minutes, hours or days, at most 30 days.
+	Since string `form:"since,omitempty" json:"since,omitempty"`
+
+	// By What is added up: RayClusters, their groups, owners in each namespace, Ray jobs of each RayCluster, or
+	// everything. Each answer is divided by cause.
+	By CostsBy `form:"by,omitempty" json:"by,omitempty"`
+
+	// Namespace Only RayClusters in this namespace.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ExplainParams defines parameters for Explain.
 type ExplainParams struct {
 	// Group The name of a worker group.
@@ -883,6 +1228,18 @@ type ListRequestsParams struct {
 	// State Only requests in this state.
 	State RequestState `form:"state,omitempty" json:"state,omitempty"`
 }
+
+// ListSavingsParams defines parameters for ListSavings.
+type ListSavingsParams struct {
+	// Since How far back the replay reaches, in whole days of UTC that this time touches, at most 30 days.
+	Since string `form:"since,omitempty" json:"since,omitempty"`
+
+	// Namespace Only RayClusters in this namespace.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// SetCapacityPolicyJSONRequestBody defines body for SetCapacityPolicy for application/json ContentType.
+type SetCapacityPolicyJSONRequestBody = CapacityPolicy
 
 // PlanClusterJSONRequestBody defines body for PlanCluster for application/json ContentType.
 type PlanClusterJSONRequestBody = Supposition

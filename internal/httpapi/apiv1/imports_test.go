@@ -7,7 +7,7 @@ import (
 )
 
 func TestTypesServeNothingAndCallNobody(t *testing.T) {
-	importtest.Only(t, "internal/planner", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/pools", "pkg/raydemand")
+	importtest.Only(t, "internal/planner", "pkg/nodepool", "pkg/nodepool/capacity", "pkg/nodepool/nodegpu", "pkg/nodepool/pools", "pkg/raydemand")
 	importtest.Imports(t, map[string]string{
 		"net/http":                 "the server and the client make and answer calls",
 		"github.com/gin-gonic/gin": "a type does not depend on what serves it",

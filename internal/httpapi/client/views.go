@@ -66,6 +66,34 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	return answer.Mode, err
 }
 
+// CapacityPolicy returns the capacity policy of a cluster, and what becomes of it.
+func (c *Client) CapacityPolicy(ctx context.Context, key nodepool.ClusterKey) (apiv1.CapacityPolicyState, error) {
+	var answer apiv1.CapacityPolicyState
+	err := c.call(ctx, http.MethodGet, c.path(key, "capacity_policy"), nil, &answer)
+	return answer, err
+}
+
+// SetCapacityPolicy replaces the policy in the annotation of a cluster.
+func (c *Client) SetCapacityPolicy(
+	ctx context.Context, key nodepool.ClusterKey, policy json.RawMessage,
+) (apiv1.CapacityPolicyState, error) {
+	var answer apiv1.CapacityPolicyState
+	err := c.call(ctx, http.MethodPut, c.path(key, "capacity_policy"), policy, &answer)
+	return answer, err
+}
+
+// ClearCapacityPolicy removes the policy in the annotation of a cluster.
+func (c *Client) ClearCapacityPolicy(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "capacity_policy"), nil, nil)
+}
+
+// Resume resumes a cluster that was suspended because it was idle, and returns whether it is suspended.
+func (c *Client) Resume(ctx context.Context, key nodepool.ClusterKey) (bool, error) {
+	var answer apiv1.Suspension
+	err := c.call(ctx, http.MethodPut, c.path(key, "resume"), nil, &answer)
+	return answer.Suspended, err
+}
+
 // RequestBody is RequestResources with a raw body: an object or a list of bundles.
 func (c *Client) RequestBody(
 	ctx context.Context, key nodepool.ClusterKey, body json.RawMessage,
@@ -100,6 +128,36 @@ func (c *Client) PastSnapshot(ctx context.Context, key nodepool.ClusterKey, id s
 func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id string) (planner.Plan, error) {
 	var answer planner.Plan
 	err := c.call(ctx, http.MethodGet, c.path(key, "history", url.PathEscape(id), "plan"), nil, &answer)
+	return answer, err
+}
+
+// Costs returns what workers have cost. since is such as 24h; by and namespace may be empty.
+func (c *Client) Costs(ctx context.Context, since string, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"since": since, "by": string(by), "namespace": namespace} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	target := c.base.JoinPath("v1", "costs")
+	target.RawQuery = query.Encode()
+	var answer apiv1.Costs
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer, err
+}
+
+// Savings returns what other settings would have cost. since is such as 7d; both may be empty.
+func (c *Client) Savings(ctx context.Context, since, namespace string) (apiv1.Savings, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"since": since, "namespace": namespace} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	target := c.base.JoinPath("v1", "savings")
+	target.RawQuery = query.Encode()
+	var answer apiv1.Savings
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err
 }
 
@@ -198,6 +256,13 @@ func endReason(data []byte) string {
 func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
 	var answer apiv1.ShadowComparison
 	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
+	return answer, err
+}
+
+// Forecast says what would be worth keeping ready of a cluster.
+func (c *Client) Forecast(ctx context.Context, key nodepool.ClusterKey) (apiv1.Forecast, error) {
+	var answer apiv1.Forecast
+	err := c.call(ctx, http.MethodGet, c.path(key, "forecast"), nil, &answer)
 	return answer, err
 }
 

@@ -10,7 +10,9 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // maxChanges is how many changes one cluster shows.
@@ -54,6 +56,15 @@ type View struct {
 	// Owned are the requests with owners and their status, as the decision saw them. Callers must not change them.
 	Owned    []nodepool.OwnedRequest
 	Findings []raydemand.Finding
+	// Policy is the capacity policy that counts; nil if there is none. Idle is what happens to the RayCluster without
+	// work, or what prevents it; empty if nothing is to happen.
+	Policy *capacity.Written
+	Idle   string
+	// WarmNodes is what becomes of the nodes that the policy wants, SpentToday what its warm capacity has cost today.
+	WarmNodes  []capacity.NodesPlan
+	SpentToday float64
+	// Drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.
+	Drivers []jobs.Job
 	// Changes are the last changes, newest first. The API shows the first 50.
 	Changes []apiv1.Decision
 	// NumGPUs is the number of GPUs of a worker, by group. A missing group has no number.
@@ -111,7 +122,13 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 
 // Cluster returns the whole cluster.
 func (v View) Cluster(now time.Time) apiv1.Cluster {
+	var policy *apiv1.CapacityPolicyState
+	if v.Policy != nil {
+		state := v.CapacityPolicy()
+		policy = &state
+	}
 	return apiv1.Cluster{
+		CapacityPolicy: policy,
 		Namespace:      v.Key.Namespace,
 		Name:           v.Key.Name,
 		Mode:           v.Mode,
@@ -139,6 +156,16 @@ func (v View) Cluster(now time.Time) apiv1.Cluster {
 		Findings:  apiv1.List(v.Findings),
 		Decisions: v.changes(),
 	}
+}
+
+// CapacityPolicy returns the capacity policy and what becomes of it.
+func (v View) CapacityPolicy() apiv1.CapacityPolicyState {
+	state := apiv1.CapacityPolicyState{Warm: apiv1.List(v.Plan.Warm), Idle: v.Idle, NotScaled: v.Unscaled()}
+	if v.Policy != nil {
+		state.Source, state.Policy, state.Fault = v.Policy.Source, v.Policy.Policy, v.Policy.Fault
+	}
+	state.WarmNodes, state.SpentToday = v.WarmNodes, v.SpentToday
+	return state
 }
 
 func (v View) groups() []apiv1.Group {

@@ -35,6 +35,10 @@ func (r *Relay) divide(c *gin.Context) {
 		r.gatherStreams(c)
 	case strings.HasSuffix(path, "/rayclusters"):
 		r.gatherLists(c)
+	case path == "/v1/costs":
+		r.gatherCosts(c)
+	case path == "/v1/savings":
+		r.gatherSavings(c)
 	}
 }
 

@@ -17,17 +17,54 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
-// maxList bounds the list of one shard.
-const maxList = 256 << 20
+// maxList bounds the list of one shard, and maxGathered how many lists are gathered at once: those of all shards are in
+// memory until they are joined. Further calls wait.
+const (
+	maxList     = 64 << 20
+	maxGathered = 4
+)
 
 // gatherLists answers a list of RayClusters with the lists of all shards.
 func (r *Relay) gatherLists(c *gin.Context) {
+	gather(r, c, func(answers []partial) (all lists, err error) {
+		all.Items, err = joined(answers)
+		return all, err
+	})
+}
+
+// lists is the answer of a list.
+type lists struct {
+	Items []listed `json:"items"`
+}
+
+// gather answers a call with what join makes of the answers of all shards. With one shard, the call goes on here.
+func gather[T any](r *Relay, c *gin.Context, join func([]partial) (T, error)) {
 	addresses, ok := r.others(c)
 	if !ok || len(addresses) == 0 {
 		return
 	}
+	var all T
+	joined := func(answers []partial) (err error) {
+		all, err = join(answers)
+		return err
+	}
+	if r.gathered(c, addresses, joined) {
+		r.Answers.JSON(c, http.StatusOK, all)
+		c.Abort()
+	}
+}
+
+// gathered joins the answers of all shards. It answers the call itself, and returns false, if not all of them answer.
+func (r *Relay) gathered(c *gin.Context, addresses []string, join func([]partial) error) bool {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.WriteTimeout)
 	defer cancel()
+	select {
+	case r.gathering <- struct{}{}:
+		defer func() { <-r.gathering }()
+	case <-ctx.Done():
+		r.unavailable(c, "too many lists are gathered from shards now; try again")
+		return false
+	}
 	answers := make([]partial, len(addresses))
 	var calls sync.WaitGroup
 	for i, address := range addresses {
@@ -38,7 +75,15 @@ func (r *Relay) gatherLists(c *gin.Context) {
 	c.Next()
 	c.Writer = own.ResponseWriter
 	calls.Wait()
-	r.join(c, append([]partial{{own.status, own.text.Bytes(), nil}}, answers...))
+	answers = append([]partial{{own.status, own.text.Bytes(), nil}}, answers...)
+	if !r.complete(c, answers) {
+		return false
+	}
+	if err := join(answers); err != nil {
+		r.Answers.Fail(c, err)
+		return false
+	}
+	return true
 }
 
 // partial is the answer of one shard.
@@ -84,24 +129,31 @@ func (r *Relay) ask(ctx context.Context, call *http.Request, address string) (*h
 	return response, nil
 }
 
-// join writes one list, or the first answer that is none.
-func (r *Relay) join(c *gin.Context, answers []partial) {
-	var items []listed
+// complete reports whether all shards have answered with what was asked. Otherwise it writes the first answer that is
+// something else.
+func (r *Relay) complete(c *gin.Context, answers []partial) bool {
 	for _, a := range answers {
 		if a.err != nil {
 			r.Log.Warn("a shard did not answer a list", "error", a.err)
 			r.unavailable(c, "a shard does not answer now, so the list would lack its RayClusters; try again")
-			return
+			return false
 		}
 		if a.status != http.StatusOK {
 			c.Data(a.status, "application/problem+json", a.text)
 			c.Abort()
-			return
+			return false
 		}
+	}
+	return true
+}
+
+// joined returns one list.
+func joined(answers []partial) ([]listed, error) {
+	items := []listed{}
+	for _, a := range answers {
 		var list struct{ Items []listed }
 		if err := json.Unmarshal(a.text, &list); err != nil {
-			r.Answers.Fail(c, fmt.Errorf("reading the list of a shard: %w", err))
-			return
+			return nil, fmt.Errorf("reading the list of a shard: %w", err)
 		}
 		items = append(items, list.Items...)
 	}
@@ -109,11 +161,8 @@ func (r *Relay) join(c *gin.Context, answers []partial) {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	// One that moves meanwhile may be in two lists.
-	items = slices.CompactFunc(items, func(a, b listed) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
-	r.Answers.JSON(c, http.StatusOK, struct {
-		Items []listed `json:"items"`
-	}{append([]listed{}, items...)})
-	c.Abort()
+	same := func(a, b listed) bool { return a.Namespace == b.Namespace && a.Name == b.Name }
+	return slices.CompactFunc(items, same), nil
 }
 
 // listed is one RayCluster of a list. Everything but its name is passed on as it is.

@@ -78,6 +78,8 @@ type Relay struct {
 	Config
 	scheme    string
 	transport http.RoundTripper
+	// gathering has a token for each list that is gathered from shards.
+	gathering chan struct{}
 
 	// closed is closed by Close, which ends streams.
 	closed chan struct{}
@@ -87,7 +89,10 @@ type Relay struct {
 // New returns a relay.
 func New(config Config) *Relay {
 	closed := make(chan struct{})
-	r := &Relay{Config: config, scheme: "http", closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+	r := &Relay{
+		Config: config, scheme: "http", gathering: make(chan struct{}, maxGathered), closed: closed,
+		close: sync.OnceFunc(func() { close(closed) }),
+	}
 	transport := &http.Transport{
 		DialContext:         config.Dial,
 		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: limits.IdleTimeout / 2,

@@ -3,9 +3,9 @@ package fleet
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,11 +16,6 @@ import (
 // left over. The work is bounded by the number of classes.
 
 const (
-	// shapeWork bounds the square of the number of shapes times the number of groups. A round fills a new node of each
-	// group about once per shape, and looks at all shapes each time. A plan takes some tens of rounds.
-	shapeWork   = 100_000_000
-	leastShapes = 300
-	mostShapes  = 2000
 	// finest is the number of equal parts into which classes first divide the amounts between two powers of two:
 	// members differ by a thousandth. With coarsest, which applies to plans with a budget, they differ by a
 	// sixty-fourth at most.
@@ -29,22 +24,6 @@ const (
 	// mostCuts bounds the number of node sizes that classes respect, in addition to those of groups.
 	mostCuts = 256
 )
-
-// MaxShapes is how many shapes of demand are placed individually.
-func (r *Fleet) MaxShapes() int { return r.MaxShapesAt(r.level) }
-
-// MaxShapesAt is MaxShapes on a level.
-func (r *Fleet) MaxShapesAt(level int) int {
-	if !r.budgeted {
-		return r.mostShapes()
-	}
-	return atLevel(level, r.most)
-}
-
-func (r *Fleet) mostShapes() int {
-	most := int(math.Sqrt(float64(shapeWork / max(len(r.Groups), 1))))
-	return min(max(most, leastShapes), mostShapes)
-}
 
 // Similar returns the items if there are few, or else classes of similar items. If these are still too many, it returns
 // those of a part of the items, from the fleet's turn on, and defers the others. Items that no group and no node suits
@@ -82,14 +61,11 @@ func (r *Fleet) similar(items []*vector.Item, most int) []*vector.Item {
 // Coarsen is Similar for demand that is served together: it defers nothing if it can join items, no matter how much
 // their amounts differ. Otherwise it returns the classes whose turn it is.
 func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
-	most := min(r.MaxShapes(), r.mostShapes())
+	most := r.MostOfCall(r.level)
 	if len(items) <= most {
 		return items
 	}
 	cuts := r.cuts()
-	if classes := r.joined(items, cuts, coarsest, most); classes != nil {
-		return classes
-	}
 	if classes := r.joined(items, cuts, 0, most); classes != nil {
 		return classes
 	}
@@ -108,8 +84,10 @@ func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
 // joined returns the finest classes that are few enough, largest first, or nil if there are none down to the least
 // number of parts.
 func (r *Fleet) joined(items []*vector.Item, cuts [][]raydemand.Amount, least int64, most int) []*vector.Item {
+	kinds := kindsOf(items, cuts)
 	for parts := int64(finest); parts >= least; parts = parts * 4 / 5 {
-		if classes, rest := r.classes(items, cuts, parts, most); len(rest) == 0 {
+		if fewClasses(items, kinds, parts, most) {
+			classes, _ := r.classesOf(items, kinds, parts, most)
 			slices.SortFunc(classes, vector.LargestFirst)
 			return classes
 		}
@@ -149,10 +127,15 @@ func (r *Fleet) cuts() [][]raydemand.Amount {
 func (r *Fleet) classes(
 	items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int,
 ) (classes, rest []*vector.Item) {
+	return r.classesOf(items, kindsOf(items, cuts), parts, most)
+}
+
+// classesOf is classes for items of known kinds.
+func (r *Fleet) classesOf(items []*vector.Item, kinds []int, parts int64, most int) (classes, rest []*vector.Item) {
 	index := map[string]int{}
 	var key []byte
 	for i, it := range items {
-		key = appendClass(it, key[:0], cuts, parts)
+		key = appendClass(key[:0], it, kinds[i], parts)
 		at, known := index[string(key)]
 		if !known {
 			if len(classes) == most {
@@ -178,6 +161,23 @@ func (r *Fleet) classes(
 	return classes, rest
 }
 
+// fewClasses reports whether items make at most this many classes.
+func fewClasses(items []*vector.Item, kinds []int, parts int64, most int) bool {
+	known := make(map[string]struct{}, most+1)
+	var key []byte
+	for i, it := range items {
+		key = appendClass(key[:0], it, kinds[i], parts)
+		if _, counted := known[string(key)]; counted {
+			continue
+		}
+		if len(known) == most {
+			return false
+		}
+		known[string(key)] = struct{}{}
+	}
+	return true
+}
+
 // settleClass completes a class after all of its members are known.
 func settleClass(it *vector.Item, c *vector.Catalog) {
 	it.Worth = 0
@@ -190,21 +190,49 @@ func settleClass(it *vector.Item, c *vector.Catalog) {
 	it.Key = string(vector.AppendKey(nil, it.Need, it.Request.Selectors, it.Request.Slice))
 }
 
-// appendClass appends what the members of a class have in common.
-func appendClass(it *vector.Item, key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
+// kindsOf numbers what the members of a class have in common beside the sizes of their amounts. The attempts to find
+// few classes compare these numbers.
+func kindsOf(items []*vector.Item, cuts [][]raydemand.Amount) []int {
+	kinds, known := make([]int, len(items)), map[string]int{}
+	var key []byte
+	for i, it := range items {
+		key = appendKind(key[:0], it, cuts)
+		kind, seen := known[string(key)]
+		if !seen {
+			kind = len(known)
+			known[string(key)] = kind
+		}
+		kinds[i] = kind
+	}
+	return kinds
+}
+
+func appendKind(key []byte, it *vector.Item, cuts [][]raydemand.Amount) []byte {
+	key = binary.AppendVarint(key, int64(len(it.Need)))
 	for _, t := range it.Need {
 		above, _ := slices.BinarySearch(cuts[t.Resource], t.Amount)
 		key = binary.AppendVarint(key, int64(t.Resource))
 		key = binary.AppendVarint(key, int64(above))
-		key = appendPart(key, int64(t.Amount), parts)
 	}
-	key = append(key, 0xff, 0xff)
 	for _, rank := range it.Rank {
 		key = binary.AppendVarint(key, int64(rank))
 	}
 	key = binary.AppendVarint(key, int64(it.Alternatives))
 	key = binary.AppendVarint(key, int64(it.Constraints))
-	return fmt.Appendf(key, "%v %v", it.Trivial(), it.Slice)
+	key = strconv.AppendBool(key, it.Trivial())
+	if it.Slice == (vector.SliceRequirement{}) {
+		return key
+	}
+	return fmt.Appendf(key, "%v", it.Slice)
+}
+
+// appendClass appends what the members of a class have in common.
+func appendClass(key []byte, it *vector.Item, kind int, parts int64) []byte {
+	key = binary.AppendVarint(key, int64(kind))
+	for _, t := range it.Need {
+		key = appendPart(key, int64(t.Amount), parts)
+	}
+	return key
 }
 
 // appendPart appends the part that an amount lies in: its power of two, and the fraction of the way to the next. With 0

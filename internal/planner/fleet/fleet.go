@@ -1,7 +1,7 @@
-// Package fleet prepares a snapshot for planning: its groups and nodes, their limits, the pools that limit them, and
-// the gangs and items in their order. It also says which nodes the plan stops, for example idle ones (idle.go). A Fleet
-// does not change after New returns it: New stops the nodes that must stop, and WithoutIdle returns another Fleet. The
-// package must not place demand, and it must not know what launching costs.
+// Package fleet prepares a snapshot for planning: its groups and nodes, their limits, and the gangs and items in their
+// order. What groups share is in package shared. It also says which nodes the plan stops, for example idle ones
+// (idle.go). A Fleet does not change after New returns it: New stops the nodes that must stop, and WithoutIdle returns
+// another Fleet. The package must not place demand, and it must not know what launching costs.
 package fleet
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/shared"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -31,18 +32,13 @@ type Fleet struct {
 	// Bound is the maximum number of workers of all groups together.
 	Bound    int64
 	Findings []raydemand.Finding
-	// Ceilings say how many pods fit together on the nodes; nil if nothing limits a group.
-	Ceilings *Ceilings
-	// Known are the ceilings if no pod is tried in a pool of which nothing shows that its nodes can hold it, and Hoped
-	// if any number may be; Ceilings themselves allow one replica of each group. All are the same if there is no such
-	// pool.
-	Known, Hoped *Ceilings
-	// Quotas bound what the pods of groups may have together; nil if nothing bounds a group.
-	Quotas *Quotas
-	// most is for how many shapes a plan with a budget has work, and level how much less than usual it takes on. turn
-	// is where it begins (turn.go).
+	// Limits are what groups share: nodes and quotas.
+	*shared.Limits
+	// most is for how many shapes a plan with a budget has work, parts how much of that each kind of demand may take,
+	// and level how much less than usual it takes on. turn is where it begins (turn.go).
 	budgeted    bool
 	most, level int
+	parts       parts
 	turn        string
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
@@ -147,12 +143,21 @@ func New(s *model.Snapshot) *Fleet {
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
-	r.boundByNodes(s)
-	r.Quotas = newQuotas(s, r.Groups)
+	r.Limits = shared.New(s, r.sharing())
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
 	return r
+}
+
+// sharing lists the groups as far as their limits are common.
+func (r *Fleet) sharing() []shared.Group {
+	all := make([]shared.Group, len(r.Groups))
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		all[i] = shared.Group{Group: g.Group, Hosts: g.Hosts, Current: g.Current}
+	}
+	return all
 }
 
 func newGroup(spec *model.Group, timeout *float64) Group {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -35,7 +36,7 @@ type Option struct {
 }
 
 // NewGangs sorts the gangs so that those hardest to place come first. Each gang is placed whole before the next one, so
-// two gangs never hold half of what both need.
+// two gangs never hold half of what both need. DeferMany must follow.
 func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	all := make([]*Gang, 0, len(gangs))
 	known := map[gangKind][]*Gang{}
@@ -58,29 +59,11 @@ func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	for i := range all {
 		all[i].Number = i + 1
 	}
-	r.deferMany(all)
 	return all
 }
 
-// Each kind of gang is tried on a copy of everything that is free, so the number of kinds of gangs times the number of
-// kinds of nodes bounds the work of a round.
-const (
-	gangWork         = 10_000_000
-	minDistinctGangs = 200
-	maxDistinctGangs = 2000
-)
-
-// MaxGangs is how many kinds of gangs are planned.
-func (r *Fleet) MaxGangs() int { return r.MaxGangsAt(r.level) }
-
-// MaxGangsAt is MaxGangs on a level.
-func (r *Fleet) MaxGangsAt(level int) int {
-	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
-	return atLevel(level, most)
-}
-
-// deferMany leaves the kinds of gangs that exceed the bound to later plans. Those whose turn it is stay.
-func (r *Fleet) deferMany(gangs []*Gang) {
+// DeferMany leaves the kinds of gangs that exceed the bound to later plans. Those whose turn it is stay.
+func (r *Fleet) DeferMany(gangs []*Gang) {
 	var kinds [][]*Gang
 	for len(gangs) > 0 {
 		var front []*Gang
@@ -103,6 +86,22 @@ func (r *Fleet) deferMany(gangs []*Gang) {
 			g.Deferred = true
 		}
 	}
+}
+
+// positionOf returns the position of a kind of gang.
+func (r *Fleet) positionOf(g *Gang) string {
+	text := fmt.Appendf(nil, "%q %q ", g.Strategy, g.TopologyLabel)
+	if g.TopologyLabel != "" {
+		text = fmt.Appendf(text, "%q ", g.ID) // each is a kind of its own
+	}
+	for _, o := range g.Options {
+		for _, it := range o.Items {
+			text = append(strconv.AppendInt(text, it.Request.Count, 10), ' ')
+			text = r.appendDescription(text, it)
+		}
+		text = append(text, "or "...)
+	}
+	return position(text)
 }
 
 func (r *Fleet) newGang(g *raydemand.Gang) *Gang {

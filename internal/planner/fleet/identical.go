@@ -13,16 +13,32 @@ type gangKind struct {
 	topology        string
 	bundles, others int
 	all             raydemand.Amount
+	what            uint64 // a hash of the resources of each bundle, whatever their order
 }
 
 func gangKindOf(g *raydemand.Gang) gangKind {
 	k := gangKind{strategy: g.Strategy, topology: g.TopologyLabel, bundles: len(g.Bundles), others: len(g.Fallbacks)}
-	for _, b := range g.Bundles {
-		for _, amount := range b {
+	for i, b := range g.Bundles {
+		for name, amount := range b {
 			k.all += amount
+			k.what += hashOf(name, uint64(amount)+uint64(i)<<48)
 		}
 	}
 	return k
+}
+
+// hashOf is FNV-1a of a name and a number. The last step is that of MurmurHash3: sums of hashes that differ in few bits
+// must not be equal.
+func hashOf(name string, number uint64) uint64 {
+	const basis, prime = 14695981039346656037, 1099511628211
+	h := uint64(basis)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * prime
+	}
+	h = (h ^ number) * prime
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }
 
 // AsksAs reports whether two gangs ask for the same in the same order.

@@ -58,6 +58,9 @@ func (r *Fleet) overdue(n *Node) bool {
 	return g.Timeout != nil && n.IdleSeconds > *g.Timeout
 }
 
+// OverIdle reports whether a worker has been idle for longer than its group allows, whatever the group's minimum keeps.
+func (r *Fleet) OverIdle(n *Node) bool { return r.overdue(n) }
+
 func (r *Fleet) mayLeave(u *unit, used []bool) bool {
 	g := &r.Groups[u.group]
 	if g.Timeout == nil || u.idleSeconds <= *g.Timeout || g.LimitsConflict() {

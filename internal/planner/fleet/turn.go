@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"math"
 	"slices"
+	"strconv"
 
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -40,8 +40,58 @@ const (
 // Limit bounds the work of the plan, and lets it take on less than usual. It does nothing if no work is given.
 func (r *Fleet) Limit(work int64, level int) {
 	if work > 0 {
-		r.budgeted, r.level, r.most = true, level, r.shapesWithin(work)
+		r.budgeted, r.level, r.most, r.parts = true, level, r.shapesWithin(work), wholeParts
 	}
+}
+
+// wholePart is the part of a plan that is all of it. Parts are whole numbers, so that all processors agree on them.
+const wholePart = 1024
+
+// parts are how much of a plan the kinds of demand may take; each call may take the same.
+type parts struct{ shapes, call, gangs int }
+
+var wholeParts = parts{wholePart, wholePart, wholePart}
+
+// Divide shares a plan with a budget among the kinds of demand: a number of shapes, of items in each call, and of kinds
+// of gangs. Each alone could take all of it. Each gets what it needs up to a part that is the same for all. But shapes
+// and gangs that both have turns share their two parts so that both come equally far on the ring, because the next plan
+// continues where the slower one ends.
+func (r *Fleet) Divide(shapes int, calls []int, gangs int) {
+	if !r.budgeted {
+		return
+	}
+	r.parts = wholeParts
+	ofShapes, ofGangs := partOf(shapes, r.MaxShapesAt(0)), partOf(gangs, r.MaxGangsAt(0))
+	needs := []int{min(ofShapes, wholePart), min(ofGangs, wholePart)}
+	for _, items := range calls {
+		needs = append(needs, min(partOf(items, r.MostOfCall(0)), wholePart))
+	}
+	part := wholePart
+	taken := func() (all int) {
+		for _, need := range needs {
+			all += min(need, part)
+		}
+		return all
+	}
+	for taken() > wholePart {
+		part--
+	}
+	r.parts = parts{part, part, part}
+	if ofShapes > part && ofGangs > part {
+		r.parts.shapes = 2 * part * ofShapes / (ofShapes + ofGangs)
+		r.parts.gangs = 2*part - r.parts.shapes
+	}
+}
+
+// partOf returns which part of a plan some demand needs of which a whole plan has at most so much.
+func partOf(demand, most int) int { return (demand*wholePart + most - 1) / most }
+
+// ofPart returns how much a part of a plan may have of which a whole plan has at most so much.
+func (r *Fleet) ofPart(part, most int) int {
+	if !r.budgeted {
+		return most
+	}
+	return max(most*part/wholePart, min(most, leastTaken))
 }
 
 // shapesWithin returns for how many shapes a plan could end with half of an amount of work.
@@ -70,13 +120,62 @@ func (r *Fleet) nodeKinds() int64 {
 	return int64(len(kinds))
 }
 
+const (
+	// shapeWork bounds the square of the number of shapes times the number of groups. A round fills a new node of each
+	// group about once per shape, and looks at all shapes each time. A plan takes some tens of rounds.
+	shapeWork   = 100_000_000
+	leastShapes = 300
+	mostShapes  = 2000
+)
+
+// MaxShapes is how many shapes of demand are placed individually.
+func (r *Fleet) MaxShapes() int { return r.MaxShapesAt(r.level) }
+
+// MaxShapesAt is MaxShapes on a level.
+func (r *Fleet) MaxShapesAt(level int) int {
+	if !r.budgeted {
+		return r.mostShapes()
+	}
+	return atLevel(level, r.ofPart(r.parts.shapes, r.most))
+}
+
+// MostOfCall is how many items a call is joined into on a level.
+func (r *Fleet) MostOfCall(level int) int {
+	if !r.budgeted {
+		return r.mostShapes()
+	}
+	return min(atLevel(level, r.ofPart(r.parts.call, r.most)), r.ofPart(r.parts.call, r.mostShapes()))
+}
+
+func (r *Fleet) mostShapes() int {
+	most := int(math.Sqrt(float64(shapeWork / max(len(r.Groups), 1))))
+	return min(max(most, leastShapes), mostShapes)
+}
+
+// Each kind of gang is tried on a copy of everything that is free, so the number of kinds of gangs times the number of
+// kinds of nodes bounds the work of a round.
+const (
+	gangWork         = 10_000_000
+	minDistinctGangs = 200
+	maxDistinctGangs = 2000
+)
+
+// MaxGangs is how many kinds of gangs are planned.
+func (r *Fleet) MaxGangs() int { return r.MaxGangsAt(r.level) }
+
+// MaxGangsAt is MaxGangs on a level.
+func (r *Fleet) MaxGangsAt(level int) int {
+	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
+	return atLevel(level, r.ofPart(r.parts.gangs, most))
+}
+
 // inTurn returns the items in the order of their turns.
 func (r *Fleet) inTurn(items []*vector.Item) []*vector.Item {
+	var text []byte
 	for _, it := range items {
 		if it.Position == "" {
-			h := sha256.New()
-			r.describe(h, it)
-			it.Position = position(h)
+			text = r.appendDescription(text[:0], it)
+			it.Position = position(text)
 		}
 	}
 	order := slices.Clone(items)
@@ -91,35 +190,19 @@ func (r *Fleet) CompareTurns(a, b string) int {
 	return cmp.Or(vector.CompareBool(a < r.turn, b < r.turn), cmp.Compare(a, b))
 }
 
-// describe writes what an item requests, independently of how the catalog numbers names.
-func (r *Fleet) describe(h hash.Hash, it *vector.Item) {
+// appendDescription appends what an item requests, independently of how the catalog numbers names.
+func (r *Fleet) appendDescription(text []byte, it *vector.Item) []byte {
 	for _, t := range it.Need {
-		fmt.Fprintf(h, "%q %d ", r.Names[t.Resource], t.Amount)
+		text = append(strconv.AppendQuote(text, r.Names[t.Resource]), ' ')
+		text = append(strconv.AppendInt(text, int64(t.Amount), 10), ' ')
 	}
 	for _, s := range it.Request.Selectors {
-		fmt.Fprintf(h, "%q ", s.String())
+		text = append(strconv.AppendQuote(text, s.String()), ' ')
 	}
 	if s := it.Request.Slice; s != nil {
-		fmt.Fprintf(h, "%v", *s)
+		text = fmt.Appendf(text, "%v", *s)
 	}
-	fmt.Fprintf(h, "%v;", it.Request.Moving)
-}
-
-// positionOf returns the position of a kind of gang.
-func (r *Fleet) positionOf(g *Gang) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %q ", g.Strategy, g.TopologyLabel)
-	if g.TopologyLabel != "" {
-		fmt.Fprintf(h, "%q ", g.ID) // each is a kind of its own
-	}
-	for _, o := range g.Options {
-		for _, it := range o.Items {
-			fmt.Fprintf(h, "%d ", it.Request.Count)
-			r.describe(h, it)
-		}
-		fmt.Fprint(h, "or ")
-	}
-	return position(h)
+	return append(strconv.AppendBool(text, it.Request.Moving), ';')
 }
 
 // Next returns the turn of the next plan: the first of the deferred positions. Positions that equal this turn had their
@@ -132,4 +215,7 @@ func (r *Fleet) Next(deferred []string) string {
 	return slices.MinFunc(later, r.CompareTurns)
 }
 
-func position(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:8]) }
+func position(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

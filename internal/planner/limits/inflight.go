@@ -12,11 +12,30 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// inFlightLimit names the in-flight cap that prevents one more replica of a group.
+// inFlightLimit names the in-flight cap that prevents one more replica of a group, if the plan holds launches back.
 func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	if w.Held == nil {
 		return model.Reason{}, false
 	}
+	if reason, ok := w.InFlightCap(i, given); ok {
+		return reason, true
+	}
+	if g := &w.Groups[i]; w.Held[i] > 0 {
+		return model.Reason{
+			Code: model.CodeInFlight,
+			Message: fmt.Sprintf(
+				"group %s has %s on the way; earlier demand is waiting for %s",
+				g.Name,
+				phrase.Pods(g.Pending()+given[i]),
+				w.capNames(g),
+			),
+		}, true
+	}
+	return model.Reason{}, false
+}
+
+// InFlightCap names the in-flight cap that has no room for one more replica of a group.
+func (w *Writer) InFlightCap(i int, given []int64) (model.Reason, bool) {
 	g := &w.Groups[i]
 	var all int64
 	for k := range w.Groups {
@@ -35,16 +54,6 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 				"maxInFlight allows all groups together %s on the way at once%s",
 				phrase.Pods(int64(most)),
 				onTheWayNow("have", all, vector.Sum(given), int64(most)),
-			),
-		}, true
-	case w.Held[i] > 0:
-		return model.Reason{
-			Code: model.CodeInFlight,
-			Message: fmt.Sprintf(
-				"group %s has %s on the way; earlier demand is waiting for %s",
-				g.Name,
-				phrase.Pods(own),
-				w.capNames(g),
 			),
 		}, true
 	}

@@ -1,5 +1,7 @@
 package model
 
+import "heliostat.dev/heliostat/pkg/nodepool/capacity"
+
 // FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
@@ -42,6 +44,30 @@ const (
 	CodeTrying        = "trying"         // one replica is launched to find out whether a node or its labels suit
 	CodeProvisioning  = "provisioning"   // pods are launched once a ProvisioningRequest has brought all their nodes
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
+	CodeWarm          = "warm"           // workers are kept or launched so that they are free, by a capacity policy
+	CodeSchedule      = "schedule"       // the same, and a schedule of the policy says how many
+	CodeForecast      = "forecast"       // the same, and a forecast of demand says how many
+	CodeUpgrade       = "upgrade"        // the same, for the replicas that an upgrade of a RayService brings
+	CodeBudgetSpent   = "budget_spent"   // warm capacity is given up, because its budget of the day is spent
+)
+
+// Codes of what a plan does for an entry of warm capacity, beside those of groups.
+const (
+	WarmDemandFirst = "demand_first" // demand waits for what warm capacity would take
+	WarmUnpriced    = "unpriced"     // the policy has a budget, and the group has no price
+	WarmNoGroup     = "no_group"     // there is no such group
+	WarmCapped      = "capped"       // no group has room for another worker that would serve it
+	WarmImpossible  = "impossible"   // no group could ever serve it
+)
+
+// Codes of the findings about warm capacity.
+const (
+	// FindingWarmUnpriced: the policy has a budget, and a group that it would use has no price.
+	FindingWarmUnpriced = capacity.FindingUnpriced
+	// FindingWarmGroupUnknown: the policy names a worker group that does not exist.
+	FindingWarmGroupUnknown = capacity.FindingGroupUnknown
+	// FindingWarmImpossible: no worker group could ever hold a bundle of the policy.
+	FindingWarmImpossible = "warm-impossible"
 )
 
 // Codes of what keeps workers from being idle although no work uses their resources.

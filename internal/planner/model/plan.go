@@ -61,6 +61,8 @@ type Plan struct {
 	Summary []DemandSummary `json:"summary"`
 	// Requests lists each request over REST: the plain one first, then by ID.
 	Requests []RequestPlan `json:"requests,omitempty"`
+	// Warm is what the plan does for each entry of the capacity policy, those with a group first.
+	Warm []WarmPlan `json:"warm,omitempty"`
 	// Price is the price of the launched pods, if every launched group has one.
 	Price *float64 `json:"price,omitempty"`
 	// Deferred is the demand that was too much for this plan; nil if all of it was planned.

@@ -19,13 +19,13 @@ func (s *Snapshot) LearnLabels() {
 				continue
 			}
 			for key := range n.Labels {
-				if _, declared := g.Labels[key]; !declared && !OfOneNode(key) {
+				if _, declared := g.Labels[key]; !declared && !OfOneNode(key) && !slices.Contains(keys, key) {
 					keys = append(keys, key)
 				}
 			}
 		}
 		slices.Sort(keys)
-		for _, key := range slices.Compact(keys) {
+		for _, key := range keys {
 			g.learn(raylabels.Announced{Name: key, Why: "only its workers show it"})
 		}
 	}

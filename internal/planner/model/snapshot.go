@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -47,6 +48,8 @@ type Snapshot struct {
 	Promised []Promise `json:"promised,omitempty"`
 	// Quotas bound what the pods of groups may have together, for example a quota of Kueue.
 	Quotas []Quota `json:"quotas,omitempty"`
+	// Warm is what a capacity policy wants free on top of all that; nil if nothing.
+	Warm *Warm `json:"warm,omitempty"`
 	// Turn is where the plan continues among demand that is too much for one plan: the Next of the plan before, or
 	// empty for the beginning.
 	Turn string `json:"turn,omitempty"`
@@ -179,6 +182,23 @@ type Node struct {
 	GroupLaunchConfigHash string `json:"groupLaunchConfigHash,omitempty"`
 }
 
+// Main returns the resource by which the node counts as used: its GPUs, or its CPUs if it has none.
+func (n *Node) Main() string {
+	if n.Total[raydemand.GPU] > 0 {
+		return raydemand.GPU
+	}
+	return raydemand.CPU
+}
+
+// OnlyReserves reports whether nothing runs on a node that has joined, and placement groups reserve what is in use.
+func (n *Node) OnlyReserves() bool {
+	if len(n.Activity) == 0 || len(n.PlacedLabels) == 0 || slices.Contains(n.Activity, raydemand.ActiveWorkers) {
+		return false
+	}
+	activity := raydemand.ReadActivity(n.Activity)
+	return !activity.Arguments && len(activity.Resources) > 0
+}
+
 // EachBundle calls f for every bundle of the demand.
 func (s *Snapshot) EachBundle(f func(raydemand.Bundle)) {
 	for _, requests := range s.RequestLists() {
@@ -198,11 +218,15 @@ func (s *Snapshot) EachBundle(f func(raydemand.Bundle)) {
 	}
 }
 
-// RequestLists returns all lists of requests in a snapshot: pending ones and calls of request_resources.
+// RequestLists returns all lists of requests in a snapshot: pending ones, calls of request_resources, and bundles of
+// warm capacity.
 func (s *Snapshot) RequestLists() [][]raydemand.Request {
 	lists := [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources}
 	for i := range s.OwnedRequests {
 		lists = append(lists, s.OwnedRequests[i].Requests)
+	}
+	if warm := s.Warm.requests(); warm != nil {
+		lists = append(lists, warm)
 	}
 	return lists
 }

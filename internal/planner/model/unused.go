@@ -7,6 +7,7 @@ const (
 	UnusedTimeout   = "idle_timeout"    // its idle timeout is not over
 	UnusedNoTimeout = "no_idle_timeout" // it has no idle timeout
 	UnusedMinimum   = "minimum"         // its timeout is over, and its group is not above its minimum
+	UnusedWarm      = "warm"            // a capacity policy keeps it free, and nothing else does
 	UnusedKept      = "kept"            // its timeout is over, and a request or waiting demand is placed on it
 	UnusedReplica   = "replica"         // its timeout is over, and a host of its replica is not idle
 

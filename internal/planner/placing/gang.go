@@ -47,14 +47,6 @@ func (p *Placer) placeOption(l *Ledger, gangs []*fleet.Gang, o int) (best *Ledge
 // holds more than n bundles, can be divided so that no gang has two bundles on a node (the edges of a bipartite graph
 // of degree n have n colors).
 
-// Run is a number of equal gangs that were placed together by one option. The placement is booked under the items of
-// the first gang.
-type Run struct {
-	Gangs  []*fleet.Gang
-	Option int
-	Within fleet.Domain
-}
-
 // PlaceIdentical places as many of some equal gangs as it can, each as a whole: by the first option, the rest by the
 // next ones. It returns the ledger to continue with, and how many gangs at the front are served.
 func (p *Placer) PlaceIdentical(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/shared"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -36,13 +37,13 @@ type Ledger struct {
 	Waits []Wait
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
-	ceilings *fleet.Ceilings
+	ceilings *shared.Ceilings
 	on       *binpack.State
 	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
 	// bound the ledger now.
 	tries, lifted bool
 	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
-	quotas *fleet.Quotas
+	quotas *shared.Quotas
 	left   []raydemand.Amount
 	// Runs lists the gangs that were placed.
 	Runs []Run
@@ -66,6 +67,8 @@ type NodeClass struct {
 	since time.Time
 	// Touched: this plan placed demand here.
 	Touched bool
+	// used: demand was placed here before the ledger was opened again for warm capacity.
+	used bool
 	// hidden: not offered yet.
 	hidden bool
 	// planned marks pods that this plan launches.
@@ -92,6 +95,14 @@ type Wait struct {
 	Item  *vector.Item
 	Count int64
 	Since time.Time
+}
+
+// Run is a number of equal gangs that were placed together by one option. The placement is booked under the items of
+// the first gang.
+type Run struct {
+	Gangs  []*fleet.Gang
+	Option int
+	Within fleet.Domain
 }
 
 // copyFrom makes l equal to other. It reuses the memory of l.

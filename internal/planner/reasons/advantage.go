@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/readiness"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -86,12 +87,12 @@ func (w *Writer) readySooner(taken, other int, given []int64) string {
 	if !sameCost && w.Policy.WaitingCost == 0 || a.Hosts != b.Hosts || !slices.Equal(a.Shape.Total, b.Shape.Total) {
 		return ""
 	}
-	switch w.ReadySooner(taken, other, given) {
-	case search.OnExistingNodes:
+	switch w.Ready.Sooner(taken, other, given) {
+	case readiness.OnExistingNodes:
 		return fmt.Sprintf("its pods fit on nodes that exist; one of group %s would need another node", b.Name)
-	case search.StartsSooner:
+	case readiness.StartsSooner:
 		return startsSooner(a, b)
-	case search.OnUsedNodes:
+	case readiness.OnUsedNodes:
 		return fmt.Sprintf("its pods go to nodes that hold other pods; one of group %s would fill an empty node",
 			b.Name)
 	}

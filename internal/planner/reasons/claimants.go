@@ -18,9 +18,17 @@ const (
 // claimants lists the REST requests that pods are launched for, by kind of bundle.
 type claimants map[string][]*search.RestRequest
 
-// claimants assigns the bundles that need no launch in the order in which requests are served, as requestPlans does.
-// Pods are launched for the requests that still have bundles after that.
+// claimants returns the same list for every group.
 func (w *Writer) claimants(out *search.Outcome) claimants {
+	if w.claimingOf != out {
+		w.claiming, w.claimingOf = w.claimantsOf(out), out
+	}
+	return w.claiming
+}
+
+// claimantsOf assigns the bundles that need no launch in the order in which requests are served, as requestPlans does.
+// Pods are launched for the requests that still have bundles after that.
+func (w *Writer) claimantsOf(out *search.Outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.Log {
 		if e.Purpose == search.OverREST {

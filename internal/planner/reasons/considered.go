@@ -115,6 +115,9 @@ func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Re
 		if n := w.Misses(all[k].Item, w.Groups[i].Shape); nearest == nil || n < misses {
 			nearest, misses = &all[k], n
 		}
+		if misses == 0 {
+			break
+		}
 	}
 	if nearest == nil {
 		return model.Reason{}, false

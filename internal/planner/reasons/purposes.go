@@ -32,6 +32,12 @@ func (w *Writer) purposes(i int, given int64, out *search.Outcome) string {
 	if short := g.MinPods - g.Remaining(); short > 0 {
 		parts = append(parts, fmt.Sprintf("the minimum of %d", g.MinPods))
 	}
+	switch n := out.WarmLaunched(i); {
+	case n == given:
+		parts = append(parts, "warm capacity")
+	case n > 0:
+		parts = append(parts, fmt.Sprintf("warm capacity (%s)", phrase.Pods(n)))
+	}
 	for _, kind := range w.purposesOf(i, out) {
 		parts = append(parts, kind.String())
 	}

@@ -44,6 +44,7 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 	if held, ok := w.heldOverReason(i, out); ok {
 		reasons = append(reasons, held)
 	}
+	reasons = append(reasons, w.warmReasons(i, given, out)...)
 	return append(reasons, w.heldIdle(i)...)
 }
 
@@ -274,6 +275,8 @@ func (w *Writer) StaysIdle(at int, out *search.Outcome) string {
 		return "; kept until its replacement has joined Ray"
 	case out.IsSpared(at):
 		return "; kept because too much demand waits for one plan, and what is planned later could need it"
+	case w.WarmFor(out, at) != nil:
+		return "; kept warm for " + w.WarmFor(out, at).Name
 	case out.Used[at]:
 		return "; kept for demand that is placed on it"
 	case g.Hosts > 1:

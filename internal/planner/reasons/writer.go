@@ -17,6 +17,9 @@ type Writer struct {
 	existing []string
 	// considering lists the demand that groups are considered for. It is filled on first use.
 	considering []Candidate
+	// claiming lists the requests that the pods of claimingOf are launched for. It is filled on first use.
+	claiming   claimants
+	claimingOf *search.Outcome
 }
 
 func New(p *search.Search) *Writer { return &Writer{Writer: limits.New(p)} }

@@ -35,6 +35,7 @@ func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 			r.LimitFindings(),
 			r.SliceFindings(),
 			r.ShareFindings(),
+			r.WarmFindings(),
 		),
 	}
 	for i := range r.Groups {
@@ -48,6 +49,7 @@ func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 	r.reportUnmet(&plan, &out, &unmet)
 	plan.Summary = r.summarize(&out, &unmet)
 	plan.Requests = r.requestPlans(given, &out)
+	plan.Warm = r.warmPlans(given, &out)
 	plan.Price = r.price(given)
 	plan.Deferred = r.Deferred()
 	return plan

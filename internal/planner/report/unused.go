@@ -10,11 +10,7 @@ import (
 // hold: a worker that would stay for its minimum after its idle timeout counts as idle_timeout until then. A GPU that a
 // placement group reserves is not free.
 func UnusedGPUs(s *model.Snapshot, p *model.Plan) map[string]raydemand.Amount {
-	stops, groups := map[string]bool{}, groupsOf(s, p)
-	for _, stop := range p.Terminate {
-		stops[stop.Pod] = true
-	}
-	waits := gpusWait(p)
+	why := WhyUnused(s, p)
 	unused := map[string]raydemand.Amount{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -22,17 +18,50 @@ func UnusedGPUs(s *model.Snapshot, p *model.Plan) map[string]raydemand.Amount {
 		if free <= 0 || !hasJoined(n) {
 			continue
 		}
-		cause := model.UnusedLeaving
-		switch {
-		case n.State == model.Leaving || stops[n.Pod]:
-		case n.State == model.Idle:
-			cause = whyIdle(n, groups[n.Group])
-		default:
-			cause = whyUnused(n, waits)
-		}
+		cause := why(n)
 		unused[cause] = unused[cause].Plus(free)
 	}
 	return unused
+}
+
+// WhyUnused returns a function that says why the free part of a worker that has joined Ray is unused: of its GPUs, or
+// of its CPUs if it has no GPUs.
+func WhyUnused(s *model.Snapshot, p *model.Plan) func(n *model.Node) string {
+	groups := groupsOf(s, p)
+	var stops map[string]bool
+	if len(p.Terminate) > 0 {
+		stops = make(map[string]bool, len(p.Terminate))
+		for _, stop := range p.Terminate {
+			stops[stop.Pod] = true
+		}
+	}
+	warm := warmPods(p)
+	waits := map[string]bool{raydemand.GPU: waitsFor(p, raydemand.GPU), raydemand.CPU: waitsFor(p, raydemand.CPU)}
+	return func(n *model.Node) string {
+		switch resource := n.Main(); {
+		case n.State == model.Leaving || stops[n.Pod]:
+			return model.UnusedLeaving
+		case n.State == model.Idle && warm[n.Pod]:
+			return model.UnusedWarm
+		case n.State == model.Idle:
+			return whyIdle(n, groups[n.Group])
+		default:
+			return whyUnused(n, resource, waits[resource])
+		}
+	}
+}
+
+// warmPods returns the idle workers that a capacity policy keeps; nil if there are none.
+func warmPods(p *model.Plan) (warm map[string]bool) {
+	for i := range p.Warm {
+		for _, pod := range p.Warm[i].Kept {
+			if warm == nil {
+				warm = map[string]bool{}
+			}
+			warm[pod] = true
+		}
+	}
+	return warm
 }
 
 // hasJoined reports whether the GPUs of a node are there: a pod that leaves without having joined Ray has a time since
@@ -82,12 +111,13 @@ func whyIdle(n *model.Node, g idleGroup) string {
 	return model.UnusedKept
 }
 
-// whyUnused returns why a busy worker has free GPUs. waits: demand for GPUs waits that is not placed on workers.
-func whyUnused(n *model.Node, waits bool) string {
+// whyUnused returns why a busy worker has some of a resource free. waits: demand for it waits that is not placed on
+// workers.
+func whyUnused(n *model.Node, resource string, waits bool) string {
 	switch {
-	case n.Available[raydemand.GPU] < n.Total[raydemand.GPU] && waits:
+	case n.Available[resource] < n.Total[resource] && waits:
 		return model.UnusedFragment
-	case n.Available[raydemand.GPU] < n.Total[raydemand.GPU]:
+	case n.Available[resource] < n.Total[resource]:
 		return model.UnusedNoDemand
 	case len(n.Activity) == 0:
 		return model.UnusedStarting
@@ -98,21 +128,21 @@ func whyUnused(n *model.Node, waits bool) string {
 	return model.UnusedOtherUse
 }
 
-// gpusWait reports whether some demand for GPUs has no place on workers that have joined.
-func gpusWait(p *model.Plan) bool {
+// waitsFor reports whether some demand for a resource has no place on workers that have joined.
+func waitsFor(p *model.Plan, resource string) bool {
 	for i := range p.Summary {
 		d := &p.Summary[i]
 		if d.Served == d.Asked {
 			continue
 		}
-		if d.Resources[raydemand.GPU] > 0 {
+		if d.Resources[resource] > 0 {
 			return true
 		}
 		if d.Gang == nil {
 			continue
 		}
 		for _, bundle := range d.Gang.Bundles {
-			if bundle[raydemand.GPU] > 0 {
+			if bundle[resource] > 0 {
 				return true
 			}
 		}

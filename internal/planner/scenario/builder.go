@@ -35,6 +35,8 @@ func (b *builder) read(e entry) error {
 		b.node(r, e)
 	case sectionDemand:
 		b.demand(r)
+	case sectionWarm:
+		b.warm(r)
 	}
 	if r.err != nil {
 		return fmt.Errorf("%s:%d: %w", b.file, e.line+1, r.err)

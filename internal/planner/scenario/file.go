@@ -34,11 +34,13 @@ const (
 	sectionHead    = "head"
 	sectionNodes   = "nodes"
 	sectionDemand  = "demand"
+	sectionWarm    = "warm"
 	sectionWant    = "want"
 )
 
 var sections = []string{
-	sectionCluster, sectionPolicy, sectionGroups, sectionHead, sectionNodes, sectionDemand, sectionWant,
+	sectionCluster, sectionPolicy, sectionGroups, sectionHead, sectionNodes, sectionDemand,
+	sectionWarm, sectionWant,
 }
 
 // Parse reads the text of a file. An error contains the file, the line, what is there, and what is expected.

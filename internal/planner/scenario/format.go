@@ -27,6 +27,7 @@ func Format(name string, s *model.Snapshot, outcome []string) string {
 		{sectionHead, headText(s)},
 		{sectionNodes, nodeTexts(s)},
 		{sectionDemand, demandTexts(s)},
+		{sectionWarm, warmTexts(s)},
 		{sectionWant, outcome},
 	} {
 		lines = append(lines, section(each.name, each.entries)...)

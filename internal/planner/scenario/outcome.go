@@ -8,7 +8,7 @@ import (
 )
 
 // Outcome writes the decisions of a plan, with codes and sentences: one line for each group's reason, each pod to stop,
-// each unserved demand, each owned request and each finding.
+// each unserved demand, each owned request, each entry of warm capacity and each finding.
 func Outcome(p *model.Plan) []string {
 	var lines []string
 	for i := range p.Groups {
@@ -39,6 +39,9 @@ func Outcome(p *model.Plan) []string {
 	unmet("unmet request_resources ", p.InfeasibleRequestResources)
 	for i := range p.Requests {
 		lines = append(lines, requestOutcome(&p.Requests[i]))
+	}
+	for i := range p.Warm {
+		lines = append(lines, warmOutcome(&p.Warm[i]))
 	}
 	for _, f := range p.Findings {
 		lines = append(lines, with("finding "+f.Code, strings.TrimSpace(f.Object+" "+f.Field)))

@@ -131,10 +131,10 @@ func TestNodesTakeFromTheirGroupWhatTheyDoNotSay(t *testing.T) {
 
 func TestABadLineIsReportedWithFileLineAndWhatWouldBeRight(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"pods      x", `s.txt:2: "pods": want scenario, cluster, policy, groups, head, nodes, demand or want`},
+		{"pods      x", `s.txt:2: "pods": want scenario, cluster, policy, groups, head, nodes, demand, warm or want`},
 		{"  a {}",
 			"s.txt:2: an indented line without a section: want one of cluster, policy, groups, head, nodes, " +
-				"demand or want at its start"},
+				"demand, warm or want at its start"},
 		{"scenario", "s.txt:2: scenario without a name: want a sentence that says what holds"},
 		{"scenario  one", `s.txt:2: scenario "one": want a name of its own: line 1 has this one`},
 		{"groups\ta {} 0..1", "s.txt:2: a tab: want spaces"},

@@ -21,6 +21,8 @@ const (
 // admitting finds how much of the REST requests can be served, in the order in which they are served.
 type admitting struct {
 	*Search
+	// given are the pods that are planned already, by group. They count as existing, as they will in the next plan.
+	given []int64
 	tries int
 	// full are the kinds of bundles of which not even one more can be served: there is never more room later than
 	// earlier. It records only completed trials.
@@ -31,9 +33,10 @@ type admitting struct {
 	eachWork int64
 }
 
-func (p *Search) newAdmitting() *admitting {
+func (p *Search) newAdmitting(given []int64) *admitting {
 	return &admitting{
 		Search:   p,
+		given:    given,
 		tries:    p.admissions(),
 		full:     map[string]bool{},
 		failed:   map[string]bool{},
@@ -69,6 +72,7 @@ func (a *admitting) admitAll() {
 func (a *admitting) none() {
 	for i := range a.RestRequests {
 		a.RestRequests[i].None()
+		a.RestRequests[i].Unevaluated = false
 	}
 }
 
@@ -79,10 +83,10 @@ func (p *Search) admissions() int {
 
 // shareOf bounds the work of one part of a plan to an eighth of the plan's budget, if it has one.
 func (p *Search) shareOf(work int64) int64 {
-	if p.Policy.Work <= 0 {
+	if p.budget == 0 {
 		return work
 	}
-	return min(work, p.Policy.Work>>(2*p.level)/8)
+	return min(work, p.budget/8)
 }
 
 // fits reports whether everything that is planned for now can be served, placed as a round does.
@@ -92,29 +96,27 @@ func (a *admitting) fits() bool {
 	}
 	a.tries--
 	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
-	none := make([]int64, len(a.Groups))
-	l, out := a.before(none)
+	l, out := a.before()
 	claim := a.Claims[a.RestClaim]
-	return claim.servedBut(a.placeClaim(l, claim, none, &out))
+	return claim.servedBut(a.placeClaim(l, claim, a.given, &out))
 }
 
 // before places the demand that comes before the requests, as a round does.
-func (a *admitting) before(none []int64) (*placing.Ledger, Outcome) {
-	l := a.Open(a.Base, none)
+func (a *admitting) before() (*placing.Ledger, Outcome) {
+	l := a.Open(a.Base, a.given)
 	l.How = placing.Fullest
-	a.LaunchMinimum(l, none)
+	a.LaunchMinimum(l, a.given)
 	out := Outcome{Used: make([]bool, len(a.Nodes))}
 	for _, c := range a.Claims[:a.RestClaim] {
-		a.placeClaim(l, c, none, &out)
+		a.placeClaim(l, c, a.given, &out)
 	}
 	return l, out
 }
 
 // claimLedger returns the ledger that the requests are placed on after that.
 func (a *admitting) claimLedger() *placing.Ledger {
-	none := make([]int64, len(a.Groups))
-	l, _ := a.before(none)
-	return a.claimOn(l, none)
+	l, _ := a.before()
+	return a.claimOn(l, a.given)
 }
 
 // whole plans for as many whole requests as can be served, starting at one, and returns their number.

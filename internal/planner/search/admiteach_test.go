@@ -21,7 +21,7 @@ func TestWhatIsAdmittedOneByOneFitsTogether(t *testing.T) {
 		if len(p.RestRequests) == 0 {
 			return
 		}
-		a := p.newAdmitting()
+		a := p.newAdmitting(make([]int64, len(p.Groups)))
 		a.none()
 		a.eachFrom(0)
 		if a.tries = 1; !a.fits() {
@@ -45,7 +45,7 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
 	p := newSearch(fleet.New(&s), &s, model.Policy{})
-	a := p.newAdmitting()
+	a := p.newAdmitting(make([]int64, len(p.Groups)))
 	a.none()
 	a.eachFrom(0)
 	if got, want := fmt.Sprint(p.RestRequests[0].Admitted, p.RestRequests[1].Admitted, p.RestRequests[2].Admitted), "[3] [0] [1]"; got != want {
@@ -67,7 +67,7 @@ func TestEvaluatingOneByOneIsCutShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newSearch(fleet.New(&s), &s, model.Policy{})
-			a := p.newAdmitting()
+			a := p.newAdmitting(make([]int64, len(p.Groups)))
 			a.tries, a.eachWork = 0, test.looks
 			p.settleWith(a)
 			if got := fmt.Sprint(p.RestRequests[0].Admitted, p.RestRequests[1].Admitted, p.RestRequests[2].Admitted); got != test.had {
@@ -105,11 +105,11 @@ func TestTheRequestAtWhichTrialsEndLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawIndependent(t)
 		p := newSearch(fleet.New(&s), &s, model.Policy{})
-		alone := p.newAdmitting()
+		alone := p.newAdmitting(make([]int64, len(p.Groups)))
 		alone.none()
 		alone.eachFrom(0)
 		want := countsOf(p.RestRequests)
-		a := p.newAdmitting()
+		a := p.newAdmitting(make([]int64, len(p.Groups)))
 		a.tries = rapid.IntRange(0, 60).Draw(t, "tries")
 		tries := a.tries
 		a.admitAll()
@@ -124,7 +124,7 @@ func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
 	p := newSearch(fleet.New(&s), &s, model.Policy{})
 	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {
-		a := p.newAdmitting()
+		a := p.newAdmitting(make([]int64, len(p.Groups)))
 		a.none()
 		a.tries = tries
 		if a.whole(0); a.part(&p.RestRequests[0]) || p.RestRequests[0].Admitted[0] != want || len(a.full) > 0 {

@@ -53,7 +53,7 @@ func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector
 
 // assigned returns the items of an assignment. A plan with a budget assigns classes of them if they are many.
 func (p *Search) assigned(items []*vector.Item) []*vector.Item {
-	if p.Policy.Work == 0 {
+	if p.budget == 0 {
 		return items
 	}
 	return p.Coarsen(items)
@@ -85,7 +85,7 @@ func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	end := p.Looks + p.shareOf(vector.MaxCount)
 	for _, s := range order {
 		p.BreakOff()
-		if p.Policy.Work > 0 && p.Looks+int64(len(s.Items)*len(p.Nodes)) > end {
+		if p.budget > 0 && p.Looks+int64(len(s.Items)*len(p.Nodes)) > end {
 			s.addTo(left)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/readiness"
 )
 
 // Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
@@ -15,49 +16,59 @@ import (
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	within, beyond := withinBounds(s.WithMoving())
 	var spent int64
-	for level := 0; ; level++ {
+	beside := besideOf(within)
+	level := 0
+	for readings := int64(1); ; readings++ {
+		budget := beside.budgetOf(policy.Work, readings)
 		r := fleet.New(within)
-		r.Limit(policy.Work, level)
+		r.Limit(budget, level)
 		p = newSearch(r, within, policy)
-		p.level, p.Stop, p.Beyond, p.MostLooks = level, stop, beyond, p.allowance(level)
+		p.level, p.budget, p.Stop, p.Beyond = level, onLevel(budget, level), stop, beyond
+		p.MostLooks = p.allowance(level)
+		spent += beside.read
 		if placing.UnlessTooMuchWork(func() { given, out = p.decide() }) {
-			p.Looks, p.MostLooks = p.Looks+spent, 0
+			p.Looks, p.MostLooks = p.Looks+spent+beside.report, 0
 			return p, given, out
 		}
 		spent += p.Looks
+		level = beside.after(level, policy.Work-spent)
 	}
 }
 
 func (p *Search) decide() (given []int64, out Outcome) {
 	given, out = p.capInFlight(p.settleRest())
+	given, out = p.warm(given, out)
 	p.addUnplaceable(&out)
 	out.shareAmongIdentical()
 	p.refine(&out)
 	p.keepUntilReplaced(&out)
 	given = p.try(given, &out)
 	p.keepForDeferred(&out)
+	p.keepWarm(&out)
 	p.Fleet = p.WithoutIdle(out.Used, given)
 	return given, out
 }
 
 func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
-	p := &Search{
-		Placer:   &placing.Placer{Fleet: r, Policy: policy},
-		Requests: r.Similar(r.Items(s.Requests)),
-		Gangs:    r.NewGangs(s.Gangs),
-	}
+	p := &Search{Placer: &placing.Placer{Fleet: r, Policy: policy}, Gangs: r.NewGangs(s.Gangs)}
 	p.RestRequests = newRestRequests(r, s)
 	p.OwnedCount, p.OwnedShapes = len(s.OwnedRequests), ShapesOf(s.OwnedRequests)
 	p.settleKinds()
-	for _, call := range []Claim{
-		{Purpose: "request_resources", Items: r.Items(s.Constraint)}, {Purpose: OverREST, Items: p.restItems()},
-	} {
+	requests, within, overREST := r.Items(s.Requests), r.Items(s.Constraint), p.restItems()
+	r.Divide(len(requests), []int{len(within), len(overREST)}, fleet.CountDistinct(p.Gangs))
+	r.DeferMany(p.Gangs)
+	p.Requests = r.Similar(requests)
+	for _, call := range []Claim{{Purpose: "request_resources", Items: within}, {Purpose: OverREST, Items: overREST}} {
 		if call.Items = r.Coarsen(call.Items); len(call.Items) > 0 {
 			p.RestClaim = len(p.Claims)
 			p.Claims = append(p.Claims, call)
 		}
 	}
-	waiting := len(p.Requests)+len(p.Claims)+len(p.Gangs) > 0
+	p.Warm = newWarm(r, s)
+	if s.Warm != nil {
+		p.WarmPolicy, p.WarmSpent, p.warmBudget = s.Warm.Policy, s.Warm.Spent(), s.Warm.BudgetPerDay
+	}
+	waiting := len(p.Requests)+len(p.Claims)+len(p.Gangs)+len(p.Warm) > 0
 	if waiting {
 		p.Base = p.OpenLedger(false, r.MarkHolders(p.Gangs))
 		p.placeable = p.gangsWithPlaces()
@@ -67,7 +78,7 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if !waiting {
 		return p // no one uses the free amounts
 	}
-	p.setReadiness(s)
+	p.Ready = readiness.New(r, s, policy, &p.Costs, p.eachItem)
 	for i := range p.Base {
 		if p.Base[i].Phase == fleet.Overdue {
 			p.overdueNodes = append(p.overdueNodes, p.Base[i].Members...)

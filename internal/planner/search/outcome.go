@@ -29,6 +29,11 @@ type Outcome struct {
 	classes   int // node classes on the ledger at the end, including launched ones
 	Log       []placing.Entry
 	Waits     []placing.Wait
+	// ledgers are that of the demand and those of the calls of request_resources, if warm capacity is placed on what
+	// they leave. warmed are its launches, and Warm says which entry, from 1, keeps a node; nil if none does.
+	ledgers []*placing.Ledger
+	warmed  []WarmLaunch
+	Warm    []int
 }
 
 func (o *Outcome) markUsed(l *placing.Ledger) {
@@ -71,7 +76,19 @@ func (o *Outcome) asGood(other *Outcome) bool {
 }
 
 func subset(few, many []*fleet.Gang) bool {
-	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !slices.Contains(many, g) })
+	if len(few) == 0 {
+		return true
+	}
+	known := setOf(many)
+	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !known[g] })
+}
+
+func setOf(gangs []*fleet.Gang) map[*fleet.Gang]bool {
+	set := make(map[*fleet.Gang]bool, len(gangs))
+	for _, g := range gangs {
+		set[g] = true
+	}
+	return set
 }
 
 // LeftOf counts the unserved bundles of each item of a claim.
@@ -91,46 +108,56 @@ func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.Held
 // shareAmongIdentical divides what was booked under the items of the first gang among the gangs that were placed
 // together: existing nodes go to those in front, launches to those at the end.
 func (o *Outcome) shareAmongIdentical() {
+	shared := map[*vector.Item]*sharing{}
 	for _, r := range o.Runs {
 		if len(r.Gangs) < 2 {
 			continue
 		}
 		for i, it := range r.Gangs[0].Options[r.Option].Items {
-			o.deal(r, i, it)
+			shared[it] = &sharing{r, i, it.Request.Count, it.Request.Count * int64(len(r.Gangs))}
 		}
 	}
-}
-
-func (o *Outcome) deal(r placing.Run, i int, it *vector.Item) {
-	each := it.Request.Count
-	left := each * int64(len(r.Gangs)) // unassigned bundles, counted from the last one
-	deal := func(n int64, to func(own *vector.Item, n int64)) {
-		for n > 0 && left > 0 {
-			g := (left - 1) / each
-			part := min(n, left-g*each)
-			to(r.Gangs[g].Options[r.Option].Items[i], part)
-			n, left = n-part, left-part
-		}
+	if len(shared) == 0 {
+		return
 	}
 	var log []placing.Entry
 	for _, e := range o.Log {
-		if e.Item != it {
+		s := shared[e.Item]
+		if s == nil {
 			log = append(log, e)
 			continue
 		}
-		deal(e.Count, func(own *vector.Item, n int64) {
+		s.deal(e.Count, func(own *vector.Item, n int64) {
 			log = append(log, placing.Entry{Group: e.Group, Purpose: e.Purpose, Item: own, Count: n})
 		})
 	}
 	var waits []placing.Wait
 	for _, w := range o.Waits {
-		if w.Item != it {
+		s := shared[w.Item]
+		if s == nil {
 			waits = append(waits, w)
 			continue
 		}
-		deal(w.Count, func(own *vector.Item, n int64) {
+		s.deal(w.Count, func(own *vector.Item, n int64) {
 			waits = append(waits, placing.Wait{Item: own, Count: n, Since: w.Since})
 		})
 	}
 	o.Log, o.Waits = log, waits
+}
+
+// sharing divides what was booked under one item among gangs that were placed together.
+type sharing struct {
+	run  placing.Run
+	item int
+	each int64
+	left int64 // unassigned bundles, counted from the last one
+}
+
+func (s *sharing) deal(n int64, to func(own *vector.Item, n int64)) {
+	for n > 0 && s.left > 0 {
+		g := (s.left - 1) / s.each
+		part := min(n, s.left-g*s.each)
+		to(s.run.Gangs[g].Options[s.run.Option].Items[s.item], part)
+		n, s.left = n-part, s.left-part
+	}
 }

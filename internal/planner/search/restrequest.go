@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -10,13 +12,25 @@ import (
 // admitted becomes a claim of its own that launches nothing.
 
 // settleRest settles everything, with all REST requests if they can be served, or else with those that are admitted.
+//
+// Admission launches for the demand before the requests as a round does, and the plan that is settled may serve that
+// demand with fewer pods. Under a limit, what it saves can be room for more of the requests. The next plan would find
+// it, so they are admitted again beside what is launched, until nothing is added.
 func (p *Search) settleRest() ([]int64, Outcome) {
-	none := make([]int64, len(p.Groups))
-	given, out := p.settle(none)
-	if !p.Owned() || p.Launches(p.RestClaim, &out) {
-		return given, out
+	given := make([]int64, len(p.Groups))
+	for rounds := maxRounds; ; rounds-- {
+		whole, out := p.settle(given)
+		if !p.Owned() || p.Launches(p.RestClaim, &out) {
+			return whole, out
+		}
+		next, out := p.settleWith(p.newAdmitting(given))
+		if slices.Equal(next, given) || rounds == 0 || p.tired() {
+			return next, out
+		}
+		given = next
+		p.Steps = 0
+		p.askAll()
 	}
-	return p.settleWith(p.newAdmitting())
 }
 
 // settleWith settles everything with the admitted part of the REST requests.
@@ -24,7 +38,17 @@ func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
 	p.Steps = 0
 	a.admitAll()
 	p.refuse()
-	return p.settle(make([]int64, len(p.Groups)))
+	return p.settle(a.given)
+}
+
+// askAll plans for all REST requests again.
+func (p *Search) askAll() {
+	for i := range p.RestRequests {
+		p.RestRequests[i].all()
+		p.RestRequests[i].Unevaluated = false
+	}
+	p.Claims = p.Claims[:p.RestClaim+1]
+	p.Claims[p.RestClaim] = Claim{Purpose: OverREST, Items: p.Coarsen(p.restItems())}
 }
 
 // refuse makes claims of what is not admitted. It separates what no group could ever serve from what a limit prevents.

@@ -39,6 +39,9 @@ func (p *Search) roundIn(given []int64, in order) Outcome {
 	out.Unserved, out.launched, out.Log, out.classes = b.Left, l.Launched, l.Log, len(l.Classes)
 	out.Waits, out.Runs, out.joinable = l.Waits, l.Runs, l.Joinable
 	out.markUsed(l)
+	if len(p.Warm) > 0 {
+		out.ledgers = append([]*placing.Ledger{l}, out.ledgers...)
+	}
 	for _, n := range p.overdueNodes {
 		if out.Used[n] {
 			out.kept++
@@ -68,6 +71,9 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	l.Joinable = l.Joinable || own.Joinable
 	if !c.servedBut(b.Left) && !p.servedOn(lifted, c) {
 		return c.counts()
+	}
+	if len(p.Warm) > 0 {
+		out.ledgers = append(out.ledgers, own)
 	}
 	if l.Stepwise {
 		left := own.HiddenOf(len(p.Groups))
@@ -133,9 +139,9 @@ func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.
 	}
 	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && p.distinctGangs <= maxRetriedGangs; retry++ {
-		order := slices.Clone(failed)
+		order, again := slices.Clone(failed), setOf(failed)
 		for _, g := range gangs {
-			if !slices.Contains(failed, g) {
+			if !again[g] {
 				order = append(order, g)
 			}
 		}

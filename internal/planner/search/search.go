@@ -5,36 +5,10 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/readiness"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// Possible reports whether some group, or some node that stays, could ever serve one bundle. A maximum of 0 is a limit
-// like any other. Ray may cancel demand that is impossible, so demand that only a limit prevents, or that depends
-// on something unknown, is never called impossible. A group whose pods no node will ever hold serves nothing.
-func (p *Search) Possible(it *vector.Item) bool {
-	for i := range p.Groups {
-		if len(p.Wants(i, it, nil)) > 0 {
-			return true
-		}
-	}
-	return p.Certain(it)
-}
-
-// Certain reports whether some group, or some node that stays, could serve one bundle by what is known.
-func (p *Search) Certain(it *vector.Item) bool {
-	for i := range p.Groups {
-		if it.Suits(p.Groups[i].Shape) && !p.Groups[i].Hopeless() {
-			return true
-		}
-	}
-	for i := range p.Base {
-		if it.Suits(p.Base[i].Shape) {
-			return true
-		}
-	}
-	return false
-}
 
 // Search is the search for a plan: the demand of one snapshot, and the launches that serve it best.
 type Search struct {
@@ -51,9 +25,11 @@ type Search struct {
 	// not.
 	Beyond                  []raydemand.Owned
 	OwnedCount, OwnedShapes int
-	ready                   readiness
-	// level is how much less than usual the plan takes on.
-	level int
+	// Ready knows how soon pods can work.
+	Ready readiness.Readiness
+	// level is how much less than usual the plan takes on, and budget how much work it has for that; 0 means no limit.
+	level  int
+	budget int64
 	// kinds are the different bundles of the REST requests.
 	kinds []*vector.Item
 	// distinctGangs counts the gangs, with equal ones that are placed together counted once.
@@ -64,8 +40,24 @@ type Search struct {
 	Base, totals []placing.NodeClass
 	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
 	Held []int64
+	// Warm is the warm capacity, and WarmRules say where it may be. WarmPolicy is where it is written. WarmSpent:
+	// its budget of the day, warmBudget, is spent.
+	Warm       []WarmEntry
+	WarmRules  WarmRules
+	WarmSpent  bool
+	WarmPolicy string
+	warmBudget *float64
 	// Trials are the replicas that are launched to find out what their pods announce.
 	Trials []Trial
+}
+
+// Trial is a replica that is launched to find out what its pods announce.
+type Trial struct {
+	Group int
+	Item  *vector.Item
+	Gang  *fleet.Gang // the gang that the item belongs to, if any
+	// Awaited is what the pods must announce to serve it.
+	Awaited []fleet.Awaited
 }
 
 // eachItem calls yield with each item of the demand, once for equal gangs.

@@ -15,15 +15,6 @@ import (
 // one replica of one group is launched, and the next ones are planned by what it announces. A trial comes after all
 // else, so a group that is known to serve the demand always goes first.
 
-// Trial is a replica that is launched to find out what its pods announce.
-type Trial struct {
-	Group int
-	Item  *vector.Item
-	Gang  *fleet.Gang // the gang that the item belongs to, if any
-	// Awaited is what the pods must announce to serve it.
-	Awaited []fleet.Awaited
-}
-
 // try adds a trial for each demand that is not served and that only what is unknown may keep from being served.
 func (p *Search) try(given []int64, out *Outcome) []int64 {
 	open := slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return len(g.Open) > 0 })
@@ -86,23 +77,6 @@ func (p *Search) tryOne(given []int64, it *vector.Item, gang *fleet.Gang) {
 		given[best] += p.Groups[best].Hosts
 		p.Trials = append(p.Trials, Trial{best, it, gang, awaited})
 	}
-}
-
-// Wants returns what a new pod of a group must turn out to announce to serve an item, or an item of a gang; nil if no
-// announcement makes a difference.
-func (p *Search) Wants(i int, it *vector.Item, gang *fleet.Gang) []fleet.Awaited {
-	g := &p.Groups[i]
-	awaited, ok := p.Awaits(g, it)
-	if g.Hopeless() || !ok && !it.Suits(g.Shape) {
-		return nil
-	}
-	if gang == nil || gang.TopologyLabel == "" || gang.Held {
-		return awaited
-	}
-	if domain := g.OpenLabel(gang.TopologyLabel); domain != nil {
-		return append(awaited, fleet.Awaited{Announced: domain})
-	}
-	return awaited
 }
 
 // mayTry reports whether a trial is allowed: no limit prevents it, no idle pod of the group shows that it would not

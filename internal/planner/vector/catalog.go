@@ -186,7 +186,12 @@ func (c *Catalog) LabelSet(labels map[string]string, slice *model.Slice) int {
 }
 
 // Has reports whether v has as much as the term.
-func (v Vector) Has(t Term) bool { return v.Times([]Term{t}, 1) == 1 }
+func (v Vector) Has(t Term) bool {
+	if t.Pieces == nil {
+		return v[t.Resource] >= t.Amount
+	}
+	return v.timesOnCards(t.Pieces, 1) == 1
+}
 
 // Times returns how many bundles fit into v, up to limit. A bundle that asks for nothing always fits.
 func (v Vector) Times(need []Term, limit int64) int64 {

@@ -71,6 +71,7 @@ func Run(t *testing.T, target Target) {
 		{"key-value misses, unknown methods and wrong clusters return errors", refusals},
 		{"a client that speaks TLS to a plain head gets a clear error", plainHead},
 		{"a refused idle drain marks actors as preempted", drainRefused},
+		{"actors show with their jobs and resources, ended ones last", actorsListed},
 		{"a preempted busy node drains, works on and then dies", drainBusy},
 		{"an idle node drains at once", drainIdle},
 		{"drains of nil, unknown and dead nodes are accepted", drainNobody},

@@ -37,9 +37,12 @@ func (s Simulated) Restart(t *testing.T) {
 	}
 }
 
-// Do implements Target.
+// Do implements Target. All work is that of one driver, which stays connected.
 func (s Simulated) Do(t *testing.T, work Work) (stop func()) {
 	t.Helper()
+	if !s.Head.Connected() {
+		s.Head.Connect("", "python driver.py")
+	}
 	var ids []simray.WorkID
 	for _, task := range work.Tasks {
 		for range task.Count {

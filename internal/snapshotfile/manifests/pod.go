@@ -16,7 +16,7 @@ import (
 
 // boundPods are the pods of a snapshot file that take something of a node, by the name of the node; nil if the file has
 // no pods.
-type boundPods map[string][]nodeobject.BoundPod
+type boundPods map[string][]*nodeobject.BoundPod
 
 // readPods reads kubePods.
 func (p *places) readPods(raw json.RawMessage) error {
@@ -42,7 +42,7 @@ func (p *places) readPods(raw json.RawMessage) error {
 			continue
 		}
 		if bound, takes := nodeobject.Bound(pod); takes {
-			p.pods[bound.Node] = append(p.pods[bound.Node], bound)
+			p.pods[bound.Node] = append(p.pods[bound.Node], &bound)
 			p.claiming = p.claiming || len(pod.Spec.ResourceClaims) > 0
 		}
 	}
@@ -68,7 +68,7 @@ const anyNamespace = "default"
 // addBound counts the pods of a group that are bound to a node, as `serve` does: not those that are being deleted, nor
 // those whose node is gone.
 func (p places) addBound(cluster nodepool.ClusterKey, g *nodepool.WorkerGroup) {
-	own := func(pod nodeobject.BoundPod) bool {
+	own := func(pod *nodeobject.BoundPod) bool {
 		return pod.RayCluster == cluster.Name && pod.Group == g.Name && !pod.Terminating &&
 			cmp.Or(pod.Namespace, anyNamespace) == cmp.Or(cluster.Namespace, anyNamespace)
 	}

@@ -62,7 +62,8 @@ function topView(cluster) {
       fact('Mode', cluster.frozen ? 'frozen' : cluster.mode, cluster.modeReason),
       fact('Workers', `${total('current')}${total('desired') === total('current') ? '' : ' → ' + total('desired')}`, `${total('ready')} ready`),
       fact('Last decision', cluster.lastCycle ? clock(cluster.lastCycle) : 'none yet', cluster.lastCycle ? `took ${(cluster.cycleSeconds * 1000).toFixed(1)} ms` : ''),
-      fact('Ray state', age === null ? 'never read' : duration(age) + ' old')),
+      fact('Ray state', age === null ? 'never read' : duration(age) + ' old'),
+      cluster.shard ? fact('Shard', cluster.shard) : null),
     cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: Heliostat writes nothing until you remove the annotation heliostat.dev/freeze.'}) : null,
     cluster.optIn && cluster.optIn.waiting ? element('p', {class: 'banner warning', text: `In shadow, ${cluster.optIn.waiting}; ${cluster.optIn.allow}`}) : null,
     cluster.paused ? element('p', {class: 'banner warning', text: 'Scale-down is paused: ' + cluster.paused}) : null,
@@ -111,6 +112,18 @@ function guardsView(cluster) {
   const rows = (cluster.guards || []).map(g => [code(g.pod), g.group, g.kubeNode ? code(g.kubeNode) : '', g.by === 'user' ? 'its user' : 'Heliostat']);
   return rows.length ? section('Guarded pods', rows.length, table('Pods that node autoscalers do not evict',
     [{title: 'Pod'}, {title: 'Group'}, {title: 'Node'}, {title: 'By'}], rows)) : null;
+}
+
+// policyView shows the capacity policy: what is free, what becomes of each entry, and what happens without work.
+function policyView(cluster) {
+  const p = cluster.capacityPolicy;
+  if (!p) return null;
+  const rows = p.warm.map(w => [code(w.name), w.group || code(bundle(w.resources)), String(w.count), String(w.ready),
+    element('span', {}, tag(w.reason.code), w.reason.message)]).concat((p.warmNodes || []).map(n => [code(n.name), 'nodes for ' + n.group,
+    String(n.count), n.ready === undefined ? 'unknown' : String(n.ready), element('span', {}, tag(n.code), n.message)]));
+  const lines = [p.source, p.fault && 'It cannot be read: ' + p.fault, p.policy.budget && `Budget: ${(p.spentToday || 0).toFixed(2)} of ${p.policy.budget.perDay} spent today`, p.idle && 'Without work: ' + p.idle];
+  return section('Capacity policy', rows.length || null, ...lines.filter(Boolean).map(text => element('p', {text})),
+    rows.length ? table('Warm capacity', [{title: 'Entry'}, {title: 'What'}, {title: 'Wanted', class: 'number'}, {title: 'Free', class: 'number'}, {title: 'Reason'}], rows) : null);
 }
 
 function demandView(cluster) {

@@ -1,7 +1,7 @@
 // The page refreshes when an event reports a change, and every 10 seconds to update ages. Without an event stream it
 // refreshes every second.
 
-const refreshMilliseconds = 10000, pollMilliseconds = 1000, gatherMilliseconds = 250;
+const refreshMilliseconds = 10000, pollMilliseconds = 1000, gatherMilliseconds = 250, idleMilliseconds = 60000;
 
 let streaming = false; // whether an event stream is open
 let due = 0, reading = false, again = false;
@@ -26,36 +26,58 @@ function signIn(wrong) {
 
 async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
-  const [cluster, series, history, requests, shadow] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
-    readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null)]);
-  return [topView(cluster), unmetView(cluster), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster),
-    requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
+  const [cluster, series, history, requests, shadow, forecast, costs] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
+    readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null), readOr(path + '/forecast', null),
+    readOr(costsPath + '&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
+  if (cluster.shard) setShard(pick, cluster.shard);
+  return [topView(cluster), unmetView(cluster), idleOf(costs, pick), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
+    requestsView(requests), demandView(cluster), forecastView(forecast), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 
 // readChosen reads the cluster or page in the address. If the server refuses, it shows the reason instead.
 async function readChosen(pick) {
   try {
-    return pick ? await readCluster(pick) : nodepoolsView(await read('/v1/nodepools'));
+    if (pick) return await readCluster(pick);
+    return location.hash === costsHash ? costsView(...await Promise.all([read(costsPath), readOr(savingsPath, noSavings)])) : nodepoolsView(await read('/v1/nodepools'));
   } catch (error) {
     if (!error.status || error.status === 401) throw error;
-    return [element('div', {class: 'top'}, element('h2', {text: pick ? pick.name : 'GPU nodes'}), element('p', {class: 'banner', text: error.message}))];
+    if (pick && withoutShard(error)) setShard(pick, '');
+    return [element('div', {class: 'top'}, element('h2', {text: pick ? pick.name : location.hash === costsHash ? 'Costs' : 'GPU nodes'}), element('p', {class: 'banner', text: error.message}))];
   }
 }
 
+// readIdle reads what is idle in all clusters, at most once a minute.
+let idleReadAt = 0;
+async function readIdle() {
+  if (Date.now() - idleReadAt < idleMilliseconds) return;
+  setIdle(await readOr('/v1/costs?since=5m', noCosts));
+  idleReadAt = Date.now();
+}
+
+// readAll reads the list and the chosen cluster. If the list is refused because RayClusters move between shards, the last
+// list stays, and the chosen cluster is read all the same.
 async function readAll() {
-  setFleet((await read('/v1/rayclusters')).items || []);
+  let refused = null;
+  try {
+    setFleet((await read('/v1/rayclusters')).items || []);
+  } catch (error) {
+    if (!divided || error.status !== 503) throw error;
+    refused = error;
+  }
+  await readIdle();
   let pick = chosen();
-  if (!pick && location.hash !== nodesHash && fleet.length) {
+  if (!pick && !elsewhere() && fleet.length) {
     pick = fleet[0];
     history.replaceState(null, '', hashOf(pick));
   }
   showSignIn(false);
   showFleet();
   const asked = location.hash;
-  const parts = pick || asked === nodesHash ? await readChosen(pick) : [];
+  const parts = pick || elsewhere() ? await readChosen(pick) : [];
   if (location.hash !== asked) return; // the user chose something else meanwhile
   document.title = pick ? `${pick.name} · Heliostat` : 'Heliostat';
   show(byId('cluster'), parts);
+  if (refused) throw refused;
 }
 
 // run refreshes once. Only one refresh runs at a time, and a hidden page does not refresh.

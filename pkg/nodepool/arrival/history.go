@@ -1,6 +1,7 @@
 package arrival
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,8 @@ const placedAtOnce = 2 * time.Second
 type History struct {
 	groups map[string]*legs
 	// pods are those that exist, by UID.
-	pods map[string]memory
+	pods     map[string]memory
+	readings int
 }
 
 // legs are the samples of one group.
@@ -33,12 +35,18 @@ type memory struct {
 	unready bool
 	// askedAt is since when it waits, or waited, for its node; zero if this process has not seen that.
 	askedAt time.Time
+	// reading is the last one that showed the pod.
+	reading int
 }
 
 // Observe adds one complete reading of all groups of the RayCluster. Nodes are counted for their pools as well; pools
 // may be nil.
 func (h *History) Observe(now time.Time, groups []Group, pools *Pools) {
-	pods, known := map[string]memory{}, map[string]*legs{}
+	known := map[string]*legs{}
+	if h.pods == nil {
+		h.pods = map[string]memory{}
+	}
+	h.readings++
 	for i := range groups {
 		g := &groups[i]
 		l, kept := h.groups[g.Name], false
@@ -52,10 +60,13 @@ func (h *History) Observe(now time.Time, groups []Group, pools *Pools) {
 			if kept && g.Pods[k].Joined {
 				of = &legs{} // its times are among the kept ones, and only the pool has not seen them
 			}
-			pods[g.Pods[k].UID] = h.pods[g.Pods[k].UID].observe(now, &g.Pods[k], progress[k], of, pools)
+			m := h.pods[g.Pods[k].UID].observe(now, &g.Pods[k], progress[k], of, pools)
+			m.reading = h.readings
+			h.pods[g.Pods[k].UID] = m
 		}
 	}
-	h.groups, h.pods = known, pods
+	maps.DeleteFunc(h.pods, func(_ string, m memory) bool { return m.reading != h.readings })
+	h.groups = known
 }
 
 // observe returns what to remember of a pod, and adds its times to the samples once they are complete. progress is nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -20,14 +21,22 @@ import (
 const awaitPause = 2 * time.Second
 
 // Connect is NewManager as soon as the API server answers what it asks. An API server that has just answered may still
-// fail the next call, and the process must not exit because of that, as Await explains.
+// fail the next call, and the process must not exit because of that, as Await explains. One that starts does not serve
+// custom resources for a moment, so a resource is missing only if the server was ready before two attempts in a row.
 func Connect(ctx context.Context, config *rest.Config, options Options, log *slog.Logger) (*Manager, error) {
-	for {
+	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(config))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	for ready := 0; ; {
 		if err := Await(ctx, config, log); err != nil {
 			return nil, err
 		}
+		if ready++; silent(ask(ctx, client, "/readyz")) {
+			ready = 0
+		}
 		manager, err := NewManager(config, options)
-		if !passing(err) {
+		if !passing(err) && (!meta.IsNoMatchError(err) || ready > 1) {
 			return manager, err
 		}
 		log.Warn("the API server does not answer which resources exist; retrying", "host", config.Host, "err", err)
@@ -46,7 +55,7 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
 	for {
-		err := ask(ctx, client)
+		err := ask(ctx, client, "/version")
 		if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
 			return fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
 		}
@@ -63,10 +72,10 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 	}
 }
 
-func ask(ctx context.Context, client discovery.DiscoveryInterface) error {
+func ask(ctx context.Context, client discovery.DiscoveryInterface, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
-	return client.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+	return client.RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error()
 }
 
 // silent reports whether an error means that there was no response, or only one of a server that cannot serve now.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +15,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
@@ -31,11 +31,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	pods, err := m.source.pods(ctx, key)
-	if err != nil {
-		return nodepool.Cluster{}, err
-	}
-	return m.describe(object, pods), nil
+	return m.describe(object, m.pods.Of(key)), nil
 }
 
 // Fresh reads the same from the API server, with the namespace if that sets the mode.
@@ -46,21 +42,19 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	known, err := m.source.pods(ctx, key)
-	if err != nil {
-		return nodepool.Cluster{}, err
-	}
+	known := m.pods.Of(key)
 	list, err := m.core.Pods(key.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
-	m.storage.comparePods(known, list.Items)
+	pods := rayobject.PodsOf(list.Items)
+	m.storage.comparePods(known, pods)
 	m.newestSeen.remember(object)
 	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.optional != nil {
 		m.optional.RefreshNamespace(ctx, key.Namespace)
 	}
-	return m.describe(object, pointers(list.Items)), nil
+	return m.describe(object, pods), nil
 }
 
 // NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
@@ -92,7 +86,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
 	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {
 		change.Term = term
-		return patchFor(object.Object, change)
+		return guarded.Scale(object.Object, change)
 	})
 	if apierrors.IsInvalid(err) {
 		return 0, m.conflictOrRefusal(ctx, change, patch, err)
@@ -107,13 +101,15 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 // patch cannot test their labels, and an owner that Kueue admits forbids the change.
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
 	from := m.decodes.decode(object)
-	cluster := from.Cluster
+	return m.mayWriteTo(ctx, from.Cluster, from.Ownership)
+}
+
+func (m *Manager) mayWriteTo(ctx context.Context, cluster nodepool.Cluster, ownership rayobject.Ownership) error {
 	m.kueue.AddTo(&cluster)
-	if err := cluster.Writable(); err != nil || m.parents == nil ||
-		from.Ownership.Controller == (rayobject.Controller{}) {
+	if err := cluster.Writable(); err != nil || m.parents == nil || ownership.Controller == (rayobject.Controller{}) {
 		return err
 	}
-	queue, err := m.parents.read(ctx, cluster.Key, from.Ownership)
+	queue, err := m.parents.read(ctx, cluster.Key, ownership)
 	if err != nil {
 		return err
 	}
@@ -132,7 +128,7 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 		return invalid
 	}
 	m.newestSeen.remember(object)
-	if again, err := patchFor(object.Object, change); err != nil || !bytes.Equal(again, patch) {
+	if again, err := guarded.Scale(object.Object, change); err != nil || !bytes.Equal(again, patch) {
 		return invalid
 	}
 	var answer *apierrors.StatusError
@@ -215,12 +211,15 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	return object, nil
 }
 
-func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
+func (m *Manager) describe(object *unstructured.Unstructured, pods []*rayobject.Pod) nodepool.Cluster {
 	from := m.decodes.decode(object)
 	cluster := rayobject.Join(from, pods)
 	m.parents.addTo(&cluster, from.Ownership)
 	m.kueue.AddTo(&cluster)
 	m.provisioning.AddTo(&cluster)
+	m.policies.AddTo(&cluster)
+	m.addUpgrade(&cluster, object)
+	m.buffers.AddTo(&cluster, object)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	if m.requests != nil {

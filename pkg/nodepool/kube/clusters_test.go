@@ -2,7 +2,6 @@ package kube
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,28 +10,28 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// shown is a cache with one RayCluster and no pods.
+// shown is a cache with one RayCluster.
 type shown struct{ object *unstructured.Unstructured }
 
 func (s shown) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) {
 	return s.object, nil
 }
 
-func (s shown) pods(context.Context, nodepool.ClusterKey) ([]*corev1.Pod, error) { return nil, nil }
-
-func (s shown) keys() ([]nodepool.ClusterKey, error) { return []nodepool.ClusterKey{llm}, nil }
+func (s shown) list(string) ([]*unstructured.Unstructured, error) {
+	return []*unstructured.Unstructured{s.object}, nil
+}
 
 // apiServer answers each PATCH with the status patched, and a GET with the object stored.
 type apiServer struct {
@@ -72,17 +71,24 @@ func rayClusterOf(t *testing.T, manifest, version string) map[string]any {
 	return object
 }
 
-// managerOf writes to server what it decides from cached.
-func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager {
+// dynamicOf is a client of server.
+func dynamicOf(t *testing.T, server *apiServer) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: server})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+// managerOf writes to server what it decides from cached.
+func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager {
+	t.Helper()
+	client := dynamicOf(t, server)
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
-		pool:       newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		storage:    &storageGuard{proof: make(chan error, 1)},
+		pool: newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
+		pods: raypods.New(raypods.Config{}), storage: &storageGuard{proof: make(chan error, 1)},
 		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
 	}
 	m.running.Store(true)

@@ -72,7 +72,8 @@ func TestAStartOutlivesAnAPIServerThatFailsAfterItsFirstAnswer(t *testing.T) {
 		{0, 0, 0, ""},
 		{1, http.StatusInternalServerError, 1, ""},
 		{1, http.StatusTooManyRequests, 1, ""},
-		{1000, http.StatusNotFound, 0, "making the manager"},
+		{1, http.StatusNotFound, 1, ""}, // an API server that starts does not serve custom resources for a moment
+		{1000, http.StatusNotFound, 1, "making the manager"},
 	} {
 		t.Run(fmt.Sprint(c.failing, " answers of ", c.status), func(t *testing.T) {
 			var log bytes.Buffer

@@ -63,18 +63,23 @@ func (m *Manager) divided(reconcile Reconcile) Reconcile {
 	}
 }
 
-// divisible lists the RayClusters that need an owner: those that exist, and those that requests are for.
+// divisible lists the RayClusters that need an owner: those that exist, and those that requests or policies are for.
 func (m *Manager) divisible() ([]nodepool.ClusterKey, error) {
 	keys, err := m.Keys()
-	if err != nil || m.requests == nil {
+	if err != nil {
 		return keys, err
 	}
 	known := make(map[nodepool.ClusterKey]bool, len(keys))
 	for _, key := range keys {
 		known[key] = true
 	}
-	for _, key := range m.requests.Clusters() {
+	others := m.policies.Clusters()
+	if m.requests != nil {
+		others = append(others, m.requests.Clusters()...)
+	}
+	for _, key := range others {
 		if !known[key] {
+			known[key] = true
 			keys = append(keys, key)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,8 +28,12 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/buffers"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
@@ -39,12 +42,12 @@ import (
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
 
-// objects reads RayClusters and pods: from the caches, or by polling a single RayCluster.
+// objects reads RayClusters: from the cache, or by polling a single RayCluster.
 type objects interface {
 	// rayCluster returns the newest object, or nil if there is none. The caller must not change it.
 	rayCluster(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
-	pods(ctx context.Context, key nodepool.ClusterKey) ([]*corev1.Pod, error)
-	keys() ([]nodepool.ClusterKey, error)
+	// list returns the RayClusters of a namespace; of all if it is empty. The caller must not change them.
+	list(namespace string) ([]*unstructured.Unstructured, error)
 }
 
 // Manager reads and writes RayClusters, and runs one worker for each.
@@ -53,6 +56,7 @@ type Manager struct {
 	config      *rest.Config
 	manager     manager.Manager
 	source      objects
+	pods        *raypods.Pods
 	rayClusters dynamic.NamespaceableResourceInterface
 	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
@@ -67,7 +71,9 @@ type Manager struct {
 	dynamic      dynamic.Interface
 	optional     *watch.Optional     // nil in the single form
 	kueue        *kueue.Watch        // nil in the single form
+	policies     *policies.Watch     // nil in the single form
 	provisioning *provisioning.Watch // nil without Options.Provisioning
+	buffers      *buffers.Watch      // nil without Options.WarmNodes
 	parents      *parents
 	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
@@ -212,7 +218,9 @@ func (m *Manager) connectCore(client *http.Client) error {
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
 	m.storage = newStorageGuard(m.core, m.options)
-	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.parents)); err != nil {
+	m.pods = raypods.New(raypods.Config{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
+		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
+	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.parents), m.manager.Add(m.pods)); err != nil {
 		return err
 	}
 	if m.options.Single != nil {
@@ -245,15 +253,24 @@ func (m *Manager) wire() error {
 		Changed:    m.Enqueue,
 		Logger:     m.options.Logger,
 	})
+	m.policies = policies.NewWatch(policies.Config{Client: m.dynamic, Discovery: m.discovery,
+		Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
 	if m.options.Provisioning {
-		m.provisioning = provisioning.NewWatch(provisioning.Config{Client: m.dynamic, Discovery: m.discovery,
+		m.provisioning = provisioning.NewWatch(made.Config{Client: m.dynamic, Discovery: m.discovery,
 			Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
 		if err := m.manager.Add(m.provisioning); err != nil {
 			return fmt.Errorf("adding the watch of ProvisioningRequests: %w", err)
 		}
 	}
+	if m.options.WarmNodes {
+		m.buffers = buffers.NewWatch(made.Config{Client: m.dynamic, Discovery: m.discovery,
+			Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
+		if err := m.manager.Add(m.buffers); err != nil {
+			return fmt.Errorf("adding the watch of CapacityBuffers: %w", err)
+		}
+	}
 	m.wireRequests()
-	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.kueue),
+	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.kueue), m.manager.Add(m.policies),
 		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
@@ -261,6 +278,9 @@ func (m *Manager) wire() error {
 // or the lease is lost. A lost lease is an error: the process should exit, and restart as a candidate.
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	workers := manager.RunnableFunc(func(ctx context.Context) error {
+		if err := m.pods.Await(ctx); err != nil {
+			return nil // the process ends
+		}
 		if m.optional != nil {
 			m.optional.Await(ctx)
 		}
@@ -278,7 +298,11 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 		m.pool.run(ctx, reconcile)
 		return nil
 	})
-	ready := onceReady(func() { m.ready.Store(true) })
+	ready := onceReady(func(ctx context.Context) {
+		if m.pods.Await(ctx) == nil {
+			m.ready.Store(true)
+		}
+	})
 	if err := errors.Join(m.manager.Add(workers), m.manager.Add(ready)); err != nil {
 		return fmt.Errorf("adding the workers: %w", err)
 	}
@@ -359,17 +383,27 @@ func (m *Manager) enqueueNamespace(namespace string) {
 }
 
 // Keys lists the known RayClusters, in no order.
-func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.source.keys() }
+func (m *Manager) Keys() ([]nodepool.ClusterKey, error) {
+	list, err := m.source.list(metav1.NamespaceAll)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]nodepool.ClusterKey, len(list))
+	for i := range list {
+		keys[i] = keyOf(list[i])
+	}
+	return keys, nil
+}
 
 func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	object, err := m.source.rayCluster(key)
 	return err != nil || object != nil
 }
 
-// needsWorker reports whether a RayCluster needs a worker: it exists, or a request for it needs a status that says it
-// does not.
+// needsWorker reports whether a RayCluster needs a worker: it exists, or a request or a policy for it needs a status
+// that says it does not.
 func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
-	return m.exists(key) || m.requests != nil && m.requests.Any(key)
+	return m.exists(key) || m.requests != nil && m.requests.Any(key) || len(m.policies.WithoutCluster(key)) > 0
 }
 
 // forget drops what is kept about a RayCluster that is gone.
@@ -383,9 +417,9 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	}
 }
 
-// onceReady is called when the caches are full, without waiting for the lease.
-type onceReady func()
+// onceReady is called when the cache of RayClusters is full, without waiting for the lease.
+type onceReady func(context.Context)
 
-func (f onceReady) Start(context.Context) error { f(); return nil }
+func (f onceReady) Start(ctx context.Context) error { f(ctx); return nil }
 
 func (f onceReady) NeedLeaderElection() bool { return false }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
@@ -32,7 +33,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	}
 	written, _, err := m.writeAsOwner(ctx, "writing num-gpus to", object, func(term string) ([]byte, error) {
 		change.Term = term
-		return numGPUsPatch(object.Object, change)
+		return guarded.NumGPUs(object.Object, change)
 	})
 	if apierrors.IsInvalid(err) {
 		return 0, m.numGPUsConflict(ctx, change, object.GetResourceVersion(), err)

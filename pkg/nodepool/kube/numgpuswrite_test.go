@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 const synced = `
@@ -19,7 +20,7 @@ spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGro
 `
 
 var oneGPU = nodepool.NumGPUsChange{Cluster: llm, UID: "u-1", Generation: 7, Targets: []nodepool.NumGPUsTarget{
-	syncOf(0, "gpu", "rayStartParams.num-gpus", 1)}}
+	{Group: "gpu", Field: "rayStartParams.num-gpus", GPUs: raydemand.One}}}
 
 func (s *apiServer) methods() []string {
 	var methods []string

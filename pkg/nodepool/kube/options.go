@@ -53,6 +53,9 @@ type Options struct {
 	Traces Traces
 	// Provisioning reads and writes ProvisioningRequests for groups that ask for them. It has no effect with Single.
 	Provisioning bool
+	// WarmNodes reads and writes CapacityBuffers for groups of which a policy wants warm nodes. It has no effect with
+	// Single.
+	WarmNodes bool
 	// ReadOnly rejects every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, including those of
 	// users' calls.
 	ReadOnly bool

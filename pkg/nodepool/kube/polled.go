@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -22,9 +21,6 @@ type polled struct {
 
 func newPolled(m *Manager) (*polled, error) {
 	p := &polled{m: m, key: *m.options.Single}
-	if err := watchPods(m); err != nil {
-		return nil, err
-	}
 	return p, m.manager.Add(manager.RunnableFunc(p.run))
 }
 
@@ -32,6 +28,9 @@ func (p *polled) run(ctx context.Context) error {
 	interval := p.m.options.Poll
 	if interval == 0 {
 		interval = timing.DefaultPoll
+	}
+	if p.m.pods.Await(ctx) != nil {
+		return nil
 	}
 	for {
 		p.poll(ctx)
@@ -69,13 +68,9 @@ func (p *polled) rayCluster(key nodepool.ClusterKey) (*unstructured.Unstructured
 	return p.newest.Load(), nil
 }
 
-func (p *polled) pods(ctx context.Context, key nodepool.ClusterKey) ([]*corev1.Pod, error) {
-	return podsInCache(ctx, p.m.manager.GetCache(), key)
-}
-
-func (p *polled) keys() ([]nodepool.ClusterKey, error) {
-	if p.newest.Load() == nil {
-		return nil, nil
+func (p *polled) list(string) ([]*unstructured.Unstructured, error) {
+	if only := p.newest.Load(); only != nil {
+		return []*unstructured.Unstructured{only}, nil
 	}
-	return []nodepool.ClusterKey{p.key}, nil
+	return nil, nil
 }

@@ -96,12 +96,19 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	panics := 0
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
+	var rested time.Time // from when on an event may start a cycle
 	for {
 		quiet := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.fired:
+			if wait := time.Until(rested); wait > 0 {
+				if !timing.Sleep(ctx, wait) {
+					return
+				}
+				t.merge()
+			}
 		case <-due.C:
 			quiet = true
 		}
@@ -117,12 +124,10 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 		if !p.exists(key) && p.retire(key, t) {
 			return
 		}
-		if !timing.Sleep(ctx, pause) {
-			return
-		}
+		rested = time.Now().Add(pause)
 		due.Stop()
 		if next > 0 {
-			due.Reset(max(timing.Jittered(next)-pause, 0))
+			due.Reset(max(timing.Jittered(next), pause))
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
@@ -101,14 +101,14 @@ func (r *storageGuard) compare(known, read string) {
 }
 
 // comparePods compares pods that were read with those that were known before.
-func (r *storageGuard) comparePods(known []*corev1.Pod, read []corev1.Pod) {
+func (r *storageGuard) comparePods(known, read []*rayobject.Pod) {
 	versions := make(map[string]string, len(known))
 	for _, pod := range known {
-		versions[pod.Name] = pod.ResourceVersion
+		versions[pod.Name] = pod.Version
 	}
-	for i := range read {
-		if version := versions[read[i].Name]; version != "" {
-			r.compare(version, read[i].ResourceVersion)
+	for _, pod := range read {
+		if version := versions[pod.Name]; version != "" {
+			r.compare(version, pod.Version)
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
@@ -71,13 +70,11 @@ func TestARayClusterOlderThanTheKnownOneEndsTheProcess(t *testing.T) {
 }
 
 func TestAPodOlderThanTheKnownOneProvesThatTheStorageWentBack(t *testing.T) {
-	pod := func(name, version string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
-	}
-	known := []*corev1.Pod{new(pod("a", "7")), new(pod("gone", "9"))}
+	pod := func(name, version string) *rayobject.Pod { return &rayobject.Pod{Name: name, Version: version} }
+	known := []*rayobject.Pod{pod("a", "7"), pod("gone", "9")}
 	for version, want := range map[string]int{"6": 1, "7": 0, "8": 0} {
 		guard := &storageGuard{proof: make(chan error, 1)}
-		guard.comparePods(known, []corev1.Pod{pod("a", version), pod("new", "1")})
+		guard.comparePods(known, []*rayobject.Pod{pod("a", version), pod("new", "1")})
 		if got := len(guard.proof); got != want {
 			t.Errorf("version %s, 7 is known: %d proofs, want %d", version, got, want)
 		}

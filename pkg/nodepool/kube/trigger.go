@@ -39,6 +39,14 @@ func (t *trigger) fire() {
 	}
 }
 
+// merge forgets that a cycle should run now, because one begins.
+func (t *trigger) merge() {
+	select {
+	case <-t.fired:
+	default:
+	}
+}
+
 func (t *trigger) disarm() {
 	if t.later != nil {
 		t.later.Stop()

@@ -13,22 +13,19 @@ type nodePod struct {
 	*podfit.Neighbors
 }
 
-// podsOn returns the pods on the nodes, and those of them with anti-affinity of their own. counted is false while they
-// are unknown.
-func podsOn(nodes []podfit.Node) (all, repelling []nodePod, counted bool) {
+// podsOn returns the pods on the nodes that are wanted.
+func podsOn(nodes []podfit.Node, wanted func(*podfit.Neighbors) bool) (pods []nodePod) {
 	for i := range nodes {
 		if nodes[i].Use == nil {
 			continue
 		}
-		counted = true
 		for _, pod := range nodes[i].Use.Pods {
-			on := nodePod{nodes[i].Name, pod}
-			if all = append(all, on); len(pod.Apart) > 0 {
-				repelling = append(repelling, on)
+			if wanted(pod) {
+				pods = append(pods, nodePod{nodes[i].Name, pod})
 			}
 		}
 	}
-	return all, repelling, counted
+	return pods
 }
 
 // constrain returns the pods of the kinds with their constraints, and by node the pods that these count: all pods on
@@ -40,7 +37,7 @@ func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]binpack.Pod, OnNodes) {
 	for i := range kinds {
 		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
 		if len(beside[i].TopologyKeys()) > 0 || len(beside[i].HostPorts) > 0 {
-			candidates = s.pods
+			candidates = s.pods()
 		}
 	}
 	others := make([]*podfit.Neighbors, len(candidates))

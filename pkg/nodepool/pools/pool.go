@@ -24,9 +24,10 @@ var spotLabels = []struct{ key, value, source string }{
 	{"cloud.google.com/gke-spot", "true", "GKE documentation"},
 }
 
-func isSpot(node nodegpu.NodeObject) bool {
+// Spot reports whether the labels of a node say that the cloud can reclaim it.
+func Spot(labels map[string]string) bool {
 	for _, row := range spotLabels {
-		if strings.EqualFold(node.Labels[row.key], row.value) {
+		if strings.EqualFold(labels[row.key], row.value) {
 			return true
 		}
 	}
@@ -80,7 +81,7 @@ func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeOb
 			pool.add(read)
 		}
 		pool.Problems += len(read.Problems)
-		pool.Spot = pool.Spot || isSpot(node)
+		pool.Spot = pool.Spot || Spot(node.Labels)
 		if !node.Unschedulable {
 			pool.Schedulable++
 		}

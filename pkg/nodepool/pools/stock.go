@@ -20,10 +20,11 @@ type Stock struct {
 	lots map[int][]lot
 	// memories are the resources that count the memory of cards, by their names on the nodes.
 	memories []string
-	// pods are the pods on the nodes as terms of other pods see them, repelling those with anti-affinity of their own.
-	// counted is false while they are unknown.
-	pods, repelling []nodePod
-	counted         bool
+	// pods are the pods on the nodes as terms of other pods see them, once they are needed; repelling are those with
+	// anti-affinity of their own. counted is false while they are unknown.
+	pods      func() []nodePod
+	repelling []nodePod
+	counted   bool
 	// byName are the positions of the nodes, once they are needed.
 	byName func() map[string]int
 }
@@ -43,7 +44,11 @@ type lot struct {
 func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
 	s := &Stock{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
 	all, memories := nodes.Nodes(), map[string]bool{}
-	s.pods, s.repelling, s.counted = podsOn(all)
+	s.counted = slices.ContainsFunc(all, func(n podfit.Node) bool { return n.Use != nil })
+	s.repelling = podsOn(all, func(pod *podfit.Neighbors) bool { return len(pod.Apart) > 0 })
+	s.pods = sync.OnceValue(func() []nodePod {
+		return podsOn(all, func(*podfit.Neighbors) bool { return true })
+	})
 	for _, kind := range nodes.Kinds(nil, nil) {
 		if kind.Node.GPUs != nil {
 			for name := range kind.Node.GPUs.UnitsPerCard {
@@ -148,4 +153,12 @@ func leftOf(node *podfit.Node, name string) raydemand.Amount {
 		have -= node.Use.Requests[name]
 	}
 	return max(have, 0)
+}
+
+// Node returns the node with this name; nil if there is none. It must not be changed.
+func (s *Stock) Node(name string) *podfit.Node {
+	if at, known := s.byName()[name]; known {
+		return &s.nodes.Nodes()[at]
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ func call[Q, R any](
 	ctx context.Context, c *Client, timeout time.Duration, name string,
 	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+	bounded, cancel := within(ctx, timeout)
 	defer cancel()
 	var trailer metadata.MD
 	reply, err := method(bounded, request, grpc.Trailer(&trailer))
@@ -48,6 +48,14 @@ func call[Q, R any](
 		return reply, fmt.Errorf("calling %s: %w", name, c.unreached(s, timeout))
 	}
 	return reply, fmt.Errorf("calling %s: %w", name, classify(err, strings.Join(trailer.Get(rayTextTrailer), " ")))
+}
+
+// within returns ctx with a timeout, or ctx itself if that ends no later: each context costs a reading memory.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= timeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 // classify maps a gRPC status to a sentinel error. call handles UNAVAILABLE and DEADLINE_EXCEEDED first. The table

@@ -70,9 +70,9 @@ func dialOptions(config Config, transport credentials.TransportCredentials) []gr
 		// Keepalive stays off for the same reason. It is not needed, because every call has a deadline.
 		grpc.WithInitialWindowSize(1 << 20),
 		grpc.WithInitialConnWindowSize(1 << 20),
-		// A fleet has one connection for each cluster, so buffers are small: 4 KiB instead of 2 x 32 KiB for each
-		// connection.
-		grpc.WithReadBufferSize(4 << 10),
+		// A fleet has one connection for each cluster, so buffers are small. The one for reading, which the connection
+		// keeps, is for headers: data that is longer is read past it. The one for writing is shared.
+		grpc.WithReadBufferSize(1 << 10),
 		grpc.WithWriteBufferSize(4 << 10),
 	}
 	if config.Token != nil {

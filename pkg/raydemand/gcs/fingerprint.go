@@ -19,7 +19,11 @@ type scan struct {
 	// of nodes: Ray's maps have a random order in each reply.
 	fingerprint uint64
 	version     int64
-	idle        []idleTime
+	// nodes is how many there are.
+	nodes int
+	// idle are their idle times, unless bare is set.
+	idle []idleTime
+	bare bool
 }
 
 // idleTime is the idle time of one node, in milliseconds.
@@ -28,9 +32,10 @@ type idleTime struct {
 	ms int64
 }
 
-// scanState scans the wire form of a GetClusterResourceStateReply. It reports false if that is not as Ray writes it;
-// then only the decoder can say what it means.
-func scanState(reply []byte) (scan, bool) {
+// scanState scans the wire form of a GetClusterResourceStateReply, without idle times if it is to be bare, and else
+// appends them to idle. It reports false if the form is not as Ray writes it; then only the decoder can say what it
+// means.
+func scanState(reply []byte, idle []idleTime, bare bool) (scan, bool) {
 	number, kind, n := protowire.ConsumeTag(reply)
 	if n < 0 || number != 1 || kind != protowire.BytesType {
 		return scan{}, false
@@ -39,7 +44,7 @@ func scanState(reply []byte) (scan, bool) {
 	if m < 0 || n+m != len(reply) { // a second state would be merged into the first one
 		return scan{}, false
 	}
-	var s scan
+	s := scan{idle: idle, bare: bare}
 	sum, ok := s.state(state)
 	s.fingerprint = sum
 	return s, ok && sum != 0
@@ -58,7 +63,7 @@ func (s *scan) state(wire []byte) (uint64, bool) {
 		case nodeStates:
 			sum, ok := s.node(f.bytes)
 			h.unordered(f.number, sum)
-			return ok && f.kind == protowire.BytesType && len(s.idle) <= maxNodes
+			return ok && f.kind == protowire.BytesType && s.nodes <= maxNodes
 		}
 		return h.add(f, stateForm)
 	})
@@ -81,7 +86,9 @@ func (s *scan) node(wire []byte) (uint64, bool) {
 		}
 		return h.add(f, nodeForm)
 	})
-	s.idle = append(s.idle, idle)
+	if s.nodes++; !s.bare {
+		s.idle = append(s.idle, idle)
+	}
 	return h.total(), ok
 }
 

@@ -114,3 +114,20 @@ func TestSlowAnswersShareOneDeadline(t *testing.T) {
 		t.Errorf("State: %v, want ErrUnavailable", err)
 	}
 }
+
+// TestAResourceOfWhichNothingIsLeftStaysInWhatIsAvailable reads a node without an implicit resource: none there means 1,
+// and 0 means that it is in use.
+func TestAResourceOfWhichNothingIsLeftStaysInWhatIsAvailable(t *testing.T) {
+	const implicit = "node:__internal_implicit_resource_x"
+	d := &decoder{}
+	node := d.node(raydemand.NodeID{1}, &autoscalerpb.NodeState{
+		TotalResources: map[string]float64{"CPU": 8}, AvailableResources: map[string]float64{"CPU": 8, implicit: 0}}, nil)
+	if amount, there := node.Available[implicit]; !there || amount != 0 {
+		t.Errorf("available are %v, want 0 of %s", node.Available, implicit)
+	}
+	idle := d.node(raydemand.NodeID{2}, &autoscalerpb.NodeState{
+		TotalResources: map[string]float64{"CPU": 8}, AvailableResources: map[string]float64{"CPU": 8}}, nil)
+	if !idle.Available.Equal(raydemand.Bundle{"CPU": raydemand.Whole(8)}) {
+		t.Errorf("available on an idle node are %v", idle.Available)
+	}
+}

@@ -50,20 +50,23 @@ func (d *decoder) nodes(
 
 func (d *decoder) node(id raydemand.NodeID, n *autoscalerpb.NodeState, labels map[string]string) raydemand.Node {
 	if len(n.GetLabels()) > 0 {
-		labels = n.GetLabels()
+		labels = d.sharedLabels(n.GetLabels())
 	}
-	object := fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId())
+	object := func() string { return fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId()) }
 	node := raydemand.Node{
 		ID:           id,
 		Instance:     n.GetInstanceId(),
-		Group:        n.GetRayNodeTypeName(),
+		Group:        d.shared(n.GetRayNodeTypeName()),
 		Status:       d.status(object, n.GetStatus()),
 		Available:    d.nodeResources(object, "available_resources", n.GetAvailableResources()),
 		Total:        d.nodeResources(object, "total_resources", n.GetTotalResources()),
-		Labels:       maps.Clone(labels),
-		PlacedLabels: maps.Clone(n.GetDynamicLabels()),
+		Labels:       labels,
+		PlacedLabels: n.GetDynamicLabels(),
 		IP:           n.GetNodeIpAddress(),
 		Activity:     activity(n.GetNodeActivity()),
+	}
+	if maps.Equal(node.Available, node.Total) { // Equal would drop zeros, and an implicit resource without one is 1
+		node.Available = node.Total // most nodes of a cluster at rest: nothing changes a bundle
 	}
 	node.Head = node.Group == headGroup || node.Total[headResource] > 0
 	if node.Status == raydemand.Idle {
@@ -72,7 +75,7 @@ func (d *decoder) node(id raydemand.NodeID, n *autoscalerpb.NodeState, labels ma
 	return node
 }
 
-func (d *decoder) status(object string, s autoscalerpb.NodeStatus) raydemand.NodeStatus {
+func (d *decoder) status(object func() string, s autoscalerpb.NodeStatus) raydemand.NodeStatus {
 	switch s {
 	case autoscalerpb.NodeStatus_RUNNING:
 		return raydemand.Running
@@ -83,13 +86,13 @@ func (d *decoder) status(object string, s autoscalerpb.NodeStatus) raydemand.Nod
 	case autoscalerpb.NodeStatus_DEAD:
 		return raydemand.Dead
 	}
-	d.badValue(object, "node_states.status", fmt.Sprintf("%d", s), "the node counts as neither idle nor gone")
+	d.badValue(object(), "node_states.status", fmt.Sprintf("%d", s), "the node counts as neither idle nor gone")
 	return raydemand.Unspecified
 }
 
 // nodeResources returns resources without those of placement groups. No pending bundle can request them, and the
 // available resources already exclude the CPUs and GPUs that they use. A negative available amount becomes 0.
-func (d *decoder) nodeResources(object, field string, wire map[string]float64) raydemand.Bundle {
+func (d *decoder) nodeResources(object func() string, field string, wire map[string]float64) raydemand.Bundle {
 	bundle := make(raydemand.Bundle, len(wire))
 	for _, name := range slices.Sorted(maps.Keys(wire)) {
 		if isPlacementGroupResource(name) {
@@ -97,13 +100,34 @@ func (d *decoder) nodeResources(object, field string, wire map[string]float64) r
 		}
 		amount, err := raydemand.FromFloat(wire[name])
 		if err != nil || amount < 0 {
-			d.badValue(object, fmt.Sprintf("node_states.%s[%q]", field, name), fmt.Sprint(wire[name]),
+			d.badValue(object(), fmt.Sprintf("node_states.%s[%q]", field, name), fmt.Sprint(wire[name]),
 				"it counts as none")
 			amount = 0
 		}
-		bundle[name] = amount
+		bundle[d.shared(name)] = amount
 	}
 	return bundle
+}
+
+// sharedLabels returns labels whose texts the nodes share.
+func (d *decoder) sharedLabels(labels map[string]string) map[string]string {
+	kept := make(map[string]string, len(labels))
+	for key, value := range labels {
+		kept[d.shared(key)] = d.shared(value)
+	}
+	return kept
+}
+
+// shared returns an equal text that the nodes of the state share, because most names and values are the same on all.
+func (d *decoder) shared(text string) string {
+	if d.texts == nil {
+		d.texts = map[string]string{}
+	}
+	if known, is := d.texts[text]; is {
+		return known
+	}
+	d.texts[text] = text
+	return text
 }
 
 // activity returns why a node is busy without the resources of placement groups: each comes with the resource that it

@@ -18,14 +18,27 @@ type reading struct {
 	scan
 	state  raydemand.State
 	beside beside
-	// at is the place of each node in the state.
-	at map[raydemand.NodeID]int
+	// byID are the places of the nodes in the state, in the order of their ids.
+	byID []int32
 }
 
-// stateReply is a reply of GetClusterResourceState.
+// node returns the node of the state with that id, or nil.
+func (r *reading) node(id raydemand.NodeID) *raydemand.Node {
+	nodes := r.state.Nodes
+	i, known := slices.BinarySearchFunc(r.byID, id, func(place int32, id raydemand.NodeID) int {
+		return bytes.Compare(nodes[place].ID[:], id[:])
+	})
+	if !known {
+		return nil
+	}
+	return &nodes[r.byID[i]]
+}
+
+// stateReply is a reply of GetClusterResourceState. Before the call, it says what the reply is compared with, and if
+// the idle times of one that repeats it are of no use (bare).
 type stateReply struct {
 	scan
-	last *reading
+	last *reading // or nil
 	// message is nil if the reply repeats the last reading.
 	message *autoscalerpb.GetClusterResourceStateReply
 }
@@ -33,8 +46,12 @@ type stateReply struct {
 // repeats reports whether the reply repeats the last reading. A version that is not higher comes from a GCS that has
 // started again: what was read from it besides states is void.
 func (r *stateReply) repeats(wire []byte) bool {
+	var idle []idleTime
+	if r.last != nil && !r.bare {
+		idle = make([]idleTime, 0, len(r.last.byID)+1) // a node more than this grows it
+	}
 	var ok bool
-	if r.scan, ok = scanState(wire); !ok {
+	if r.scan, ok = scanState(wire, idle, r.bare); !ok {
 		r.scan = scan{}
 		return false
 	}
@@ -49,15 +66,18 @@ func (c *Client) lastReading() *reading {
 
 // readState reads the state. The version in the request is always 0: a version ahead of the server's counter kills the
 // GCS (docs/reference/facts.md#state-version).
-func (c *Client) readState(ctx context.Context, last *reading, options ...grpc.CallOption) (*stateReply, error) {
-	reply := &stateReply{last: last}
+func (c *Client) readState(
+	ctx context.Context, reply *stateReply, options ...grpc.CallOption,
+) (*stateReply, error) {
 	method := autoscalerpb.AutoscalerStateService_GetClusterResourceState_FullMethodName
 	return reply, c.conn.Invoke(ctx, method, &autoscalerpb.GetClusterResourceStateRequest{}, reply, options...)
 }
 
-// repeated returns the last state with the version and the idle times of the reply. It reports false if
-// request_resources in the KV store of a v1 head have changed.
-func (c *Client) repeated(ctx context.Context, last *reading, reply *stateReply) (raydemand.State, bool, error) {
+// repeated returns the last state with the version and the idle times of the reply, without nodes if its fingerprint is
+// known. It reports false if request_resources in the KV store of a v1 head have changed.
+func (c *Client) repeated(
+	ctx context.Context, last *reading, reply *stateReply, known uint64,
+) (raydemand.State, bool, error) {
 	c.enterSession(last.state.Session, reply.version)
 	v1, err := c.isV1(ctx)
 	var request []byte
@@ -70,25 +90,30 @@ func (c *Client) repeated(ctx context.Context, last *reading, reply *stateReply)
 	if err != nil || v1 != last.beside.v1 || !bytes.Equal(request, last.beside.sdkRequest) {
 		return raydemand.State{}, false, err
 	}
-	state := last.state
-	state.Version, state.Nodes = reply.version, slices.Clone(last.state.Nodes)
+	newer := *last
+	newer.version, newer.state.Version = reply.version, reply.version
+	if last.state.Fingerprint == known {
+		c.advance(last, &newer)
+		state := newer.state
+		state.Nodes = nil
+		return state, true, nil
+	}
+	newer.state.Nodes = slices.Clone(last.state.Nodes)
 	for _, idle := range reply.idle {
-		if n := &state.Nodes[last.at[idle.id]]; n.Status == raydemand.Idle {
+		if n := newer.node(idle.id); n != nil && n.Status == raydemand.Idle {
 			n.Idle = milliseconds(idle.ms)
 		}
 	}
-	c.advance(last, reply.version)
-	return state, true, nil
+	c.advance(last, &newer) // the client and its caller keep the same nodes
+	return newer.state, true, nil
 }
 
-// advance notes a newer version of the last reading.
-func (c *Client) advance(last *reading, version int64) {
+// advance replaces the last reading by one that repeats it.
+func (c *Client) advance(last, newer *reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last == last {
-		newer := *last
-		newer.version = version
-		c.last = &newer
+		c.last = newer
 	}
 }
 
@@ -98,7 +123,7 @@ func (c *Client) remember(reply *stateReply, state raydemand.State, b beside) ui
 	defer c.mu.Unlock()
 	c.last = nil
 	// Where the decoder has left an entry out, the scan has one more than there are nodes.
-	if reply.fingerprint == 0 || len(reply.idle) != len(state.Nodes) {
+	if reply.fingerprint == 0 || reply.nodes != len(state.Nodes) {
 		return 0
 	}
 	sum := reply.fingerprint
@@ -106,15 +131,18 @@ func (c *Client) remember(reply *stateReply, state raydemand.State, b beside) ui
 		sum = mixed(sum ^ maphash.Bytes(seed, b.sdkRequest))
 	}
 	state.Fingerprint = sum
-	at := make(map[raydemand.NodeID]int, len(state.Nodes))
-	for i := range state.Nodes {
-		at[state.Nodes[i].ID] = i
+	byID := make([]int32, len(state.Nodes))
+	for i := range byID {
+		byID[i] = int32(i) //nolint:gosec // at most maxNodes
 	}
+	slices.SortFunc(byID, func(a, b int32) int {
+		return bytes.Compare(state.Nodes[a].ID[:], state.Nodes[b].ID[:])
+	})
 	c.last = &reading{
 		scan:   scan{fingerprint: reply.fingerprint, version: reply.version},
 		state:  state,
 		beside: b,
-		at:     at,
+		byID:   byID,
 	}
 	return sum
 }

@@ -43,7 +43,7 @@ func scanned(t *testing.T, reply *autoscalerpb.GetClusterResourceStateReply) sca
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ok := scanState(wire)
+	s, ok := scanState(wire, nil, false)
 	if !ok {
 		t.Fatal("a recorded state is not as Ray writes it")
 	}
@@ -202,6 +202,18 @@ func TestARepeatedStateIsTheStateWithNewIdleTimes(t *testing.T) {
 		}
 		if got.Fingerprint != first.Fingerprint || got.Fingerprint == 0 {
 			t.Errorf("%s: fingerprints %x and %x", name, first.Fingerprint, got.Fingerprint)
+		}
+		for _, known := range []uint64{first.Fingerprint, first.Fingerprint + 1} {
+			reply.ClusterResourceState.ClusterResourceStateVersion++
+			set()
+			again, err := client.Repeats(t.Context(), known)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if bare := again.Nodes == nil; bare != (known == first.Fingerprint) || again.Fingerprint != first.Fingerprint ||
+				again.Version != reply.GetClusterResourceState().GetClusterResourceStateVersion() {
+				t.Errorf("%s: known %x, read %x of version %d, without nodes: %t", name, known, again.Fingerprint, again.Version, bare)
+			}
 		}
 	})
 }

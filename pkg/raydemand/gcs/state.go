@@ -35,20 +35,30 @@ const (
 //
 // A reply that repeats the one before in all but versions and idle times is not decoded: then State shares everything
 // but the nodes' idle times with the state before. Callers must not change a State.
-func (c *Client) State(ctx context.Context) (raydemand.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // all calls share one timeout
+func (c *Client) State(ctx context.Context) (raydemand.State, error) { return c.state(ctx, 0) }
+
+// Repeats is State without Nodes if the state has this fingerprint, which must not be 0. It costs less.
+func (c *Client) Repeats(ctx context.Context, fingerprint uint64) (raydemand.State, error) {
+	return c.state(ctx, fingerprint)
+}
+
+// state reads the state, without nodes if its fingerprint is known.
+func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, error) {
+	ctx, cancel := within(ctx, c.config.Timeout) // all calls share one timeout
 	defer cancel()
 	last := c.lastReading()
-	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, last)
+	bare := last != nil && last.state.Fingerprint == known
+	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState,
+		&stateReply{scan: scan{bare: bare}, last: last})
 	if err == nil && reply.message == nil {
-		state, repeated, failed := c.repeated(ctx, last, reply)
+		state, repeated, failed := c.repeated(ctx, last, reply, known)
 		if failed != nil {
 			return raydemand.State{}, fmt.Errorf("reading Ray state: %w", failed)
 		}
 		if repeated {
 			return state, nil
 		}
-		reply, err = call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, nil)
+		reply, err = call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, &stateReply{})
 	}
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)
@@ -107,6 +117,8 @@ type decoder struct {
 	findings
 	// cut is set if the demand exceeds the limits of this package.
 	cut bool
+	// texts are those that the nodes of the state share, by themselves.
+	texts map[string]string
 }
 
 func (d *decoder) cutDemand(field, seen, why string) {

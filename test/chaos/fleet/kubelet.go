@@ -123,8 +123,12 @@ func (k *kubelet) step(ctx context.Context, now time.Time) {
 			continue
 		}
 		k.live(ctx, objects.nodes, pod, l, living[l.member.Name], now)
-		if w, alive := living[l.member.Name][l.name]; l.worker &&
-			(l.joined && !alive || w.Draining || !l.ending.IsZero()) {
+		w, alive := living[l.member.Name][l.name]
+		if alive && !l.ending.IsZero() {
+			w.Ending = true
+			living[l.member.Name][l.name] = w
+		}
+		if l.worker && (l.joined && !alive || w.Draining || !l.ending.IsZero()) {
 			if spent[l.member.Name] == nil {
 				spent[l.member.Name] = map[string]int64{}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/test/chaos/verdict"
@@ -76,7 +78,7 @@ func (f *Fleet) AddReal(ctx context.Context, r *rig.Rig, i int) (*Real, error) {
 // observe reports the state of the head, and work that the driver lost.
 func (m *Real) observe(ctx context.Context) {
 	client := autoscalerpb.NewAutoscalerStateServiceClient(m.conn)
-	last := map[string]verdict.Worker{}
+	joined := map[string]bool{}
 	lost := 0
 	for ; ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		for _, e := range m.driver.Lost()[lost:] {
@@ -91,18 +93,39 @@ func (m *Real) observe(ctx context.Context) {
 		}
 		now, state := time.Now(), reply.GetClusterResourceState()
 		living := workers(state)
-		spent := map[string]int64{}
-		for pod, worker := range last {
-			if _, alive := living[pod]; !alive || worker.Draining {
-				spent[CPUGroup]++
-			}
+		pods, err := m.fleet.kubelet.list(
+			labels.SelectorFromSet(labels.Set{"ray.io/cluster": m.Name, "ray.io/node-type": "worker"}))
+		if err != nil {
+			continue
 		}
-		last = living
+		spent := map[string]int64{CPUGroup: spentOf(pods, living, joined)}
 		waits, smallest := waiting(state)
 		m.fleet.see(answer(m.Name, state))
 		m.fleet.see(
 			verdict.State{At: now, Cluster: m.Name, Workers: living, Waiting: waits, Smallest: smallest, Spent: spent})
 	}
+}
+
+// spentOf counts the pods that can take no work: their Ray node drains or has ended, or they are ending, which it marks
+// in living. It keeps in joined the pods that have had a Ray node.
+func spentOf(pods []*corev1.Pod, living map[string]verdict.Worker, joined map[string]bool) (spent int64) {
+	for pod := range living {
+		joined[pod] = true
+	}
+	exists := map[string]bool{}
+	for _, pod := range pods {
+		exists[pod.Name] = true
+		w, alive := living[pod.Name]
+		if alive && pod.DeletionTimestamp != nil {
+			w.Ending = true
+			living[pod.Name] = w
+		}
+		if joined[pod.Name] && !alive || w.Draining || pod.DeletionTimestamp != nil {
+			spent++
+		}
+	}
+	maps.DeleteFunc(joined, func(pod string, _ bool) bool { _, alive := living[pod]; return !alive && !exists[pod] })
+	return spent
 }
 
 // Work submits a random task that ends by itself, unless there is much work already.
@@ -169,6 +192,14 @@ func (m *Real) Release(ctx context.Context) error {
 // runs reports whether an actor has started.
 func (m *Real) runs(id string) bool {
 	return slices.ContainsFunc(m.driver.Events(), func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
+}
+
+// Worked reports whether all tasks have ended, and the actors of Hold run.
+func (m *Real) Worked() bool {
+	events := m.driver.Events()
+	return outstanding(m.submitted, events) <= int64(len(m.held)) && !slices.ContainsFunc(m.held, func(id string) bool {
+		return !slices.ContainsFunc(events, func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
+	})
 }
 
 // Close ends the driver and the observer.

@@ -74,14 +74,26 @@ func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
 		if slices.Contains(from.Delete, pod) {
 			continue
 		}
-		c.named[pod] = true
+		_, ended := c.left[pod]
+		c.named[pod] = naming{at: at, ended: ended, ending: c.latest.Workers[pod].Ending}
 		since, busy := c.busySince[pod]
-		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain {
+		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain && !c.named[pod].ending {
 			j.fail(at, BusyRemoved, c.name, "pod %s of group %s is named, but is busy for %.1f s", pod, to.Name,
 				at.Sub(since).Seconds())
 		}
 	}
+	var stay int64 // pods that live, and whose names are taken back: they are no launch
+	for _, pod := range from.Delete {
+		if naming, named := c.named[pod]; named && !slices.Contains(to.Delete, pod) {
+			naming.takenBack = at
+			c.named[pod] = naming
+			if _, lives := c.latest.Workers[pod]; lives {
+				stay++
+			}
+		}
+	}
 	switch {
+	case to.Replicas > from.Replicas && to.Replicas <= from.Replicas+stay && to.Replicas <= to.Max:
 	case to.Replicas > from.Replicas:
 		j.counts.Launches++
 		j.launched(at, c, from, to)

@@ -33,10 +33,10 @@ type State struct {
 	Spent map[string]int64
 }
 
-// Worker is a living Ray node.
+// Worker is a living Ray node. Ending says that its pod is being deleted.
 type Worker struct {
-	Group          string
-	Busy, Draining bool
+	Group                  string
+	Busy, Draining, Ending bool
 }
 
 // Answer is what a head answers, true or not, before it does: the work that waits or runs, and the living workers, by
@@ -63,6 +63,23 @@ type End struct {
 	Cluster, Group, Pod string
 	Cause               Cause
 	Busy                bool
+}
+
+// Hindered says that a fault that begins or ends keeps Heliostat from reading a head or from writing a RayCluster: that
+// of a name, or all without one. At is when it begins, and Ended when it ends, or zero.
+type Hindered struct {
+	At, Ended time.Time
+	Cluster   string
+}
+
+// Standstill says that the operator stands still. At is when that begins, and Ended when it ends, or zero.
+type Standstill struct{ At, Ended time.Time }
+
+// Limited says that a person changes a limit of a group, before the change and after it. A watch that was cut may show
+// two changes as one, and the operator may act on both.
+type Limited struct {
+	At             time.Time
+	Cluster, Group string
 }
 
 // Write is a request of Heliostat that changed, or could have changed, an object.
@@ -103,12 +120,15 @@ const (
 	Rest  PhaseName = "rest"
 )
 
-func (Spec) isFact()     {}
-func (State) isFact()    {}
-func (Answer) isFact()   {}
-func (End) isFact()      {}
-func (Write) isFact()    {}
-func (Usage) isFact()    {}
-func (Crash) isFact()    {}
-func (Phase) isFact()    {}
-func (Restored) isFact() {}
+func (Spec) isFact()       {}
+func (State) isFact()      {}
+func (Answer) isFact()     {}
+func (End) isFact()        {}
+func (Hindered) isFact()   {}
+func (Standstill) isFact() {}
+func (Limited) isFact()    {}
+func (Write) isFact()      {}
+func (Usage) isFact()      {}
+func (Crash) isFact()      {}
+func (Phase) isFact()      {}
+func (Restored) isFact()   {}

@@ -64,13 +64,16 @@ type Judge struct {
 	phase      PhaseName
 	clusters   map[string]*cluster
 	violations []Violation
+	hindrances []Hindered
+	standstill Standstill // the last one
 	firstRest  int64
 	counts     Counts
 }
 
-// Counts says how much was judged, so that a run in which nothing happened does not count as a proof.
+// Counts says how much was judged, so that a run in which nothing happened does not count as a proof. BusyEnds are the
+// Ends with work. MachineEnds are those of them that nobody decided: the machine disappeared, or the storage went back.
 type Counts struct {
-	Launches, Reductions, Ends, BusyEnds, Writes, Rests int
+	Launches, Reductions, Ends, BusyEnds, MachineEnds, Writes, Rests int
 }
 
 // New returns a judge without a history.
@@ -90,6 +93,12 @@ func (j *Judge) See(fact Fact) {
 		c.remember(f.At, f.Demand, f.Alive, j.bounds.Lag)
 	case End:
 		j.end(f)
+	case Hindered:
+		j.hinder(f)
+	case Standstill:
+		j.standstill = f
+	case Limited:
+		j.cluster(f.Cluster).lowered[f.Group] = f.At
 	case Write:
 		j.write(f)
 	case Usage:
@@ -118,8 +127,10 @@ func (j *Judge) fail(at time.Time, rule Rule, cluster, format string, values ...
 
 func (j *Judge) cluster(name string) *cluster {
 	if j.clusters[name] == nil {
-		j.clusters[name] = &cluster{name: name, groups: map[string]Group{}, named: map[string]bool{},
-			lowered: map[string]time.Time{}, busySince: map[string]time.Time{}, reported: map[string]bool{}}
+		j.clusters[name] = &cluster{name: name, groups: map[string]Group{}, named: map[string]naming{},
+			lowered: map[string]time.Time{}, joined: map[string]time.Time{}, left: map[string]time.Time{},
+			busySince: map[string]time.Time{},
+			reported:  map[string]bool{}}
 	}
 	return j.clusters[name]
 }

@@ -64,7 +64,8 @@ func TestAGoodHistoryHasNoViolation(t *testing.T) {
 	for _, v := range j.Violations() {
 		t.Error(v)
 	}
-	if got := j.Counts(); got != (Counts{Launches: 1, Reductions: 2, Ends: 3, BusyEnds: 2, Writes: 1, Rests: 2}) {
+	if got := j.Counts(); got != (Counts{Launches: 1, Reductions: 2, Ends: 3, BusyEnds: 2, MachineEnds: 1, Writes: 1,
+		Rests: 2}) {
 		t.Errorf("counts %+v", got)
 	}
 }
@@ -218,6 +219,140 @@ func TestAMinimumThatEndsTakesItsPods(t *testing.T) {
 	}
 }
 
+// TestANameThatStaysOnALivingPod has a drained pod that Heliostat names while no Ray node is in it. The operator stands
+// still until the container has started again and Ray has placed work in it. In the first case, the facts are those of a
+// run: 0.4 s later the pod was gone, and the API server took 1.5 s for each answer to Heliostat.
+func TestANameThatStaysOnALivingPod(t *testing.T) {
+	slow := func(from, to float64) []Fact {
+		return []Fact{Hindered{At: at(from)}, Hindered{At: at(from), Ended: at(to)}}
+	}
+	for _, c := range []struct {
+		name   string
+		others []Fact
+		alive  float64
+		want   int
+	}{
+		{"too short for a patch, and the API server is slow", []Fact{Hindered{At: at(73.9)}}, 0.4, 0},
+		{"too short for a patch", nil, 0.4, 0},
+		{"long enough", nil, 1.5, 1},
+		{"the API server is slow", []Fact{Hindered{At: at(73.9)}}, 5, 0},
+		{"the API server is slow 1.5 s later", []Fact{Hindered{At: at(76)}}, 3, 1},
+		{"the API server is slow 0.5 s later", []Fact{Hindered{At: at(75)}}, 3, 0},
+		{"the API server was slow for 3 s until 2 s before", slow(69.5, 72.5), 3, 0},
+		{"the API server was slow for 1 s until 3 s before", slow(70.5, 71.5), 3, 1},
+		{"the head of another RayCluster hangs", []Fact{Hindered{At: at(70), Cluster: "b"}}, 3, 1},
+	} {
+		named := func(pod string) []Violation {
+			facts := append(good(), phase(70, Storm), spec(70, "kubectl", 2), state(71, 2, 0, 0))
+			facts = append(append(facts, c.others...), state(72, 1, 0, 0), spec(72.1, "heliostat", 1, pod), state(74.5, 6, 0, 0),
+				End{At: at(74.5 + c.alive), Cluster: "a", Group: "cpu", Pod: pod, Cause: Deleted, Busy: true})
+			return judged(facts...).Violations()
+		}
+		if got := named("w1"); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", c.name, got, c.want)
+		}
+		if got := named("w5"); len(got) != 1 {
+			t.Errorf("%s: %v, want 1 for a pod that was about to join for the first time", c.name, got)
+		}
+	}
+}
+
+// TestANameThatIsTakenBack lets Heliostat take the name of a pod back whose Ray started again. The operator may have read
+// it before. Later, the pod is like others.
+func TestANameThatIsTakenBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		after  float64
+		person []Fact
+		want   int
+	}{
+		{"the operator had read it", 0.5, nil, 0},
+		{"nobody wants it gone", 4, nil, 1},
+		{"the operator stood still and finds the name in its watch", 4,
+			[]Fact{Standstill{At: at(73)}, Standstill{At: at(73), Ended: at(78)}}, 0},
+		{"the operator stood still before", 4, []Fact{Standstill{At: at(71), Ended: at(74)}}, 1},
+		{"a person lowered the group", 4, []Fact{spec(76, "kubectl", 1)}, 0},
+	} {
+		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 2), state(71, 2, 0, 0), state(72, 1, 0, 0),
+			spec(72.1, "heliostat", 1, "w1"), state(74.5, 2, 0, 0), spec(74.7, "heliostat", 2))
+		facts = append(append(facts, c.person...),
+			End{At: at(74.7 + c.after), Cluster: "a", Group: "cpu", Pod: "w1", Cause: Deleted, Busy: true})
+		if got := judged(facts...).Violations(); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAMaximumThatNoWatchHasShown has a person who lowers the maximum of a group and raises it again while the watch is
+// cut. The operator saw it in between.
+func TestAMaximumThatNoWatchHasShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		limited []Fact
+		want    int
+	}{
+		"it was lowered":      {[]Fact{Limited{At: at(71), Cluster: "a", Group: "cpu"}}, 0},
+		"another group":       {[]Fact{Limited{At: at(71), Cluster: "a", Group: "gpu"}}, 1},
+		"long ago":            {[]Fact{Limited{At: at(40), Cluster: "a", Group: "cpu"}}, 1},
+		"nobody did anything": {nil, 1},
+	} {
+		facts := append(good(), phase(35, Storm))
+		facts = append(append(facts, c.limited...), state(72, 2, 0, 0),
+			End{At: at(74), Cluster: "a", Group: "cpu", Pod: "w0", Cause: Deleted, Busy: true})
+		if got := judged(facts...).Violations(); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestNamesThatAreTakenBackAreNoLaunch has a worker that is idle, drained and named, and in which Ray starts again.
+func TestNamesThatAreTakenBackAreNoLaunch(t *testing.T) {
+	for replicas, want := range map[int64]int{2: 0, 3: 1} {
+		facts := append(good(), phase(62, Storm), spec(63, "kubectl", 2), state(64, 0, 2, 0), state(75, 0, 1, 0),
+			spec(75.1, "heliostat", 1, "w1"), state(76, 0, 2, 0), spec(76.2, "heliostat", replicas))
+		if got := judged(facts...).Violations(); len(got) != want {
+			t.Errorf("%d replicas: %v, want %d", replicas, got, want)
+		}
+	}
+}
+
+// TestANameOfAPodThatIsBeingDeleted has a pod that the operator deletes because a person lowered the maximum, and that
+// Heliostat names then. It is not Heliostat that ends it.
+func TestANameOfAPodThatIsBeingDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		ending bool
+		person float64
+		want   int
+	}{
+		"a person lowered the maximum":     {true, 71, 0},
+		"nobody lowered anything for long": {true, 35, 1},
+		"it was named before":              {false, 71, 2},
+	} {
+		ending := func(s *State) { s.Workers["w1"] = Worker{Group: "cpu", Busy: true, Ending: c.ending} }
+		facts := append(good(), phase(62, Storm), spec(63, "kubectl", 2), state(64, 2, 0, 0))
+		if c.person > 64 {
+			facts = append(facts, with(spec(c.person, "person", 2), func(s *Spec) { s.Groups[0].Max = 1 }))
+		}
+		facts = append(facts, with(state(72, 2, 0, 0), ending), spec(72.2, "heliostat", 1, "w1"),
+			End{At: at(72.4), Cluster: "a", Group: "cpu", Pod: "w1", Cause: Deleted, Busy: true})
+		if got := judged(facts...).Violations(); len(got) != c.want {
+			t.Errorf("%s: %v, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestALaunchBesideAPodWhoseMachineDisappeared has the facts of a run: the pod was removed 60 ms after its Ray node had
+// ended, between two states, and Heliostat had read it for the last time in between.
+func TestALaunchBesideAPodWhoseMachineDisappeared(t *testing.T) {
+	for replicas, want := range map[int64]int{4: 0, 5: 1} {
+		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 3), state(71, 3, 0, 0),
+			End{At: at(71), Cluster: "a", Group: "cpu", Pod: "w2", Cause: Machine, Busy: true}, state(71.1, 2, 0, 1),
+			spec(71.2, "heliostat", replicas))
+		if got := judged(facts...).Violations(); len(got) != want {
+			t.Errorf("%d replicas: %v, want %d", replicas, got, want)
+		}
+	}
+}
+
 // TestAJudgeForgets keeps the memory of hours bounded.
 func TestAJudgeForgets(t *testing.T) {
 	j := New(bounds)
@@ -226,10 +361,14 @@ func TestAJudgeForgets(t *testing.T) {
 		pod := fmt.Sprint("w", i)
 		j.See(spec(float64(i)/10, "heliostat", 1, pod))
 		j.See(End{At: at(float64(i) / 10), Cluster: "a", Group: "cpu", Pod: pod, Cause: Deleted})
+		j.See(Hindered{At: at(float64(i) / 10), Ended: at(float64(i) / 10)})
 	}
 	c := j.clusters["a"]
-	if n := len(c.demands) + len(c.alive) + len(c.named); n > 200 {
+	if n := len(c.demands) + len(c.alive) + len(c.named) + len(c.joined); n > 200 {
 		t.Errorf("a judge keeps %d facts of 5 s with 10 a second", n)
+	}
+	if n := len(j.hindrances); n > 601 {
+		t.Errorf("a judge keeps %d hindrances of a minute with 10 a second", n)
 	}
 	if len(j.violations) > 0 {
 		t.Error(strings.TrimSpace(j.violations[0].String()))

@@ -17,6 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
 
 // busyRay is a head in whose queue a task waits.
@@ -31,11 +32,23 @@ func (r *busyRay) State(context.Context) (raydemand.State, error) {
 	}, nil
 }
 
+func (r *busyRay) Repeats(ctx context.Context, _ uint64) (raydemand.State, error) {
+	return r.State(ctx)
+}
+
 func (r *busyRay) Drain(context.Context, raydemand.Drain) (raydemand.DrainReply, error) {
 	return raydemand.DrainReply{}, nil
 }
 
-func (r *busyRay) Report(context.Context, raydemand.Report) error                     { return nil }
+func (r *busyRay) Report(context.Context, raydemand.Report) error          { return nil }
+func (r *busyRay) Residents(context.Context) ([]raydemand.Resident, error) { return nil, nil }
+
+func (r *busyRay) Occupants(context.Context) (raydemand.Occupants, error) {
+	return raydemand.Occupants{}, nil
+}
+
+func (r *busyRay) Jobs(context.Context) (jobs.Reading, error) { return jobs.Reading{}, nil }
+
 func (r *busyRay) ReportClusterConfig(context.Context, raydemand.ClusterConfig) error { return nil }
 func (r *busyRay) Close() error                                                       { return nil }
 

@@ -263,7 +263,10 @@ func adoption(s *scene, manager *kube.Manager) {
 		s.Fatal(err)
 	}
 	var cluster nodepool.Cluster
-	s.until("the request", func() bool { cluster = s.read(manager, "llm"); return len(cluster.Owned) == 1 })
+	s.until("the request, when those of the subtest before have gone", func() bool {
+		cluster = s.read(manager, "llm")
+		return len(cluster.Owned) == 1 && cluster.Owned[0].ID == "k"
+	})
 	seen := cluster.Owned[0]
 	want := raydemand.Bundle{"GPU": 3000, "memory": raydemand.Whole(8 << 30)}
 	if got := seen.Requests[0]; !got.Bundle.Equal(want) || got.Count != 2 || len(got.Selectors) != 1 || seen.ClusterUID != "" {

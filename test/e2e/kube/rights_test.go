@@ -27,8 +27,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -196,7 +196,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	if cluster.Groups[0].Fit == nil {
 		t.Error("nothing is known of the nodes")
 	}
-	if finding(cluster, watch.CeilingsUnknown) || finding(cluster, namespaces.Forbidden) || cluster.Pools == nil {
+	if finding(cluster, ceilings.Unknown) || finding(cluster, namespaces.Forbidden) || cluster.Pools == nil {
 		t.Errorf("findings %+v, pools %v", cluster.Findings, cluster.Pools)
 	}
 	s.readCeilings(config)

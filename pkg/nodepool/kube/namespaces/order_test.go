@@ -3,6 +3,7 @@ package namespaces
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,5 +131,26 @@ func TestAModeThatCannotBeReadAgainIsUnknown(t *testing.T) {
 				t.Errorf("mode %q, unknown %q after it was read again; want managed", got.NamespaceMode, got.NamespaceUnknown)
 			}
 		})
+	}
+}
+
+// TestNamespacesThatAreGoneAreForgotten when they are many, and those that exist are not.
+func TestNamespacesThatAreGoneAreForgotten(t *testing.T) {
+	n, _ := watchedNamespaces(&namespaceFake{})
+	if err := n.store().Add(modeAt("managed", "4")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxGone + 100 {
+		gone := modeAt("", "5")
+		gone.Name = fmt.Sprint("gone-", i)
+		if err := n.store().Delete(gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(n.versions); got < 2 || got > 101 {
+		t.Errorf("%d namespaces are remembered, want the one that exists and those that went last", got)
+	}
+	if got := n.readInto(nodepool.Cluster{}); got.NamespaceMode != nodepool.Managed {
+		t.Errorf("mode %q of the namespace that exists", got.NamespaceMode)
 	}
 }

@@ -196,7 +196,9 @@ func (n *Watch) Refresh(ctx context.Context, name string) {
 		n.drop(name, seen, seen)
 	case apierrors.IsForbidden(err):
 		n.mu.Lock()
-		n.getForbiddenUntil[name] = time.Now().Add(timing.Jittered(reflector.ForbiddenPause))
+		now := time.Now()
+		maps.DeleteFunc(n.getForbiddenUntil, func(_ string, until time.Time) bool { return !now.Before(until) })
+		n.getForbiddenUntil[name] = now.Add(timing.Jittered(reflector.ForbiddenPause))
 		n.mu.Unlock()
 		n.markUnknown(name, mayNotRead(name))
 	default:
@@ -387,6 +389,10 @@ func (n *Watch) update(namespace *corev1.Namespace) {
 	}
 }
 
+// maxGone bounds how many namespaces that are gone are remembered. Beyond it all are forgotten: a read that arrives
+// late may then show one again, until the next list.
+const maxGone = 10_000
+
 // drop forgets a namespace that was gone at a version. seen is the version known before the read that did not find it;
 // empty if the watch reports it.
 func (n *Watch) drop(namespace, seen, version string) {
@@ -399,6 +405,9 @@ func (n *Watch) drop(namespace, seen, version string) {
 	n.versions[namespace] = version
 	_, known := n.settings[namespace]
 	delete(n.settings, namespace)
+	if len(n.versions)-len(n.settings) > maxGone {
+		maps.DeleteFunc(n.versions, func(name, _ string) bool { _, there := n.settings[name]; return !there })
+	}
 	n.mu.Unlock()
 	if known {
 		n.changed(namespace)

@@ -1,6 +1,9 @@
 package nodeobject
 
 import (
+	"cmp"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -27,6 +30,11 @@ type BoundPod struct {
 	OfNode bool
 	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
 	Terminating bool
+}
+
+// Compare orders pods by namespace and name: it returns how the pod stands to one of these.
+func (p *BoundPod) Compare(namespace, name string) int {
+	return cmp.Or(strings.Compare(p.Namespace, namespace), strings.Compare(p.Name, name))
 }
 
 // KubeRay's labels on the pods of a RayCluster (KubeRay, ray-operator/controllers/ray/utils/constant.go).
@@ -143,15 +151,15 @@ func lacksRequests(containers []corev1.Container) bool {
 // Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,
 // and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
 // those on the node.
-func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []BoundPod) *podfit.Use {
-	use := &podfit.Use{Requests: podfit.Quantities{}, Empty: true}
-	node.Pods = make([]allocation.Pod, 0, len(pods))
-	for i := range pods {
-		use.Requests.Add(pods[i].Takes)
-		use.Empty = use.Empty && pods[i].OfNode
-		use.Pods = append(use.Pods, pods[i].Neighbors)
-		if len(pods[i].Requests) > 0 {
-			node.Pods = append(node.Pods, pods[i].Pod)
+func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []*BoundPod) *podfit.Use {
+	use := &podfit.Use{Requests: podfit.Quantities{}, Empty: true, Pods: make([]*podfit.Neighbors, 0, len(pods))}
+	node.Pods = []allocation.Pod{} // known, if there are none
+	for _, pod := range pods {
+		use.Requests.Add(pod.Takes)
+		use.Empty = use.Empty && pod.OfNode
+		use.Pods = append(use.Pods, pod.Neighbors)
+		if len(pod.Requests) > 0 {
+			node.Pods = append(node.Pods, pod.Pod)
 		}
 	}
 	if gpus := gpusOf(reader, node); gpus != nil {

@@ -120,7 +120,7 @@ spec:
 		}
 	}
 	bound, _ := Bound(pod)
-	use := Use(nodegpu.Reader{}, nodegpu.NodeObject{}, []BoundPod{bound, bound})
+	use := Use(nodegpu.Reader{}, nodegpu.NodeObject{}, []*BoundPod{&bound, &bound})
 	if len(use.Pods) != 2 || use.Pods[0].Labels["app"] != "db" {
 		t.Errorf("the node's pods are %+v", use.Pods)
 	}
@@ -233,14 +233,14 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node, fit := fixtureNode(t, test.node, test.labels, test.annotations)
-			var pods []BoundPod
+			var pods []*BoundPod
 			for _, text := range test.pods {
 				text = strings.ReplaceAll(text, "UUID", firstUUID(node))
 				bound, takes := Bound(podOf(t, text))
 				if !takes {
 					t.Fatal("the pod takes nothing")
 				}
-				pods = append(pods, bound)
+				pods = append(pods, &bound)
 			}
 			use := Use(nodegpu.Reader{}, node, pods)
 			if got := cardsText(use.Cards); got != test.want {
@@ -280,7 +280,7 @@ func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 	set.AddPods([]corev1.Pod{*pod})
 	read := nodegpu.Reader{}.Read(set.Nodes()[0])
 	bound, _ := Bound(pod)
-	use := Use(nodegpu.Reader{}, ForGPUs(node), []BoundPod{bound})
+	use := Use(nodegpu.Reader{}, ForGPUs(node), []*BoundPod{&bound})
 	// The sidecar runs beside the init container that needs 3.
 	if free := read.Free["nvidia.com/gpu"]; free != 4 || cardsText(read.PerCard) != cardsText(use.Cards) {
 		list, _ := json.Marshal(read.PerCard)

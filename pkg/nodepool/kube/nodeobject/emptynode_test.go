@@ -23,7 +23,7 @@ func TestANodeIsEmptyIfItsPodsBelongToIt(t *testing.T) {
 		"a pod without an owner":      {[]string{"metadata: {name: p, namespace: ns}\nspec: {nodeName: a, containers: []}"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var whole, stripped []BoundPod
+			var whole, stripped []*BoundPod
 			for _, text := range test.pods {
 				pod := podOf(t, text)
 				kept, err := StripPod(pod)
@@ -32,9 +32,9 @@ func TestANodeIsEmptyIfItsPodsBelongToIt(t *testing.T) {
 				}
 				of, _ := Bound(pod)
 				ofKept, _ := Bound(kept.(*corev1.Pod))
-				whole, stripped = append(whole, of), append(stripped, ofKept)
+				whole, stripped = append(whole, &of), append(stripped, &ofKept)
 			}
-			for what, pods := range map[string][]BoundPod{"whole": whole, "stripped": stripped} {
+			for what, pods := range map[string][]*BoundPod{"whole": whole, "stripped": stripped} {
 				if got := Use(nodegpu.Reader{}, nodegpu.NodeObject{}, pods).Empty; got != test.want {
 					t.Errorf("%s: empty is %t, want %t", what, got, test.want)
 				}

@@ -9,7 +9,7 @@ import (
 func TestObjectsOfNodesAreReadWithoutAClient(t *testing.T) {
 	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool/allocation", "pkg/nodepool/departure", "pkg/nodepool/kube/finding",
 		"pkg/nodepool/kube/units", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
-		"pkg/raydemand")
+		"pkg/nodepool/price", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/client-go/":               "objects are given; packages kube and watch read them",
 		"sigs.k8s.io/controller-runtime/": "objects are given; packages kube and watch read them",

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
 const (
@@ -19,8 +20,6 @@ const (
 	resourceName = "provisioningrequests"
 	// groupAnnotation names the worker group that a request is for.
 	groupAnnotation = "heliostat.dev/group"
-	// madeBy is the label that all objects of this package have.
-	madeByLabel, madeBy = "app.kubernetes.io/managed-by", "heliostat"
 	// validFor is how long the Cluster Autoscaler tries, in seconds; see package provision.
 	validFor = "900"
 )
@@ -37,7 +36,7 @@ func resource(version string) schema.GroupVersionResource {
 // object returns a request for pods of a group of the RayCluster.
 func object(rayCluster *unstructured.Unstructured, version string, r nodepool.ProvisioningRequest,
 ) *unstructured.Unstructured {
-	return owned(rayCluster, r, map[string]any{
+	return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 		"apiVersion": apiGroup + "/" + version, "kind": "ProvisioningRequest",
 		"spec": map[string]any{
 			"provisioningClassName": nodepool.AtomicScaleUp,
@@ -67,28 +66,13 @@ func template(rayCluster *unstructured.Unstructured, labels map[string]string, r
 					return nil, fmt.Errorf("the labels of worker group %s: %w", r.Group, err)
 				}
 			}
-			return owned(rayCluster, r, map[string]any{
+			return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
 				"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
 			}), nil
 		}
 	}
 	return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
 		rayCluster.GetName(), r.Group, nodepool.ErrConflict)
-}
-
-// owned adds the metadata: the RayCluster owns the object, so that it goes with the RayCluster.
-func owned(rayCluster *unstructured.Unstructured, r nodepool.ProvisioningRequest, content map[string]any,
-) *unstructured.Unstructured {
-	made := &unstructured.Unstructured{Object: content}
-	made.SetNamespace(rayCluster.GetNamespace())
-	made.SetName(r.Name)
-	made.SetLabels(map[string]string{madeByLabel: madeBy})
-	made.SetAnnotations(map[string]string{groupAnnotation: r.Group})
-	made.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: rayCluster.GetAPIVersion(), Kind: rayCluster.GetKind(),
-		Name: rayCluster.GetName(), UID: rayCluster.GetUID(),
-	}})
-	return made
 }
 
 // condition is one of a ProvisioningRequest's status.
@@ -100,7 +84,7 @@ type condition struct {
 }
 
 // read reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
-func read(object *unstructured.Unstructured) (key nodepool.ClusterKey, of owner, ok bool) {
+func read(object *unstructured.Unstructured) (of made.Object[nodepool.ProvisioningRequest], ok bool) {
 	group, ours := object.GetAnnotations()[groupAnnotation]
 	var spec struct {
 		Spec struct {
@@ -114,7 +98,7 @@ func read(object *unstructured.Unstructured) (key nodepool.ClusterKey, of owner,
 	}
 	if !ours || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &spec) != nil ||
 		len(spec.Spec.PodSets) != 1 {
-		return key, of, false
+		return of, false
 	}
 	for _, reference := range object.GetOwnerReferences() {
 		if reference.Kind != "RayCluster" {
@@ -125,16 +109,11 @@ func read(object *unstructured.Unstructured) (key nodepool.ClusterKey, of owner,
 			CreatedAt: object.GetCreationTimestamp().Time, Deleting: object.GetDeletionTimestamp() != nil,
 		}
 		judge(&request, spec.Status.Conditions)
-		key = nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
-		return key, owner{uid: string(reference.UID), request: request}, true
+		of.Cluster = nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
+		of.UID, of.Value = string(reference.UID), request
+		return of, true
 	}
-	return key, of, false
-}
-
-// owner is a request, and the UID of the RayCluster that owns it.
-type owner struct {
-	uid     string
-	request nodepool.ProvisioningRequest
+	return of, false
 }
 
 // judge sets the state by the conditions: what ends a request counts before what it had reached.

@@ -25,13 +25,13 @@ func rayCluster() *unstructured.Unstructured {
 
 func TestARequestIsReadAsItWasMade(t *testing.T) {
 	want := nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu", Pods: 8, State: nodepool.CapacityAsked}
-	key, made, ok := read(object(rayCluster(), "v1", want))
-	if !ok || key.String() != "ml/llm" || made.uid != "uid" || made.request != want {
-		t.Errorf("%v %s %+v, want %+v", ok, key, made, want)
+	request, ok := read(object(rayCluster(), "v1", want))
+	if !ok || request.Cluster.String() != "ml/llm" || request.UID != "uid" || request.Value != want {
+		t.Errorf("%v %+v, want %+v", ok, request, want)
 	}
 	foreign := object(rayCluster(), "v1", want)
 	foreign.SetAnnotations(nil)
-	if _, _, ok := read(foreign); ok {
+	if _, ok := read(foreign); ok {
 		t.Error("somebody else's request counts as ours")
 	}
 }

@@ -20,7 +20,7 @@ func (w *Watch) Ask(
 	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string,
 	r nodepool.ProvisioningRequest,
 ) error {
-	version, err := w.served().Version()
+	version, err := w.served.Version()
 	if err != nil {
 		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
 	}
@@ -29,7 +29,7 @@ func (w *Watch) Ask(
 		return err
 	}
 	request, namespace := object(rayCluster, version, r), rayCluster.GetNamespace()
-	requests := w.config.Client.Resource(resource(version)).Namespace(namespace)
+	requests := w.client.Resource(resource(version)).Namespace(namespace)
 	switch exists, err := w.askTemplate(ctx, pods, requests, request); {
 	case err != nil:
 		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Name, err)
@@ -73,7 +73,7 @@ func (w *Watch) askTemplate(
 }
 
 func (w *Watch) templates(namespace string) dynamic.ResourceInterface {
-	return w.config.Client.Resource(templates).Namespace(namespace)
+	return w.client.Resource(templates).Namespace(namespace)
 }
 
 func (w *Watch) deleteTemplate(ctx context.Context, namespace, name string) error {
@@ -86,11 +86,11 @@ func (w *Watch) deleteTemplate(ctx context.Context, namespace, name string) erro
 
 // Release deletes a request and its PodTemplate. A request that was made again under the same name stays.
 func (w *Watch) Release(ctx context.Context, namespace string, r nodepool.ProvisioningRequest) error {
-	version, err := w.served().Version()
+	version, err := w.served.Version()
 	if err != nil {
 		return fmt.Errorf("finding the version of ProvisioningRequests: %w", err)
 	}
-	err = w.config.Client.Resource(resource(version)).Namespace(namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
+	err = w.client.Resource(resource(version)).Namespace(namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: new(types.UID(r.UID))},
 	})
 	if apierrors.IsConflict(err) {

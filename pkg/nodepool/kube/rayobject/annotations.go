@@ -11,6 +11,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -39,7 +41,10 @@ const (
 )
 
 var knownAnnotations = []string{
+	capacity.Annotation,
+	nodepool.ConsolidateAnnotation,
 	FreezeAnnotation,
+	nodepool.IdleSinceAnnotation,
 	nodepool.IsolationAnnotation,
 	nodepool.MIGGPUsAnnotation,
 	ModeAnnotation,
@@ -117,6 +122,13 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 			)
 		}
 	}
+	if text, set := annotations[nodepool.ConsolidateAnnotation]; set {
+		if cluster.Consolidate = nodepool.Consolidate(text); !cluster.Consolidate.Valid() {
+			cluster.Consolidate = nodepool.ConsolidateNone
+			unreadable(nodepool.ConsolidateAnnotation, "it does not say which work may move; Heliostat moves nothing",
+				"write none, serve or restartable")
+		}
+	}
 	if text := annotations[ResourceRequestsAnnotation]; text != "" {
 		requests, problems := decodeRequests(text)
 		cluster.RequestResources = requests
@@ -134,6 +146,55 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				"remove it; the next request writes it",
 			)
 		}
+	}
+}
+
+// readPolicy reads the capacity policy of the annotation. One that cannot be read wants nothing, and no CapacityPolicy
+// takes its place.
+func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
+	text, set := metadata.Texts("annotations")[capacity.Annotation]
+	if !set {
+		return
+	}
+	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
+	cluster.Policy = written
+	policy, fault := policytext.Read([]byte(text))
+	if fault == nil {
+		written.Policy = policy
+		return
+	}
+	written.Fault = fault.Error()
+	field := metadata.at("annotations") + "." + capacity.Annotation
+	if at := fault.Path.String(); at != "" {
+		field += ": " + at
+	}
+	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field, fault.Value,
+		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
+}
+
+// IdleSinceText is the value of the annotation idle-since: the time, and the generation that suspending leads to.
+func IdleSinceText(since time.Time, generation int64) string {
+	return since.UTC().Format(time.RFC3339) + " " + strconv.FormatInt(generation, 10)
+}
+
+// readIdleSince reads since when a RayCluster has had no work that Heliostat has suspended. A spec that somebody has
+// changed since, for example to resume and suspend the RayCluster, is theirs.
+func readIdleSince(metadata Fields, cluster *nodepool.Cluster) {
+	text, set := metadata.Texts("annotations")[nodepool.IdleSinceAnnotation]
+	if !set {
+		return
+	}
+	at, generation, _ := strings.Cut(text, " ")
+	since, err := time.Parse(time.RFC3339, at)
+	number, err2 := strconv.ParseInt(generation, 10, 64)
+	switch {
+	case err != nil || err2 != nil:
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable,
+			metadata.at("annotations")+"."+nodepool.IdleSinceAnnotation, text,
+			"it is not a time and a generation, so Heliostat neither resumes nor deletes the RayCluster",
+			"remove it, and set spec.suspend")
+	case number == cluster.Generation:
+		cluster.IdleSince = since
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -18,7 +17,7 @@ import (
 
 // Cluster converts a RayCluster and its pods. The reader knows the names of resources. Cluster never fails: a field
 // that cannot be read is a finding of this cluster.
-func Cluster(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
+func Cluster(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
 	return Join(Decode(reader, rayCluster), pods)
 }
 
@@ -67,6 +66,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 		Deleting:          metadata.Has("deletionTimestamp"),
 		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
+		OwnedBy:           firstOwner(metadata),
 		Queue:             queueOf(metadata, spec),
 		ScaledBy:          scaledBy(metadata),
 		RayVersion:        spec.Text("rayVersion"),
@@ -76,6 +76,8 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 		UpscalingMode:     options.Text("upscalingMode"),
 	}
 	readAnnotations(metadata, &cluster)
+	readPolicy(metadata, &cluster)
+	readIdleSince(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
 	readStartTimes(metadata, &cluster)
@@ -97,7 +99,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 }
 
 // Join returns a cluster with its pods.
-func Join(d Decoded, pods []*corev1.Pod) nodepool.Cluster {
+func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	cluster := d.Cluster
 	cluster.Groups = slices.Clone(cluster.Groups)
 	for i := range cluster.Groups {
@@ -126,6 +128,14 @@ func ownerOf(metadata Fields) nodepool.Owner {
 		}
 	}
 	return nodepool.Owner{}
+}
+
+// firstOwner returns the kind and the name of the first owner of the RayCluster.
+func firstOwner(metadata Fields) string {
+	for _, reference := range metadata.Objects("ownerReferences") {
+		return reference.Text("kind") + " " + reference.Text("name")
+	}
+	return ""
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -3,6 +3,7 @@ package rayobject
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -74,9 +75,9 @@ func startWords(c container, params map[string]string, ownCommand bool) (words [
 	_, own, startsRay := strings.Cut(script, "ray start")
 	switch {
 	case !ownCommand && !startsRay:
-		return shellWords(startScript(params)), true
+		return shell.Words(startScript(params)), true
 	case startsRay:
-		words = shellWords(own)
+		words = shell.Words(own)
 		for _, word := range words {
 			name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 			if takesValue(name) && strings.Contains(value, "$") {
@@ -85,7 +86,7 @@ func startWords(c container, params map[string]string, ownCommand bool) (words [
 		}
 		return words, true
 	case strings.Contains(script, "KUBERAY_GEN_RAY_START_CMD"):
-		return shellWords(startScript(params)), true
+		return shell.Words(startScript(params)), true
 	}
 	return nil, false
 }

@@ -63,12 +63,9 @@ func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
 			change: func(c *corev1.Container) { c.EnvFrom = from("") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			head, err := StripPod(pod("h", headNode, "headgroup", func(p *corev1.Pod) { c.change(&p.Spec.Containers[0]) }))
-			if err != nil {
-				t.Fatal(err)
-			}
+			head := pod("h", headNode, "headgroup", func(p *corev1.Pod) { c.change(&p.Spec.Containers[0]) })
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": c.spec}}
-			if got := environmentReported(Cluster(nodegpu.Reader{}, object, []*corev1.Pod{head.(*corev1.Pod)})); got != c.want {
+			if got := environmentReported(Cluster(nodegpu.Reader{}, object, kept(head))); got != c.want {
 				t.Errorf("reported %q, want %q", got, c.want)
 			}
 		})

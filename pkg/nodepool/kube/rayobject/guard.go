@@ -59,34 +59,15 @@ func GuardWritten(change nodepool.GuardChange) map[string]any {
 	return annotations
 }
 
-// guardAnnotations keeps of a pod's annotations those that guardOf reads, and the ProvisioningRequest that it consumes.
-// Values that Heliostat writes share one text, because there may be one for each pod in the cache.
+// guardAnnotations returns those of a pod's annotations that guardOf reads.
 func guardAnnotations(pod *corev1.Pod) map[string]string {
-	var kept map[string]string
+	kept := map[string]string{}
 	for _, name := range []string{
 		nodepool.GuardAnnotation, nodepool.DoNotDisruptAnnotation, nodepool.SafeToEvictAnnotation,
-		nodepool.ConsumeAnnotation,
 	} {
-		value, set := pod.Annotations[name]
-		if !set {
-			continue
+		if value, set := pod.Annotations[name]; set {
+			kept[name] = value
 		}
-		if kept == nil {
-			kept = map[string]string{}
-		}
-		kept[name] = shared(value)
 	}
 	return kept
-}
-
-// bothWritten is the usual value of GuardAnnotation.
-const bothWritten = nodepool.DoNotDisruptAnnotation + "," + nodepool.SafeToEvictAnnotation
-
-func shared(value string) string {
-	for _, known := range []string{nodepool.DoNotDisrupt, nodepool.SafeToEvict, bothWritten} {
-		if value == known {
-			return known
-		}
-	}
-	return strings.Clone(value)
 }

@@ -70,15 +70,16 @@ func TestGuardOf(t *testing.T) {
 			if guard.By() != c.by || guard.Complete() != c.complete || guard.Version != "7" {
 				t.Errorf("guard %+v is by %q, complete %t; want %q, %t", guard, guard.By(), guard.Complete(), c.by, c.complete)
 			}
-			stripped, err := StripPod(pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if cached := guardOf(stripped.(*corev1.Pod)); cached != guard {
-				t.Errorf("in the cache: %+v, want %+v", cached, guard)
-			}
-			if kept := stripped.(*corev1.Pod).Annotations; len(kept) != len(c.has) {
-				t.Errorf("the cache keeps %v", kept)
+			for _, kind := range []string{headNode, workerNode} {
+				pod.Labels = map[string]string{nodeTypeLabel: kind}
+				cluster := Join(Decoded{}, kept(pod))
+				cached := cluster.Head.Guard
+				if kind == workerNode {
+					cached = cluster.Workers[0].Guard
+				}
+				if cached != guard {
+					t.Errorf("in the cache, as a %s: %+v, want %+v", kind, cached, guard)
+				}
 			}
 			for keep, want := range map[bool]map[string]any{true: c.kept, false: c.removed} {
 				if got := GuardWritten(nodepool.GuardChange{Read: guard, Keep: keep}); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -19,8 +19,10 @@ const (
 	headGroup           = "headgroup"
 	workerNode          = "worker"
 	gcsPortName         = "gcs-server"
+	dashboardPortName   = "dashboard"
 	autoscalerContainer = "autoscaler"
 	defaultGCSPort      = 6379
+	defaultDashboard    = 8265
 )
 
 // SidecarEnv is a variable on the container named autoscaler. Any value says that Heliostat runs there. An image whose
@@ -29,10 +31,11 @@ const SidecarEnv = "HELIOSTAT_SIDECAR"
 
 // headOf returns the head among the pods. While one head terminates and its successor starts, it prefers the one that
 // stays, then the younger one.
-func headOf(pods []*corev1.Pod) *corev1.Pod {
+func headOf(pods []*Pod) *corev1.Pod {
 	var head *corev1.Pod
-	for _, pod := range pods {
-		if pod.Labels[nodeTypeLabel] != headNode {
+	for _, p := range pods {
+		pod := p.head
+		if pod == nil {
 			continue
 		}
 		if head == nil || terminating(head) && !terminating(pod) ||
@@ -54,7 +57,9 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 		service = name + "-head-svc"
 	}
 	head := nodepool.Head{
-		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
+		GCSPort: headPort(object.Object("spec").Object("headGroupSpec"), pod, "port", gcsPortName, defaultGCSPort),
+		DashboardPort: headPort(object.Object("spec").Object("headGroupSpec"), pod, "dashboard-port", dashboardPortName,
+			defaultDashboard),
 		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
 	}
 	if pod == nil {
@@ -63,6 +68,12 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+	head.CreatedAt = pod.CreationTimestamp.Time
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionTrue {
+		head.ScheduledAt = scheduled.LastTransitionTime.Time
+	}
+	shape := podShape(object.silent().Object("spec").Object("headGroupSpec").Object("template"))
+	head.Shape = &shape
 	if pod.Spec.Priority != nil {
 		head.Priority = *pod.Spec.Priority
 	}
@@ -76,20 +87,20 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	return head
 }
 
-// gcsPort returns rayStartParams.port, which `ray start --head` listens on, else the container port named gcs-server,
-// else 6379.
-func gcsPort(head Fields, pod *corev1.Pod) int32 {
-	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {
+// headPort returns the parameter of `ray start --head` that says where it listens, else the container port with that
+// name, else Ray's default.
+func headPort(head Fields, pod *corev1.Pod, parameter, name string, otherwise int32) int32 {
+	if port, err := strconv.ParseUint(head.Texts("rayStartParams")[parameter], 10, 16); err == nil && port > 0 {
 		return int32(port)
 	}
 	if pod != nil && len(pod.Spec.Containers) > 0 {
 		for _, port := range pod.Spec.Containers[0].Ports {
-			if port.Name == gcsPortName && port.ContainerPort > 0 {
+			if port.Name == name && port.ContainerPort > 0 {
 				return port.ContainerPort
 			}
 		}
 	}
-	return defaultGCSPort
+	return otherwise
 }
 
 // sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,

@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func withSidecar(image string, args []string, state corev1.ContainerState, env ...corev1.EnvVar) func(*corev1.Pod) {
@@ -42,14 +43,8 @@ func TestTheSidecarIsSeenInTheHeadPod(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			stripped, err := StripPod(test.head)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range []*corev1.Pod{test.head, stripped.(*corev1.Pod)} {
-				if got := Join(Decoded{}, []*corev1.Pod{p}).Head.Sidecar; got != test.want {
-					t.Errorf("sidecar is %q, want %q", got, test.want)
-				}
+			if got := Join(Decoded{}, kept(test.head)).Head.Sidecar; got != test.want {
+				t.Errorf("sidecar is %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -60,12 +55,13 @@ func TestTheHeadIsTheOneThatStays(t *testing.T) {
 	old := pod("old", headNode, "headgroup", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted; p.CreationTimestamp = moment(8) })
 	young := pod("young", headNode, "headgroup", rayState(corev1.ContainerState{}, 2), func(p *corev1.Pod) {
 		p.CreationTimestamp, p.Status.PodIP = moment(5), "10.0.0.7"
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6390}}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6390}, {Name: "dashboard", ContainerPort: 8266}}
 	})
 	older := pod("older", headNode, "headgroup")
-	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, ServiceFQDN: "-head-svc..svc.cluster.local"}
+	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, DashboardPort: 8266, ServiceFQDN: "-head-svc..svc.cluster.local",
+		CreatedAt: moment(5).Time, Shape: &podfit.PodShape{Requests: podfit.Quantities{}}}
 	for _, pods := range [][]*corev1.Pod{{old, young, older}, {older, young, old}, {young, old, older}} {
-		if diff := cmp.Diff(want, Join(Decoded{}, pods).Head); diff != "" {
+		if diff := cmp.Diff(want, Join(Decoded{}, kept(pods...)).Head); diff != "" {
 			t.Errorf("head (-want +got):\n%s", diff)
 		}
 	}
@@ -111,13 +107,9 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
-			var pods []*corev1.Pod
+			var pods []*Pod
 			if test.head != nil {
-				stripped, err := StripPod(test.head)
-				if err != nil {
-					t.Fatal(err)
-				}
-				pods = append(pods, stripped.(*corev1.Pod))
+				pods = kept(test.head)
 			}
 			cluster := Cluster(nodegpu.Reader{}, object, pods)
 			if diff := cmp.Diff(test.want, cluster.Auth); diff != "" {
@@ -150,13 +142,7 @@ func TestTheTokenSecretIsNamedLikeTheOperatorDoes(t *testing.T) {
 func TestTheHeadsPriorityStandsForItsRayCluster(t *testing.T) {
 	head, value := pod("h", headNode, "headgroup"), int32(1000)
 	head.Spec.Priority = &value
-	stripped, err := StripPod(head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []*corev1.Pod{head, stripped.(*corev1.Pod)} {
-		if got := Join(Decoded{}, []*corev1.Pod{p}).Head.Priority; got != value {
-			t.Errorf("priority %d, want %d", got, value)
-		}
+	if got := Join(Decoded{}, kept(head)).Head.Priority; got != value {
+		t.Errorf("priority %d, want %d", got, value)
 	}
 }

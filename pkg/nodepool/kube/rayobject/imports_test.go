@@ -7,7 +7,7 @@ import (
 )
 
 func TestARayClusterIsDecodedWithoutAClient(t *testing.T) {
-	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/kube/finding", "pkg/nodepool/kube/units",
+	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/capacity", "pkg/nodepool/capacity/policytext", "pkg/nodepool/departure", "pkg/nodepool/kube/finding", "pkg/nodepool/kube/shell", "pkg/nodepool/kube/units",
 		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/client-go/":               "an object is given; package kube reads it",

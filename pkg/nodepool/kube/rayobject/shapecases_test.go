@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -133,7 +134,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 		container := decodeContainer(group.Object("template").Object("spec").Objects("containers")[0])
 		params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), container, group)
 		got := map[string]any{}
-		for _, word := range shellWords(startScript(params)) {
+		for _, word := range shell.Words(startScript(params)) {
 			name, value, assigned := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 			if !takesValue(name) {
 				continue

@@ -3,7 +3,6 @@ package rayobject
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,88 +18,35 @@ func StripRayCluster(object any) (any, error) {
 	return object, nil
 }
 
-// StripPod keeps of a pod what headOf, worker and describeAuth read. A worker pod shrinks from about 10 KB to less than
-// 1 KB.
-func StripPod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil // a tombstone
-	}
+// stripPod keeps of a head pod what describeHead and describeAuth read: about 2 KB of 10 KB.
+func stripPod(pod *corev1.Pod) *corev1.Pod {
 	stripped := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-			Labels: map[string]string{},
+			Annotations: guardAnnotations(pod),
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority,
-			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		},
-		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
-		},
+		Status: corev1.PodStatus{PodIP: pod.Status.PodIP},
 	}
-	stripped.Annotations = guardAnnotations(pod)
-	if pod.Status.Phase == corev1.PodFailed {
-		stripped.Status.Reason, stripped.Status.Message = pod.Status.Reason, pod.Status.Message
-	}
-	for _, label := range []string{ClusterLabel, nodeTypeLabel, groupLabel, replicaLabel} {
-		if value, set := pod.Labels[label]; set {
-			stripped.Labels[label] = value
-		}
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.DisruptionTarget {
-			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.PodCondition{
-				Type:               c.Type,
-				Status:             c.Status,
-				Reason:             c.Reason,
-				Message:            c.Message,
-				LastTransitionTime: c.LastTransitionTime,
-			})
-		}
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		stripped.Status.Conditions = []corev1.PodCondition{{Type: ready.Type, Status: ready.Status}}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: s.Name, RestartCount: s.RestartCount, State: stripState(s.State),
-		})
+		kept := corev1.ContainerStatus{Name: s.Name, RestartCount: s.RestartCount}
+		if s.State.Terminated != nil {
+			kept.State.Terminated = &corev1.ContainerStateTerminated{}
+		}
+		stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses, kept)
 	}
-	if pod.Labels[nodeTypeLabel] == headNode {
-		stripHead(stripped, pod)
-	} else if len(pod.Spec.Containers) > 0 {
-		stripped.Spec.Containers = named(pod.Spec.Containers[0].Name)
-	}
-	return stripped, nil
+	stripContainers(stripped, pod)
+	return stripped
 }
 
-// lastNamed is what named last returned.
-var lastNamed atomic.Pointer[[]corev1.Container]
-
-// named returns a container of that name, without anything else. Nearly all worker pods share one: a container takes
-// 0.8 KiB even when it is empty, and nothing changes objects in the cache.
-func named(container string) []corev1.Container {
-	if last := lastNamed.Load(); last != nil && (*last)[0].Name == container {
-		return *last
-	}
-	one := []corev1.Container{{Name: container}}
-	lastNamed.Store(&one)
-	return one
-}
-
-func stripState(state corev1.ContainerState) corev1.ContainerState {
-	switch {
-	case state.Running != nil:
-		return corev1.ContainerState{Running: state.Running}
-	case state.Waiting != nil:
-		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}}
-	case state.Terminated != nil:
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
-	}
-	return corev1.ContainerState{}
-}
-
-// stripHead keeps of the head what describes its port, its sidecar and its authentication.
-func stripHead(stripped, pod *corev1.Pod) {
+// stripContainers keeps of the head's containers what describes its port, its sidecar and its authentication.
+func stripContainers(stripped, pod *corev1.Pod) {
 	for i, c := range pod.Spec.Containers {
 		kept := corev1.Container{Name: c.Name, Image: c.Image}
 		if i == 0 {

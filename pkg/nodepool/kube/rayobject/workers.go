@@ -26,12 +26,12 @@ const (
 	DeleteListForeign = "delete-list-foreign"
 )
 
-// workers converts the worker pods, oldest first.
-func workers(pods []*corev1.Pod) []nodepool.Worker {
+// workers returns the worker pods, oldest first.
+func workers(pods []*Pod) []nodepool.Worker {
 	list := make([]nodepool.Worker, 0, len(pods))
 	for _, pod := range pods {
-		if pod.Labels[nodeTypeLabel] == workerNode {
-			list = append(list, worker(pod))
+		if pod.head == nil && pod.worker.Pod != "" {
+			list = append(list, pod.worker)
 		}
 	}
 	slices.SortFunc(list, func(a, b nodepool.Worker) int {
@@ -45,8 +45,8 @@ func workers(pods []*corev1.Pod) []nodepool.Worker {
 
 func worker(pod *corev1.Pod) nodepool.Worker {
 	w := nodepool.Worker{
-		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: pod.Spec.NodeName,
-		Group: pod.Labels[groupLabel], Replica: pod.Labels[replicaLabel],
+		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: interned(pod.Spec.NodeName),
+		Group: interned(pod.Labels[groupLabel]), Replica: interned(pod.Labels[replicaLabel]),
 		Terminating: terminating(pod),
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		CreatedAt:   pod.CreationTimestamp.Time,

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,21 +22,29 @@ type Served struct {
 	Group     string
 	// Versions are those that can be read, the best first.
 	Versions []string
+	// Resource must be served in the version, where the API server has a version without it; empty means any.
+	Resource string
 	Logger   *slog.Logger
 }
 
 // Version returns the best version that the API server serves; NotFound if it serves none.
 func (s Served) Version() (string, error) {
-	var err error
+	var missing error
 	for _, version := range s.Versions {
-		if _, err = s.Discovery.ServerResourcesForGroupVersion(s.Group + "/" + version); err == nil {
-			return version, nil
-		}
-		if !apierrors.IsNotFound(err) {
+		list, err := s.Discovery.ServerResourcesForGroupVersion(s.Group + "/" + version)
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = err
+		case err != nil:
 			return "", err
+		case s.Resource == "" || slices.ContainsFunc(list.APIResources,
+			func(r metav1.APIResource) bool { return r.Name == s.Resource }):
+			return version, nil
+		default:
+			missing = apierrors.NewNotFound(schema.GroupResource{Group: s.Group, Resource: s.Resource}, "")
 		}
 	}
-	return "", err
+	return "", missing
 }
 
 // In returns the client of a resource in a namespace, or in all of them.

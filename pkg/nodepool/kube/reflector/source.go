@@ -25,7 +25,7 @@ type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// Forbidden and Failed report errors. Absent reports that the kind does not exist; it is nil for kinds that always
-	// exist.
+	// exist. Forbidden is nil for kinds that must be readable: such a failure is like any other then.
 	Forbidden, Failed func(error)
 	Absent            func()
 }
@@ -50,7 +50,7 @@ func (f Source) source(stop func()) toolscache.ListerWatcher {
 	heard := func(ctx context.Context, err error) {
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err) && f.Forbidden != nil:
 			f.Forbidden(err)
 			stop()
 		case f.Absent != nil && apierrors.IsNotFound(err):

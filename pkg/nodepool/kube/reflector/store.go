@@ -6,7 +6,7 @@ import (
 )
 
 // Store passes what a reflector reads to functions for one type of object. It keeps nothing itself. Objects of another
-// type are ignored.
+// type, which Strip does not turn into this one, are ignored.
 type Store[T any] struct {
 	// Put takes an object that was added or that changed.
 	Put func(object T)
@@ -14,7 +14,8 @@ type Store[T any] struct {
 	Remove func(object T)
 	// ReplaceAll takes a whole list with its resource version: the first list, or the one after a watch broke.
 	ReplaceAll func(objects []T, version string)
-	// Strip drops what nobody reads, as each object of a list arrives; nil keeps objects whole.
+	// Strip drops what nobody reads, as each object of a list arrives; nil keeps objects whole. If it turns objects
+	// into T, all objects pass it.
 	Strip toolscache.TransformFunc
 }
 
@@ -26,7 +27,7 @@ func (s *Store[T]) Add(object any) error { return s.Update(object) }
 
 // Update takes an object that changed.
 func (s *Store[T]) Update(object any) error {
-	if typed, ok := object.(T); ok {
+	if typed, ok := s.typed(object); ok {
 		s.Put(typed)
 	}
 	return nil
@@ -34,7 +35,7 @@ func (s *Store[T]) Update(object any) error {
 
 // Delete takes an object that was deleted.
 func (s *Store[T]) Delete(object any) error {
-	if typed, ok := Deleted(object).(T); ok {
+	if typed, ok := s.typed(Deleted(object)); ok {
 		s.Remove(typed)
 	}
 	return nil
@@ -44,12 +45,21 @@ func (s *Store[T]) Delete(object any) error {
 func (s *Store[T]) Replace(list []any, version string) error {
 	objects := make([]T, 0, len(list))
 	for _, object := range list {
-		if typed, ok := object.(T); ok {
+		if typed, ok := s.typed(object); ok {
 			objects = append(objects, typed)
 		}
 	}
 	s.ReplaceAll(objects, version)
 	return nil
+}
+
+func (s *Store[T]) typed(object any) (typed T, ok bool) {
+	if typed, ok = object.(T); !ok && s.Strip != nil {
+		if stripped, err := s.Strip(object); err == nil {
+			typed, ok = stripped.(T)
+		}
+	}
+	return typed, ok
 }
 
 // Resync does nothing: the functions have seen every object.

@@ -226,10 +226,10 @@ func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 
 // karpenterEvents is what Karpenter's Events say besides its NodeClaims.
 type karpenterEvents interface {
-	// sawKarpenter: there was an Event of Karpenter about some pod.
-	sawKarpenter() bool
-	// launchFailed: Karpenter failed to launch the machine of a NodeClaim. The Event comes before the claim goes.
-	launchFailed(claim string) bool
+	// SawKarpenter: there was an Event of Karpenter about some pod.
+	SawKarpenter() bool
+	// LaunchFailed: Karpenter failed to launch the machine of a NodeClaim. The Event comes before the claim goes.
+	LaunchFailed(claim string) bool
 }
 
 // addTo sets for each group how many of its pods without a node the NodeClaims hold.
@@ -238,7 +238,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	defer c.mu.Unlock()
 	own := claimantOf(cluster, c.incomplete)
 	cluster.NodeClaims = c.state
-	if c.state == nodepool.NoNodeClaims && events.sawKarpenter() {
+	if c.state == nodepool.NoNodeClaims && events.SawKarpenter() {
 		cluster.NodeClaims = nodepool.NodeClaimsForbidden // a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
@@ -279,7 +279,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	claims := make([]pools.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
-		if !claim.Launched && events.launchFailed(name) {
+		if !claim.Launched && events.LaunchFailed(name) {
 			c.note(now, claim)
 			continue
 		}

@@ -81,8 +81,11 @@ type quiet struct {
 	failed string
 }
 
-func (q quiet) sawKarpenter() bool             { return q.spoke }
-func (q quiet) launchFailed(claim string) bool { return claim == q.failed }
+// noNode is what the scheduler says of a pod.
+const noNode = "0/3 nodes are available"
+
+func (q quiet) SawKarpenter() bool             { return q.spoke }
+func (q quiet) LaunchFailed(claim string) bool { return claim == q.failed }
 
 // waitingCluster has so many pods of group gpu that wait for a node, and those that are bound to nodes.
 func waitingCluster(name string, waiting int, nodes ...string) nodepool.Cluster {
@@ -364,5 +367,5 @@ func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
 
 type silentEvents struct{}
 
-func (silentEvents) sawKarpenter() bool       { return false }
-func (silentEvents) launchFailed(string) bool { return false }
+func (silentEvents) SawKarpenter() bool       { return false }
+func (silentEvents) LaunchFailed(string) bool { return false }

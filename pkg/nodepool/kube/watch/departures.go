@@ -25,7 +25,7 @@ func (o *Optional) markGoing(cluster *nodepool.Cluster) {
 		}
 		node := o.nodes.byName[w.Node]
 		machine := departure.Earlier(claims[w.Node], node.going)
-		machine = departure.Earlier(machine, o.nodeEvents.of(node))
+		machine = departure.Earlier(machine, o.nodeEvents.Of(node.Name, node.CreatedAt, node.going != nil))
 		if cameAfter(w, machine, node.goes) {
 			machine = machine.AsWarning()
 		}

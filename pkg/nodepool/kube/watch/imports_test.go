@@ -7,7 +7,7 @@ import (
 )
 
 func TestOptionalReadsKnowNoManager(t *testing.T) {
-	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/binpack", "pkg/nodepool/departure", "pkg/nodepool/kube/finding",
+	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/binpack", "pkg/nodepool/departure", "pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "pkg/nodepool/kube/finding",
 		"pkg/nodepool/kube/namespaces", "pkg/nodepool/kube/nodeobject", "pkg/nodepool/kube/rayobject", "pkg/nodepool/kube/reflector", "pkg/nodepool/kube/timing", "pkg/nodepool/nodegpu",
 		"pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/raylabels", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{

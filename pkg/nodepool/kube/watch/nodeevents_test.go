@@ -9,12 +9,42 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/events"
 )
+
+// fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all
+// of them, whatever the field selector.
+type fakeEvents struct {
+	forbidden atomic.Bool
+	selectors chan string
+	list      []corev1.Event
+	stream    *watch.Broadcaster
+}
+
+func (f *fakeEvents) List(_ context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
+	if f.forbidden.Load() {
+		return nil, errForbidden
+	}
+	f.selectors <- options.FieldSelector
+	return &corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: f.list}, nil
+}
+
+func (f *fakeEvents) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if f.forbidden.Load() {
+		return nil, errForbidden
+	}
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	return f.stream.Watch()
+}
 
 // awsEvent is an Event of the AWS node termination handler about node a.
 func awsEvent(name, reason, message string, at time.Time) *corev1.Event {
@@ -30,16 +60,16 @@ func awsEvent(name, reason, message string, at time.Time) *corev1.Event {
 func besideNodeEvents(t *testing.T, do func(*testing.T, *fakeNodes, *fakeEvents, func(time.Duration) *departure.Notice)) {
 	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		events := &fakeEvents{selectors: make(chan string, 8), stream: watch.NewBroadcaster(8, watch.WaitIfChannelFull)}
+		said := &fakeEvents{selectors: make(chan string, 8), stream: watch.NewBroadcaster(8, watch.WaitIfChannelFull)}
 		o := &Optional{nodes: n, claims: newClaimWatch(nil, nil, slog.New(slog.DiscardHandler)),
-			nodeEvents: newNodeEvents(events, slog.New(slog.DiscardHandler))}
+			nodeEvents: events.NewNodes(said, slog.New(slog.DiscardHandler))}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = o.nodeEvents.Start(ctx) }()
-		defer func() { stop(); events.stream.Shutdown(); <-done }()
+		defer func() { stop(); said.stream.Shutdown(); <-done }()
 		synctest.Wait()
 		begun := time.Now()
-		do(t, client, events, func(scheduled time.Duration) *departure.Notice {
+		do(t, client, said, func(scheduled time.Duration) *departure.Notice {
 			synctest.Wait()
 			cluster := nodepool.Cluster{Key: llm, UID: "u",
 				Workers: []nodepool.Worker{{Pod: "w", Node: "a", Running: true, ScheduledAt: begun.Add(scheduled)}}}

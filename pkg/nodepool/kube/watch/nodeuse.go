@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
@@ -36,28 +35,21 @@ type usedNode struct {
 	version useVersion
 	at      time.Time
 	use     *podfit.Use
-	// workers are the worker pods among the node's pods; nil if there are none.
-	workers map[types.NamespacedName]bool
+	// workers are the worker pods among the node's pods, sorted.
+	workers []*nodeobject.BoundPod
 }
 
 type useVersion struct{ pods, devices int64 }
 
 // count sets what these pods take of the node, and claims of its devices.
 func (u *usedNode) count(
-	reader nodegpu.Reader, node *keptNode, pods []nodeobject.BoundPod, devices []nodegpu.DRADevice,
+	reader nodegpu.Reader, node *keptNode, pods []*nodeobject.BoundPod, devices []nodegpu.DRADevice,
 ) {
 	object := node.forGPUs()
 	object.Devices = devices
 	u.use = nodeobject.Use(reader, object, pods)
-	for i := range pods {
-		if pods[i].Group == "" {
-			continue
-		}
-		if u.workers == nil {
-			u.workers = map[types.NamespacedName]bool{}
-		}
-		u.workers[types.NamespacedName{Namespace: pods[i].Namespace, Name: pods[i].Name}] = true
-	}
+	u.workers = slices.DeleteFunc(pods, func(pod *nodeobject.BoundPod) bool { return pod.Group == "" })
+	slices.SortFunc(u.workers, func(a, b *nodeobject.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
 }
 
 // answered reports whether the API server has responded about pods and devices.
@@ -146,7 +138,13 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 // which may be ahead: a pod that counts as bound before it takes its part of the node would leave room for one more.
 func (v *nodeView) counts(namespace string, w *nodepool.Worker) bool {
 	used, known := v.used[w.Node]
-	return !known || used.workers[types.NamespacedName{Namespace: namespace, Name: w.Pod}]
+	if !known {
+		return true
+	}
+	_, counts := slices.BinarySearchFunc(used.workers, w.Pod, func(pod *nodeobject.BoundPod, name string) int {
+		return pod.Compare(namespace, name)
+	})
+	return counts
 }
 
 // reportUnknownUse reports what this process may not read of the use of nodes.

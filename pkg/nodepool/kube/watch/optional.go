@@ -13,6 +13,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/events"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
@@ -25,10 +27,10 @@ import (
 // do not contain them: without a right, everything else works, and a finding says what is unknown.
 type Optional struct {
 	nodes      *nodes
-	ceilings   *ceilings
+	ceilings   *ceilings.Watch
 	claims     *claimWatch
-	events     *autoscalerEvents
-	nodeEvents *nodeEvents
+	events     *events.Autoscalers
+	nodeEvents *events.Nodes
 	namespaces *namespaces.Watch
 }
 
@@ -61,15 +63,15 @@ func New(c Config) *Optional {
 		c.Logger,
 		o.nodes.touchUse,
 	))
-	o.ceilings = newCeilings(
+	o.ceilings = ceilings.New(
 		c.Core.ConfigMaps(c.StatusNamespace),
 		c.Dynamic.Resource(nodeobject.NodePoolResource),
 		c.Logger,
 		o.nodes.setCeilings,
 	)
-	o.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
+	o.events = events.NewAutoscalers(func(namespace string) events.Client { return c.Core.Events(namespace) },
 		c.Namespaces, c.NodeAutoscalers, c.Logger)
-	o.nodeEvents = newNodeEvents(c.Core.Events(metav1.NamespaceDefault), c.Logger)
+	o.nodeEvents = events.NewNodes(c.Core.Events(metav1.NamespaceDefault), c.Logger)
 	o.claims = newClaimWatch(
 		c.Dynamic.Resource(nodeobject.NodeClaimResource),
 		serves(
@@ -79,7 +81,7 @@ func New(c Config) *Optional {
 		),
 		c.Logger,
 	)
-	o.claims.failedLaunch = o.ceilings.readAgain
+	o.claims.failedLaunch = o.ceilings.ReadAgain
 	o.namespaces = namespaces.New(c.Core.Namespaces(), c.Namespaces, c.Logger, c.Changed)
 	return o
 }
@@ -106,8 +108,8 @@ func (o *Optional) AddTo(cluster *nodepool.Cluster) {
 	poolsSince := o.poolsSince()      // before the pools are read, so that these are as new or newer
 	o.claims.addTo(cluster, o.events) // first: no group lacks a node while one is being added
 	o.nodes.addTo(cluster)
-	o.ceilings.addTo(cluster)
-	o.events.addTo(cluster)
+	o.ceilings.AddTo(cluster)
+	o.events.AddTo(cluster)
 	o.claims.addFailures(cluster, poolsSince)
 	o.markGoing(cluster) // last: it reads which nodes are gone
 	o.namespaces.AddTo(cluster)
@@ -116,11 +118,14 @@ func (o *Optional) AddTo(cluster *nodepool.Cluster) {
 // poolsSince returns a moment after which no NodePool has come that the pools of clusters lack; zero if NodePools are
 // not all known.
 func (o *Optional) poolsSince() time.Time {
-	if at := o.ceilings.nodePoolsSince(); o.nodes.showsNodePools() {
+	if at := o.ceilings.NodePoolsSince(); o.nodes.showsNodePools() {
 		return at
 	}
 	return time.Time{}
 }
+
+// EventsUsed returns how much of the bound of its Events the fullest source uses, from 0 to 1.
+func (o *Optional) EventsUsed() float64 { return o.events.Used() }
 
 // AddNamespace adds to a cluster what its namespace sets.
 func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.AddTo(cluster) }

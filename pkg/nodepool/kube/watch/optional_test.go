@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/events"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -32,8 +34,8 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 		besideClaims(t, &fakeClaims{list: list}, nil, func(t *testing.T, claims *claimWatch) {
 			quiet := slog.New(slog.DiscardHandler)
 			o := &Optional{
-				claims: claims, nodes: newNodes(&fakeNodes{}, quiet, func() {}), ceilings: newCeilings(nil, nil, quiet, nil),
-				events: newAutoscalerEvents(nil, nil, nil, quiet), nodeEvents: newNodeEvents(nil, quiet), namespaces: namespaces.New(nil, nil, quiet, nil),
+				claims: claims, nodes: newNodes(&fakeNodes{}, quiet, func() {}), ceilings: ceilings.New(nil, nil, quiet, nil),
+				events: events.NewAutoscalers(nil, nil, nil, quiet), nodeEvents: events.NewNodes(nil, quiet), namespaces: namespaces.New(nil, nil, quiet, nil),
 			}
 			o.nodes.view.Store(viewOf(nil))
 			cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(oneGPUGroup))

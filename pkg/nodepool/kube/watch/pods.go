@@ -26,13 +26,14 @@ type podClient interface {
 }
 
 // nodePods holds what the pods of all namespaces take of nodes, by the name of the node. It keeps pods without GPUs
-// too, because groups without GPUs need room as well; one of them takes 1 to 2 KB. Each process reads pods once,
-// for all RayClusters.
+// too, because groups without GPUs need room as well; one of them takes 0.3 KB if there are others like it. Each
+// process reads pods once, for all RayClusters.
 type nodePods struct {
 	client podClient
 	log    *slog.Logger
 	// changed is called after something changed.
 	changed func()
+	kinds   podKinds
 
 	mu sync.Mutex
 	// Guarded by mu. byNode is nil until the first list, and after the right to read pods is lost.
@@ -47,7 +48,7 @@ type nodePods struct {
 
 // podsOfNode are the pods on one node. version differs after each change.
 type podsOfNode struct {
-	pods    map[types.NamespacedName]nodeobject.BoundPod
+	pods    map[types.NamespacedName]*nodeobject.BoundPod
 	version int64
 }
 
@@ -104,47 +105,62 @@ func (p *nodePods) list(ctx context.Context, options metav1.ListOptions) (runtim
 	}
 }
 
-// store passes what a reflector reads to p.
-func (p *nodePods) store() *reflector.Store[*corev1.Pod] {
-	return &reflector.Store[*corev1.Pod]{
-		Put: p.update, Remove: p.remove, ReplaceAll: p.replace, Strip: nodeobject.StripPod,
-	}
+// seenPod is a pod as a list or a watch shows it.
+type seenPod struct {
+	name types.NamespacedName
+	node string
+	// bound is nil if the pod takes nothing of its node.
+	bound *nodeobject.BoundPod
 }
 
-func nameOfPod(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+// seen turns a Pod object into what is kept of it, so that whole lists of Pod objects are never in memory.
+func (p *nodePods) seen(object any) (any, error) {
+	pod, whole := object.(*corev1.Pod)
+	if !whole {
+		return object, nil
+	}
+	s := &seenPod{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, node: pod.Spec.NodeName}
+	if bound, takes := nodeobject.Bound(pod); takes {
+		p.kinds.share(&bound)
+		s.bound = &bound
+	}
+	return s, nil
+}
+
+// store passes what a reflector reads to p.
+func (p *nodePods) store() *reflector.Store[*seenPod] {
+	return &reflector.Store[*seenPod]{Put: p.update, Remove: p.remove, ReplaceAll: p.replace, Strip: p.seen}
 }
 
 // update keeps a pod. Most updates change the status and nothing that is kept.
-func (p *nodePods) update(pod *corev1.Pod) {
-	bound, takes := nodeobject.Bound(pod)
-	if !takes {
+func (p *nodePods) update(pod *seenPod) {
+	if pod.bound == nil {
 		p.remove(pod)
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	name, on := nameOfPod(pod), p.byNode[bound.Node]
-	if before, known := on.pods[name]; known && reflect.DeepEqual(before, bound) {
+	on := p.byNode[pod.node]
+	if before := on.pods[pod.name]; before != nil && reflect.DeepEqual(before, pod.bound) {
 		return
 	}
 	if on.pods == nil {
-		on.pods = map[types.NamespacedName]nodeobject.BoundPod{}
+		on.pods = map[types.NamespacedName]*nodeobject.BoundPod{}
 	}
-	on.pods[name] = bound
-	p.put(bound.Node, on)
+	on.pods[pod.name] = pod.bound
+	p.put(pod.node, on)
 }
 
 // remove forgets a pod that is gone or has ended.
-func (p *nodePods) remove(pod *corev1.Pod) {
+func (p *nodePods) remove(pod *seenPod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	on := p.byNode[pod.Spec.NodeName]
-	if _, known := on.pods[nameOfPod(pod)]; !known {
+	on := p.byNode[pod.node]
+	if on.pods[pod.name] == nil {
 		return
 	}
-	delete(on.pods, nameOfPod(pod))
-	p.put(pod.Spec.NodeName, on)
+	delete(on.pods, pod.name)
+	p.put(pod.node, on)
 }
 
 // put keeps the pods of a node, which have changed. The caller holds mu.
@@ -161,17 +177,16 @@ func (p *nodePods) put(node string, on podsOfNode) {
 }
 
 // replace takes a whole list: the first one, or the one after a watch broke.
-func (p *nodePods) replace(list []*corev1.Pod, _ string) {
+func (p *nodePods) replace(list []*seenPod, _ string) {
 	fresh := map[string]podsOfNode{}
 	for _, pod := range list {
-		bound, takes := nodeobject.Bound(pod)
-		if !takes {
+		if pod.bound == nil {
 			continue
 		}
-		if fresh[bound.Node].pods == nil {
-			fresh[bound.Node] = podsOfNode{pods: map[types.NamespacedName]nodeobject.BoundPod{}}
+		if fresh[pod.node].pods == nil {
+			fresh[pod.node] = podsOfNode{pods: map[types.NamespacedName]*nodeobject.BoundPod{}}
 		}
-		fresh[bound.Node].pods[nameOfPod(pod)] = bound
+		fresh[pod.node].pods[pod.name] = pod.bound
 	}
 	p.mu.Lock()
 	p.newest++
@@ -219,7 +234,7 @@ func (p *nodePods) versions() map[string]int64 {
 }
 
 // on returns the pods on a node, in no order.
-func (p *nodePods) on(node string) []nodeobject.BoundPod {
+func (p *nodePods) on(node string) []*nodeobject.BoundPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.byNode[node].pods))

@@ -325,12 +325,12 @@ func heap() int64 {
 // keptPods returns a store with so many realistic pods, stripped as a reflector does.
 func keptPods(count int) *nodePods {
 	p := newNodePods(nil, slog.New(slog.DiscardHandler), func() {})
-	list := make([]*corev1.Pod, 0, count)
+	list := make([]any, 0, count)
 	for i := range count {
-		stripped, _ := nodeobject.StripPod(realisticPod(i))
-		list = append(list, stripped.(*corev1.Pod))
+		pod, _ := p.seen(realisticPod(i))
+		list = append(list, pod)
 	}
-	p.replace(list, "1")
+	_ = p.store().Replace(list, "1")
 	return p
 }
 
@@ -370,7 +370,7 @@ func BenchmarkPodsOnNodes(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			pod := realisticPod(0)
 			pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(fmt.Sprint(1 + i%2))
-			p.update(pod)
+			_ = p.store().Update(pod)
 			n.withUse(facts)
 		}
 	})
@@ -381,4 +381,29 @@ func orNew(nodes map[string]keptNode) map[string]keptNode {
 		return map[string]keptNode{}
 	}
 	return nodes
+}
+
+func TestPodsOfOneTemplateShareWhatTheyTake(t *testing.T) {
+	p := newNodePods(nil, slog.New(slog.DiscardHandler), func() {})
+	kept := func(name, cpu string) *nodeobject.BoundPod {
+		pod := realisticPod(0)
+		pod.Name = name
+		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu)
+		seen, err := p.seen(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.(*seenPod).bound
+	}
+	first, second, larger, back := kept("gpu-abcde", "4"), kept("gpu-fghij", "4"), kept("gpu-klmno", "5"), kept("gpu-pqrst", "5")
+	if first.Neighbors != second.Neighbors || second.Neighbors != larger.Neighbors {
+		t.Error("pods with equal labels have neighbors of their own")
+	}
+	second.Takes["probe"], larger.Takes["probe"] = 1, 2
+	if first.Takes["probe"] != 1 || back.Takes["probe"] != 2 {
+		t.Errorf("pods that take %v and %v do not share it with equal ones", first.Takes, back.Takes)
+	}
+	if first.Takes["cpu"] == larger.Takes["cpu"] {
+		t.Error("pods with different requests share what they take")
+	}
 }

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+// BenchmarkLive reports what `serve` keeps of a fleet at rest: bytes that are live after a collection, and stacks, for
+// each RayCluster with two workers and for each worker more. It is all that decides, publishes and records, with the
+// objects and the connections that this rests on. The heads are simulated, in another process. Watches and nodes of
+// Kubernetes are not in it.
+func BenchmarkLive(b *testing.B) {
+	const clusters, few, many = 100, 2, 52
+	for b.Loop() {
+		small, large := liveFleet(b, clusters, few), liveFleet(b, clusters, many)
+		b.ReportMetric(small.heap/clusters, "B/RayCluster")
+		b.ReportMetric((large.heap-small.heap)/clusters/(many-few), "B/worker")
+		b.ReportMetric(small.stack/clusters, "stack-B/RayCluster")
+		b.ReportMetric(small.goroutines/clusters, "goroutines/RayCluster")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// kept is what a fleet keeps.
+type kept struct{ heap, stack, goroutines float64 }
+
+// now returns what the process keeps at present.
+func (k *kept) now() {
+	var m runtime.MemStats
+	for range 3 { // the second collection empties pools, the third frees what finalizers held
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	*k = kept{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
+}
+
+// BenchmarkAtRest is the cost of one decision about a RayCluster at rest every 20 s, with all that publishes and
+// records it, and the cost of one reading that keeps the decision. The head is simulated, in another process.
+func BenchmarkAtRest(b *testing.B) {
+	const workers = 50
+	f, loop := newFleetAtRest(b, 1, workers)
+	key := clusterAtRest(0)
+	for range 4 {
+		loop.Cycle(b.Context(), key)
+		f.pass(time.Minute)
+	}
+	b.Run("decision", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			loop.Cycle(b.Context(), key)
+			f.pass(20 * time.Second)
+		}
+	})
+	b.Run("reading", func(b *testing.B) {
+		loop.Cycle(b.Context(), key)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, stands := loop.Stands(b.Context(), key); !stands {
+				b.Fatal("the decision does not stand")
+			}
+		}
+	})
+}
+
+func liveFleet(b *testing.B, clusters, workers int) (used kept) {
+	var before, after kept
+	f, loop := newFleetAtRest(b, clusters, workers)
+	before = f.before
+	ended := f.work(b.Context(), loop)
+	after.now()
+	for key := range f.decoded {
+		d, _ := loop.Decision(key)
+		if d == nil || d.RayErr != "" || d.Err != "" || len(d.Snapshot.Nodes) != workers {
+			b.Fatalf("%s is not at rest: %+v", key, d)
+		}
+	}
+	ended()
+	loop.Close()
+	runtime.KeepAlive(f.options)
+	return kept{after.heap - before.heap, after.stack - before.stack, after.goroutines - before.goroutines}
+}
+
+// newFleetAtRest returns a fleet that nobody has decided about yet, and its loop.
+func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *controller.Controller) {
+	heads := startHeads(b, clusters, workers)
+	f := &fleetAtRest{decoded: map[nodepool.ClusterKey]rayobject.Decoded{}, pods: map[nodepool.ClusterKey][]*rayobject.Pod{},
+		clock: time.Now().Truncate(time.Second)}
+	f.before.now()
+	for i := range clusters {
+		f.add(b, i, workers)
+	}
+	log := slog.New(slog.DiscardHandler)
+	tel, err := telemetry.Start(b.Context(), telemetry.Config{Log: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.options = &engineOptions{forecast: forecastSuggest, loop: controller.Config{Form: mode.Fleet,
+		DefaultMode: nodepool.Managed, CyclesPerSecond: 1e6, GCSTimeout: time.Minute, Log: log, Now: f.now}}
+	f.options.passOn(log, tel)
+	loop, err := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
+		return gcs.Dial(gcs.Config{Address: heads[cluster.Key]})
+	}, f.options.loop)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(loop.Close)
+	return f, loop
+}
+
+// fleetAtRest has RayClusters as the watches keep them.
+type fleetAtRest struct {
+	controller.Kube // nil: nothing is written at rest
+	decoded         map[nodepool.ClusterKey]rayobject.Decoded
+	pods            map[nodepool.ClusterKey][]*rayobject.Pod
+	options         *engineOptions
+	before          kept // what the process kept before there was a fleet
+
+	mu    sync.Mutex
+	clock time.Time // guarded by mu
+}
+
+func (f *fleetAtRest) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clock
+}
+
+func (f *fleetAtRest) pass(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clock = f.clock.Add(d)
+}
+
+// Cluster implements controller.Kube.
+func (f *fleetAtRest) Cluster(_ context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
+	return rayobject.Join(f.decoded[key], f.pods[key]), nil
+}
+
+// NamespaceMode implements controller.Kube.
+func (*fleetAtRest) NamespaceMode(string) (nodepool.Mode, string) { return "", "" }
+
+// MayWrite implements controller.Kube.
+func (*fleetAtRest) MayWrite(nodepool.ClusterKey) bool { return true }
+
+// Event implements controller.Kube.
+func (*fleetAtRest) Event(nodepool.Cluster, bool, string, string) {}
+
+// work decides about all RayClusters until they are at rest, each in a goroutine that stays until it is ended, as in
+// package kube.
+func (f *fleetAtRest) work(ctx context.Context, loop *controller.Controller) (end func()) {
+	const cycles, readings = 4, 2
+	ctx, end = context.WithCancel(ctx)
+	done := make(chan struct{})
+	var turns []chan func(nodepool.ClusterKey)
+	for key := range f.decoded {
+		turn := make(chan func(nodepool.ClusterKey))
+		turns = append(turns, turn)
+		go func() {
+			for {
+				select {
+				case do := <-turn:
+					do(key)
+					done <- struct{}{}
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	for i := range cycles + readings {
+		for _, turn := range turns {
+			turn <- func(key nodepool.ClusterKey) {
+				if i < cycles {
+					loop.Cycle(ctx, key)
+				} else {
+					loop.Stands(ctx, key)
+				}
+			}
+			<-done // one after the other, so that a slow machine is no slow head
+		}
+		if i < cycles-1 {
+			f.pass(time.Minute) // the readings follow the last cycle at once, so that they keep its decision
+		}
+	}
+	return end
+}
+
+func clusterAtRest(i int) nodepool.ClusterKey {
+	return nodepool.ClusterKey{Namespace: "research", Name: fmt.Sprintf("raycluster-%04d", i)}
+}
+
+func workerAtRest(key nodepool.ClusterKey, i int) string {
+	return fmt.Sprintf("%s-gpu-group-worker-%05d", key.Name, i)
+}
+
+// add adds a RayCluster with its pods, as the operator and a kubelet make them.
+func (f *fleetAtRest) add(b *testing.B, i, workers int) {
+	key := clusterAtRest(i)
+	object := &unstructured.Unstructured{}
+	text := fmt.Sprintf(manifestAtRest, key.Name, key.Namespace, uuid.NewUUID(), workers)
+	if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
+		b.Fatal(err)
+	}
+	pods := []corev1.Pod{*f.pod(key, "head", "headgroup", key.Name+"-head-x7k2p", 0)}
+	for i := range workers {
+		pods = append(pods, *f.pod(key, "worker", "gpu-group", workerAtRest(key, i), i+1))
+	}
+	f.pods[key], f.decoded[key] = rayobject.PodsOf(pods), rayobject.Decode(nodegpu.Reader{}, object)
+}
+
+func (f *fleetAtRest) pod(key nodepool.ClusterKey, kind, group, name string, i int) *corev1.Pod {
+	now := metav1.NewTime(f.clock.Add(-time.Hour))
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID(uuid.NewUUID()),
+			ResourceVersion: fmt.Sprint(1_000_000 + i), CreationTimestamp: now,
+			Labels: map[string]string{"ray.io/cluster": key.Name, "ray.io/node-type": kind, "ray.io/group": group}},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%02d", i), Containers: []corev1.Container{{Name: "ray-" + kind}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addressAtRest(i),
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "ray-" + kind, Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}},
+	}
+}
+
+func addressAtRest(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250) }
+
+const manifestAtRest = `{"apiVersion": "ray.io/v1", "kind": "RayCluster",
+	"metadata": {"name": %q, "namespace": %q, "uid": %q, "resourceVersion": "1000000", "generation": 1},
+	"status": {"observedGeneration": 1, "state": "ready"},
+	"spec": {"rayVersion": "2.60.0", "enableInTreeAutoscaling": true, "autoscalerOptions": {"idleTimeoutSeconds": 60},
+	"headGroupSpec": {"rayStartParams": {"num-cpus": "0"}, "template": {"spec": {"containers": [
+		{"name": "ray-head", "image": "rayproject/ray:2.60.0", "resources": {"limits": {"cpu": "4", "memory": "16Gi"}}}]}}},
+	"workerGroupSpecs": [{"groupName": "gpu-group", "replicas": %[4]d, "minReplicas": %[4]d, "maxReplicas": 60, "numOfHosts": 1,
+		"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.60.0",
+		"resources": {"limits": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}}}]}}}]}}`
+
+// asHeads is the environment variable that makes the test binary run simulated heads: how many, with how many workers.
+const asHeads = "HELIOSTAT_TEST_AS_HEADS"
+
+// startHeads returns the addresses of heads in another process.
+func startHeads(b *testing.B, clusters, workers int) map[nodepool.ClusterKey]string {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	heads := exec.Command(self)
+	heads.Env, heads.Stderr = append(os.Environ(), fmt.Sprintf("%s=%d %d", asHeads, clusters, workers)), os.Stderr
+	in, errIn := heads.StdinPipe()
+	out, errOut := heads.StdoutPipe()
+	if errIn != nil || errOut != nil || heads.Start() != nil {
+		b.Fatal("cannot start the heads")
+	}
+	b.Cleanup(func() {
+		_ = in.Close()
+		_ = heads.Wait()
+	})
+	addresses, lines := map[nodepool.ClusterKey]string{}, bufio.NewScanner(out)
+	for i := range clusters {
+		if !lines.Scan() {
+			b.Fatalf("the heads have ended: %v", lines.Err())
+		}
+		addresses[clusterAtRest(i)] = lines.Text()
+	}
+	return addresses
+}
+
+// serveHeads runs heads until its input ends. It prints their addresses.
+func serveHeads(what string) error {
+	var clusters, workers int
+	if _, err := fmt.Sscan(what, &clusters, &workers); err != nil {
+		return err
+	}
+	resources := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8), raydemand.GPU: raydemand.One,
+		raydemand.Memory: raydemand.Whole(32 << 30), "object_store_memory": raydemand.Whole(9 << 30),
+		"accelerator_type:A100": raydemand.One}
+	for i := range clusters {
+		key := clusterAtRest(i)
+		h, err := simray.Start(simray.Options{Head: simray.Node{Instance: key.Name + "-head-x7k2p", IP: addressAtRest(0)}})
+		if err != nil {
+			return err
+		}
+		for i := range workers {
+			own, ip := maps.Clone(resources), addressAtRest(i+1)
+			own["node:"+ip] = raydemand.One
+			id := raydemand.NodeID{1, byte(i), byte(i >> 8)}
+			h.AddNode(simray.Node{Instance: workerAtRest(key, i), Group: "gpu-group", IP: ip, Resources: own,
+				Labels: map[string]string{"ray.io/node-id": id.String(), "ray.io/node-group": "gpu-group",
+					"ray.io/accelerator-type": "A100", "ray.io/market-type": "on-demand"}})
+		}
+		fmt.Println(h.Addr())
+	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}

@@ -1,0 +1,75 @@
+package publish
+
+import (
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// TestADecisionsPodsCostTheirShareOfTheirNodes has a pod with half of the CPUs of a node that costs 4 an hour.
+func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
+	nodes := []podfit.Node{{Name: "n", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"},
+		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}}
+	stock := pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c := NewCosts(begin, &price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
+	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}
+	d := decided()
+	d.RayErr, d.Mode = "", nodepool.Managed
+	d.Kube.Stock = stock
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(8)}}}}
+	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
+	d.Snapshot.Nodes = []planner.Node{{Pod: "w", Group: "cpu", State: planner.Running, Total: eight, Available: raydemand.Bundle{},
+		Activity: []string{raydemand.ActiveWorkers}}}
+	see := func(at time.Time) {
+		d.At = at
+		c.Observe(d)
+	}
+	see(begin)
+	c.Ledger.Restore(d.Cluster, nil)
+	for at := begin; !at.After(begin.Add(time.Hour)); at = at.Add(time.Minute) {
+		see(at)
+	}
+	failed := *d
+	failed.ObserveFailed, failed.Pods, failed.At = true, nil, begin.Add(61*time.Minute)
+	c.Observe(&failed) // adds nothing, and the decision before holds
+	costs := c.Metrics(d.Cluster)()
+	if len(costs) != 1 || costs[0].Cause != string(ledger.Used) || costs[0].Currency != "EUR" || costs[0].Money < 1.99 || costs[0].Money > 2.01 ||
+		costs[0].PodSeconds != 3600 {
+		t.Errorf("%+v", costs)
+	}
+	advised := Savings{Decisions: func() []*decision.Decision { return []*decision.Decision{d} }, History: c.History}
+	d.Kube.Groups[0].Min, d.Kube.Groups[0].NumOfHosts = 1, 1
+	if got := advised.Savings(begin); len(got) != 0 {
+		t.Errorf("a worker that is always in use: %+v", got)
+	}
+	handed := nodepool.ClusterKey{}
+	c.HandOver = func(key nodepool.ClusterKey) { handed = key }
+	if c.Release(d.Cluster); handed != d.Cluster || len(c.Metrics(d.Cluster)()) != 1 {
+		t.Error("a RayCluster is dropped before its costs are kept")
+	}
+	d.Snapshot.Nodes[0].State, d.Snapshot.Nodes[0].Available, d.Snapshot.Nodes[0].Activity = planner.Idle, eight, nil
+	timeout := 60.0
+	d.Snapshot.IdleTimeoutSeconds, d.Snapshot.Nodes[0].IdleSeconds = &timeout, 600
+	d.Snapshot.Groups = []planner.Group{{Name: "cpu", Min: 1}}
+	d.Plan.Groups = []planner.GroupPlan{{Name: "cpu", Desired: 1, Min: 1}}
+	for at := begin.Add(61 * time.Minute); !at.After(begin.Add(2 * time.Hour)); at = at.Add(time.Minute) {
+		see(at)
+	}
+	got := advised.Savings(begin)
+	if len(got) != 1 || got[0].Kind != "min_replicas" || got[0].To != 0 || got[0].Saves < 1.9 || got[0].Saves > 2 || got[0].Cost < 3.9 || got[0].Cluster != d.Cluster.Name {
+		t.Errorf("a worker that the minimum kept for an hour: %+v", got)
+	}
+	c.HandOver = nil
+	if c.Release(d.Cluster); len(c.Metrics(d.Cluster)()) != 0 {
+		t.Error("a RayCluster of another process still costs")
+	}
+}

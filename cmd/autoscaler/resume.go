@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
+)
+
+func newResumeCommand() *cobra.Command {
+	var server connect.ServerFlags
+	output := "table"
+	cmd := &cobra.Command{
+		Use:   "resume RAYCLUSTER",
+		Short: "Resumes a RayCluster that was suspended because it was idle",
+		Long: "Sets spec.suspend of the RayCluster to false if Heliostat set it; the operator then starts the head.\n" +
+			"Time without work counts from now. Requires permission to patch the RayCluster.\n\n" +
+			connect.Help,
+		Example: "  autoscaler resume ml/llm",
+		Args:    cli.ExactlyOneCluster,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		write, err := cli.WriterOf(output, printer.WriteResumed)
+		if err != nil {
+			return err
+		}
+		key, api, err := server.Target(args[0])
+		if err != nil {
+			return err
+		}
+		now, err := api.Resume(cmd.Context(), key)
+		if err != nil {
+			return err
+		}
+		return write(cmd.OutOrStdout(), printer.Resumed{Namespace: key.Namespace, Name: key.Name, Suspended: now})
+	}
+	server.AddTo(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
+	server.CompleteCluster(cmd)
+	return cmd
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/cli/table"
+)
+
+func newSavingsCommand() *cobra.Command {
+	var server connect.ServerFlags
+	var output, since string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "savings",
+		Short: "Shows what other settings would have cost, with the change to make",
+		Long: "Replays how workers were used with other idle timeouts, minimums, warm capacity, sizes of\n" +
+			"workers and slices of GPUs. Each row says what the group cost, what it would have cost, and how\n" +
+			"much longer work would have waited. Below the table are the changes. Without --all, only changes\n" +
+			"that would have saved something are shown, and of each kind the one that would have saved most.\n" +
+			"\n" + connect.Help,
+		Example: "  autoscaler savings\n  autoscaler savings --since 30d -n ml --all\n" +
+			"  autoscaler savings -o csv",
+		Args: cli.NoArguments,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		write := printer.WriteSavingsCSV
+		if output != "csv" {
+			var err error
+			write, err = cli.WriterOf(output, printer.WriteSavings(table.LookOf(cmd.OutOrStdout(), output), all))
+			if err != nil {
+				return cli.BadInput(fmt.Errorf("--output %q: want table, json, yaml or csv", output))
+			}
+		}
+		api, err := server.Client()
+		if err != nil {
+			return err
+		}
+		savings, err := api.Savings(cmd.Context(), since, server.Namespace)
+		if err != nil {
+			return err
+		}
+		if len(savings.Items) == 0 {
+			writeNote(cmd, server.EmptyNamespace(cmd.Context(), api))
+		}
+		return write(cmd.OutOrStdout(), savings)
+	}
+	f := cmd.Flags()
+	server.AddTo(cmd)
+	server.ListsAll(cmd)
+	f.StringVarP(&output, "output", "o", "table", "table, json, yaml or csv")
+	f.StringVar(&since, "since", "7d", "how far back, in minutes, hours or days, at most 30d")
+	validateSince(f, &since)
+	f.BoolVar(&all, "all", false, "show also changes that would have saved less, or nothing (the table only)")
+	cli.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml", "csv"},
+		cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

@@ -1,0 +1,180 @@
+package printer
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/ledger"
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// WriteCosts writes a row for each RayCluster, group or owner with columns for the causes, or a row for each cause, and
+// then what is idle now.
+func WriteCosts(as table.Look) func(io.Writer, apiv1.Costs) error {
+	return func(out io.Writer, c apiv1.Costs) error {
+		var p table.Page
+		if len(c.Items) == 0 {
+			p.Line("", "No costs since "+table.Moment(c.Since)+": nothing has been added up.")
+			_, err := io.WriteString(out, p.String())
+			return err
+		}
+		if c.By == apiv1.CostsByCause {
+			writeByCause(&p, c, as)
+		} else {
+			writeBySubject(&p, c, as)
+		}
+		writeCostNotes(&p, c)
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+// costSum is what one row adds up.
+type costSum struct {
+	gpuSeconds, cost float64
+	by               map[string]float64
+}
+
+func (s *costSum) add(item apiv1.CostItem) {
+	if s.by == nil {
+		s.by = map[string]float64{}
+	}
+	s.gpuSeconds += item.GpuSeconds
+	s.cost += item.Cost
+	s.by[item.Cause] += item.Cost
+}
+
+// writeBySubject writes a row for each subject, the most expensive first.
+func writeBySubject(p *table.Page, c apiv1.Costs, as table.Look) {
+	shown := shownCauses(c.Items)
+	columns := []table.Column{table.Name("RAYCLUSTER")}
+	switch c.By {
+	case apiv1.CostsByGroup:
+		columns = append(columns, table.Name("GROUP"))
+	case apiv1.CostsByOwner:
+		columns = []table.Column{table.Name("NAMESPACE"), table.Name("OWNER")}
+	case apiv1.CostsByJob:
+		columns = append(columns, table.Name("JOB"))
+	}
+	columns = append(columns, table.Number("GPU-HOURS"), table.Number("COST "+c.Currency))
+	for _, cause := range shown {
+		columns = append(columns, table.Number(strings.ToUpper(cause)))
+	}
+	type row struct {
+		names []string
+		costSum
+	}
+	var rows []row
+	for _, item := range c.Items { // sorted by subject
+		names := []string{item.Namespace + "/" + item.Cluster}
+		switch c.By {
+		case apiv1.CostsByGroup:
+			names = append(names, item.Group)
+		case apiv1.CostsByOwner:
+			names = []string{item.Namespace, item.Owner}
+		case apiv1.CostsByJob:
+			names = append(names, dash(item.Job))
+		}
+		if n := len(rows); n == 0 || !slices.Equal(rows[n-1].names, names) {
+			rows = append(rows, row{names: names})
+		}
+		rows[len(rows)-1].add(item)
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(b.gpuSeconds, a.gpuSeconds))
+	})
+	t := table.Table{Look: as, Columns: columns}
+	for _, r := range rows {
+		cells := append(slices.Clone(r.names), hoursOf(r.gpuSeconds), money(r.cost))
+		for _, cause := range shown {
+			cells = append(cells, money(r.by[cause]))
+		}
+		t.Add(table.Cells(cells...)...)
+	}
+	t.Write(p)
+}
+
+// shownCauses returns the causes that occur, in their order.
+func shownCauses(items []apiv1.CostItem) (shown []string) {
+	for _, cause := range ledger.Causes() {
+		if slices.ContainsFunc(items, func(item apiv1.CostItem) bool { return item.Cause == string(cause) }) {
+			shown = append(shown, string(cause))
+		}
+	}
+	return shown
+}
+
+// writeByCause writes a row for each cause and its code.
+func writeByCause(p *table.Page, c apiv1.Costs, as table.Look) {
+	t := table.Table{Look: as, Columns: []table.Column{table.Text("CAUSE"), table.Text("WHY"),
+		table.Number("POD-HOURS"), table.Number("GPU-HOURS"), table.Number("COST " + c.Currency)}}
+	for _, cause := range shownCauses(c.Items) {
+		for _, item := range c.Items {
+			if item.Cause == cause {
+				t.Add(table.Cells(cause, dash(item.Why), hoursOf(item.PodSeconds), hoursOf(item.GpuSeconds),
+					money(item.Cost))...)
+			}
+		}
+	}
+	t.Write(p)
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func hoursOf(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
+
+func money(amount float64) string { return strconv.FormatFloat(amount, 'f', 2, 64) }
+
+// writeCostNotes writes the sum, what the answer lacks, and what is idle now.
+func writeCostNotes(p *table.Page, c apiv1.Costs) {
+	var sum costSum
+	var pods, unpriced float64
+	for _, item := range c.Items {
+		sum.add(item)
+		pods += item.PodSeconds
+		unpriced += item.UnpricedPodSeconds
+	}
+	p.Line("", "")
+	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s.", hoursOf(sum.gpuSeconds), money(sum.cost), c.Currency,
+		planner.Span(c.Until.Sub(c.Since).Seconds())))
+	if c.Began.After(c.Since) {
+		p.Line("", "Costs are added up since "+table.Moment(c.Began)+".")
+	}
+	if pods > 0 && unpriced > 0 {
+		p.Line("", fmt.Sprintf("%.0f %% of the pods' time has no price: see `--prices` in docs/reference/costs.md.",
+			max(1, 100*unpriced/pods)))
+	}
+	for _, idle := range c.Idle {
+		p.Line("", "")
+		p.Line("", idle.Namespace+"/"+idle.Cluster+": "+idle.Message)
+		if idle.Command != "" {
+			p.Line("  ", idle.Command)
+		}
+	}
+}
+
+// WriteCostsCSV writes the items, with a header line, for spreadsheets.
+func WriteCostsCSV(out io.Writer, c apiv1.Costs) error {
+	w := csv.NewWriter(out)
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	rows := [][]string{{"namespace", "cluster", "group", "owner", "job", "cause", "why", "pod_seconds", "gpu_seconds",
+		"cost", "currency", "unpriced_pod_seconds"}}
+	for _, item := range c.Items {
+		rows = append(rows, []string{item.Namespace, item.Cluster, item.Group, item.Owner, item.Job, item.Cause,
+			item.Why, number(item.PodSeconds), number(item.GpuSeconds), number(item.Cost), c.Currency,
+			number(item.UnpricedPodSeconds)})
+	}
+	return w.WriteAll(rows)
+}

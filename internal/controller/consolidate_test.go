@@ -1,0 +1,286 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/consolidation"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// newHalfEmptyWorld has workers of 4 CPUs, each with one Serve replica of 2 CPUs.
+func newHalfEmptyWorld(t *testing.T, workers int, opted nodepool.Consolidate) *world {
+	t.Helper()
+	price := 3.1
+	w := newWorld(t, Config{}, nodepool.WorkerGroup{Name: "cpu", Replicas: workers, Max: 9, Price: &price,
+		Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}})
+	w.kube.cluster.Consolidate = opted
+	for i := range workers {
+		w.place(w.pod(i), raydemand.Resident{Name: "SERVE_REPLICA::app#D#" + w.pod(i), Class: "ServeReplica:app:D",
+			Namespace: "serve", Alive: true, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}})
+	}
+	return w
+}
+
+// place puts an actor on a worker.
+func (w *world) place(pod string, actor raydemand.Resident) {
+	n := w.node(pod)
+	n.Status, n.Idle = raydemand.Running, 0
+	n.Activity = []string{raydemand.ActiveWorkers, "Resource: CPU currently in use."}
+	n.Available.Take(actor.Resources)
+	actor.Node = n.ID
+	w.ray.residents = append(w.ray.residents, actor)
+}
+
+// migrate does what Serve does for a draining node: replicas run elsewhere, and the node ends.
+func (w *world) migrate() {
+	w.t.Helper()
+	for i := range w.ray.nodes {
+		n := &w.ray.nodes[i]
+		if n.Status != raydemand.Draining {
+			continue
+		}
+		for k := range w.ray.residents {
+			r := &w.ray.residents[k]
+			if r.Node != n.ID {
+				continue
+			}
+			at := slices.IndexFunc(w.ray.nodes, func(to raydemand.Node) bool {
+				return to.Status == raydemand.Running && to.Available.Fits(r.Resources)
+			})
+			if at < 0 {
+				w.t.Fatalf("the replica on %s has no place", n.Instance)
+			}
+			r.Node = w.ray.nodes[at].ID
+			w.ray.nodes[at].Available.Take(r.Resources)
+		}
+		n.Status = raydemand.Dead
+	}
+}
+
+// minutes runs a cycle each half minute.
+func (w *world) minutes(n int) (d *decision.Decision) {
+	for range 2 * n {
+		d = w.after(30 * time.Second)
+	}
+	return d
+}
+
+func suggestions(d *decision.Decision) []raydemand.Finding {
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f raydemand.Finding) bool {
+		return f.Code != consolidation.FindingPossible
+	})
+}
+
+func TestHalfEmptyWorkersBecomeHalfAsManyOneByOne(t *testing.T) {
+	w := newHalfEmptyWorld(t, 4, nodepool.ConsolidateServe)
+	w.minutes(9)
+	w.nothingWritten("before its time")
+	w.minutes(3)
+	for want := 3; want >= 2; want-- {
+		if len(w.ray.drains) != 1 {
+			t.Fatalf("drained %v, want one worker", w.ray.drained())
+		}
+		drain := w.ray.drains[0]
+		if drain.Reason != raydemand.DrainPreemption || drain.Deadline.Before(w.now.Add(25*time.Minute)) ||
+			!strings.Contains(drain.Message, "costs 3.10 USD per hour less") {
+			t.Errorf("drain %+v, want one for preemption with half an hour and its reason", drain)
+		}
+		w.minutes(15)
+		if len(w.kube.changes) > 0 || len(w.ray.drains) > 1 {
+			t.Fatalf("changes %+v, drains %v while the work still moves", w.kube.changes, w.ray.drained())
+		}
+		w.migrate()
+		w.minutes(1)
+		target := w.lastChange()
+		if target.Replicas != want || !slices.Equal(target.WorkersToDelete, []string{drain.Node.Instance}) {
+			t.Fatalf("target %+v, want %d replicas without %s", target, want, drain.Node.Instance)
+		}
+		w.operate()
+		w.ray.drains, w.kube.changes = nil, nil
+		w.minutes(13)
+		if target := len(w.kube.changes); want == 2 && target > 1 {
+			t.Errorf("%d further patches", target)
+		}
+		w.kube.changes = nil
+	}
+	if len(w.ray.drains) > 0 || len(w.kube.cluster.Workers) != 2 {
+		t.Errorf("drained %v of %d workers, want two full workers that stay", w.ray.drained(), len(w.kube.cluster.Workers))
+	}
+}
+
+func TestConsolidationIsSuggestedAndNotDoneUnasked(t *testing.T) {
+	for name, c := range map[string]struct {
+		opted nodepool.Consolidate
+		mode  nodepool.Mode
+		want  string
+	}{
+		"without the annotation": {want: "kubectl -n ml annotate raycluster llm --overwrite heliostat.dev/consolidate=serve"},
+		"with none":              {opted: nodepool.ConsolidateNone, want: "heliostat.dev/consolidate=serve"},
+		"in shadow":              {opted: nodepool.ConsolidateServe, mode: nodepool.Shadow, want: "shadow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHalfEmptyWorld(t, 2, c.opted)
+			w.kube.cluster.Mode = c.mode
+			found := suggestions(w.minutes(30))
+			w.nothingWritten(name)
+			if len(found) != 2 || !strings.Contains(found[0].Fix, c.want) || !strings.Contains(found[0].Why, "fits on") {
+				t.Errorf("suggestions %+v, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+func TestNothingIsDrainedIfTheLastLookContradicts(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"a task runs there":     func(w *world) { w.node(w.pod(0)).Available.Take(raydemand.Bundle{raydemand.CPU: raydemand.One}) },
+		"the other is full":     func(w *world) { w.node(w.pod(1)).Available = raydemand.Bundle{} },
+		"demand waits":          func(w *world) { w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) },
+		"the opt-in is gone":    func(w *world) { w.kube.cluster.Consolidate = "" },
+		"it is frozen":          func(w *world) { w.kube.cluster.Freeze = true },
+		"another process leads": func(w *world) { w.kube.deposed = true },
+		"actors are unknown":    func(w *world) { w.ray.residentsErr = errors.New("no") },
+		"Ray was restarted":     func(w *world) { w.ray.session = "session-2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHalfEmptyWorld(t, 2, nodepool.ConsolidateServe)
+			w.place(w.pod(1), raydemand.Resident{Class: "A", Alive: true, Resources: raydemand.Bundle{}}) // only pod 0 may move
+			fresh := 0
+			w.kube.onFresh = func() {
+				if fresh++; fresh == 1 {
+					change(w)
+				}
+			}
+			for range 24 {
+				w.after(30 * time.Second)
+				if fresh > 0 {
+					break
+				}
+			}
+			if fresh == 0 || len(w.ray.drains) > 0 {
+				t.Errorf("drained %v after %d fresh reads, want none after one", w.ray.drained(), fresh)
+			}
+		})
+	}
+}
+
+func TestABudgetBoundsConsolidation(t *testing.T) {
+	w := newHalfEmptyWorld(t, 8, nodepool.ConsolidateServe)
+	w.c.config.Consolidation.PerHour = 1
+	for range 4 {
+		w.minutes(12)
+		w.migrate()
+		w.minutes(1)
+		w.operate()
+	}
+	if len(w.ray.drains) != 1 {
+		t.Errorf("drained %v within an hour, want one", w.ray.drained())
+	}
+}
+
+func TestRestartableActorsEndAtTheDeadlineIfTheRayClusterOptsIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		named  bool
+	}{
+		"all are restarted":            {named: true},
+		"a task has started there":     {change: func(w *world) { w.node(w.pod(0)).Available.Take(raydemand.Bundle{raydemand.CPU: raydemand.One}) }},
+		"an actor cannot be restarted": {change: func(w *world) { w.ray.residents[0].Restarts = 0 }},
+		"there are copies of objects": {change: func(w *world) {
+			w.node(w.pod(0)).Activity = append(w.node(w.pod(0)).Activity, "Resource: object_store_memory currently in use.")
+		}},
+		"the actors cannot be read":    {change: func(w *world) { w.ray.residentsErr = errors.New("no") }},
+		"only Serve replicas may move": {change: func(w *world) { w.kube.cluster.Consolidate = nodepool.ConsolidateServe }},
+		"it is frozen":                 {change: func(w *world) { w.kube.cluster.Freeze = true }},
+		"a Serve replica has come there": {change: func(w *world) {
+			w.ray.residents[0].Name, w.ray.residents[0].Class, w.ray.residents[0].Namespace = "SERVE_REPLICA::a", "ServeReplica:a", "serve"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHalfEmptyWorld(t, 2, nodepool.ConsolidateRestartable)
+			w.ray.residents = nil
+			for i := range 2 {
+				id := w.node(w.pod(i)).ID
+				w.ray.residents = append(w.ray.residents, raydemand.Resident{Class: "A", Node: id, Alive: true,
+					Restarts: raydemand.RestartsAlways, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}})
+			}
+			w.minutes(12)
+			if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(0)}) {
+				t.Fatalf("drained %v, want %s", got, w.pod(0))
+			}
+			if c.change != nil {
+				c.change(w)
+			}
+			w.minutes(25)
+			if len(w.kube.changes) > 0 {
+				t.Fatalf("patched %+v before the deadline", w.kube.changes)
+			}
+			w.minutes(10)
+			if named := len(w.kube.changes) > 0; named != c.named {
+				t.Fatalf("patched %+v after the deadline", w.kube.changes)
+			}
+			if c.named {
+				if got := w.lastChange(); got.Replicas != 1 || !slices.Equal(got.WorkersToDelete, []string{w.pod(0)}) {
+					t.Errorf("target %+v, want 1 replica without %s", got, w.pod(0))
+				}
+			}
+		})
+	}
+}
+
+func TestASuggestionGoesWithItsWorker(t *testing.T) {
+	w := newHalfEmptyWorld(t, 2, "")
+	w.place(w.pod(1), raydemand.Resident{Class: "A", Alive: true, Resources: raydemand.Bundle{}}) // only pod 0 may move
+	if found := suggestions(w.minutes(2)); len(found) != 1 {
+		t.Fatalf("suggestions %+v, want one", found)
+	}
+	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) // nothing is looked for while demand waits
+	if found := suggestions(w.after(time.Second)); len(found) != 1 {
+		t.Errorf("suggestions %+v while demand waits, want what was found", found)
+	}
+	w.node(w.pod(0)).Status = raydemand.Dead
+	if found := suggestions(w.after(time.Second)); len(found) != 0 {
+		t.Errorf("suggestions %+v after the worker has ended", found)
+	}
+}
+
+func TestRestartableActorsHaveTheirWholeTimeAfterTheOptIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(w *world) // an hour in which nothing may end
+		then   func(w *world)
+	}{
+		"it opts in":              {func(w *world) { w.kube.cluster.Consolidate = "" }, func(w *world) { w.kube.cluster.Consolidate = nodepool.ConsolidateRestartable }},
+		"it was frozen":           {func(w *world) { w.kube.cluster.Freeze = true }, func(w *world) { w.kube.cluster.Freeze = false }},
+		"the maximum was lowered": {func(w *world) { w.kube.cluster.Groups[0].Max = 1 }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHalfEmptyWorld(t, 2, nodepool.ConsolidateRestartable)
+			w.c.config.DrainDeadline = 24 * time.Hour
+			for i := range w.ray.residents {
+				w.ray.residents[i].Name, w.ray.residents[i].Namespace = "", ""
+				w.ray.residents[i].Class, w.ray.residents[i].Restarts = "A", raydemand.RestartsAlways
+			}
+			w.minutes(1)
+			w.node(w.pod(0)).Status = raydemand.Draining // somebody drained it
+			c.before(w)
+			w.minutes(60)
+			if c.then != nil {
+				c.then(w)
+				w.minutes(29)
+			}
+			if len(w.kube.changes) > 0 {
+				t.Fatalf("patched %+v before its deadline", w.kube.changes)
+			}
+			w.kube.cluster.Groups[0].Max = 9
+			w.minutes(33)
+			if len(w.kube.changes) == 0 || !slices.Equal(w.lastChange().WorkersToDelete, []string{w.pod(0)}) {
+				t.Errorf("patched %+v, want %s named after its deadline", w.kube.changes, w.pod(0))
+			}
+		})
+	}
+}

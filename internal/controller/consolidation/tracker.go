@@ -1,0 +1,172 @@
+package consolidation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+const (
+	hour = time.Hour
+	// regret is for how long nothing is drained after a launch that followed a drain within the same time: the demand
+	// came back, so the workers were not used a little for good.
+	regret = time.Hour
+	// suggestEvery separates two looks that only lead to suggestions. A look reads the head's actor table and plans up
+	// to 32 times, in each RayCluster of a fleet that nobody has asked to consolidate.
+	suggestEvery = 10 * time.Minute
+)
+
+// Tracker remembers of one RayCluster, for safety, since when its workers could have been moved, and what was drained.
+// Losing it only delays the next drain, and may let PerHour more of them follow.
+type Tracker struct {
+	session string
+	looked  time.Time
+	unknown string
+	moves   []Move
+	// since is since when each worker has been a move in every look, without anything else moving.
+	since map[string]time.Time
+	// quietSince is since when nothing has been launched; zero before the first observation.
+	quietSince time.Time
+	drained    []time.Time
+	// heldUntil is until when nothing is drained because the last drain was regretted.
+	heldUntil time.Time
+}
+
+// Observe notes one cycle. unquiet says why nothing may be drained now.
+func (t *Tracker) Observe(now time.Time, session, unquiet string, launches bool) {
+	if session != t.session {
+		*t = Tracker{session: session, drained: t.drained, heldUntil: t.heldUntil, quietSince: now}
+	}
+	t.drained = slices.DeleteFunc(t.drained, func(at time.Time) bool { return now.Sub(at) >= hour })
+	if launches {
+		if len(t.drained) > 0 {
+			t.heldUntil = now.Add(regret)
+		}
+		t.quietSince = now
+	}
+	if unquiet != "" {
+		t.since = nil
+	}
+}
+
+// WantsLook reports whether to look for moves now: seldom if none of them may be made. While anything moves, what was
+// found before stays.
+func (t *Tracker) WantsLook(now time.Time, opted nodepool.Consolidate, unquiet string, s Settings) bool {
+	every := s.LookEvery
+	if !opted.Allows(nodepool.ConsolidateServe) {
+		every = max(every, suggestEvery)
+	}
+	return unquiet == "" && (t.looked.IsZero() || now.Sub(t.looked) >= every)
+}
+
+// Drop drops moves that are over: a worker that has gone is no suggestion.
+func (t *Tracker) Drop(over func(Move) bool) { t.moves = slices.DeleteFunc(t.moves, over) }
+
+// Looked notes the result of a look.
+func (t *Tracker) Looked(now time.Time, moves []Move, err error) {
+	t.looked, t.unknown = now, ""
+	if err != nil {
+		t.unknown, t.moves, t.since = err.Error(), nil, nil
+		return
+	}
+	t.moves = moves
+	since := map[string]time.Time{}
+	for i := range moves {
+		since[moves[i].Pod] = now
+		if before, known := t.since[moves[i].Pod]; known {
+			since[moves[i].Pod] = before
+		}
+	}
+	t.since = since
+}
+
+// Drained notes a drain that was asked.
+func (t *Tracker) Drained(now time.Time) {
+	t.drained = append(t.drained, now)
+	t.moves, t.since, t.looked = nil, nil, now
+}
+
+// Moves returns what the last look found, the best first.
+func (t *Tracker) Moves() []Move { return t.moves }
+
+// Next returns the move to make now; nil if none may be made, and why says when one will, or what prevents it.
+func (t *Tracker) Next(now time.Time, opted nodepool.Consolidate, unquiet string, s Settings) (move *Move, why string) {
+	if t.unknown != "" {
+		return nil, "the actors cannot be read: " + t.unknown
+	}
+	var first *Move
+	for i := range t.moves {
+		if m := &t.moves[i]; opted.Allows(m.Needs) {
+			if first == nil || !first.Pays(s.MinSaving) && m.Pays(s.MinSaving) {
+				first = m
+			}
+		}
+	}
+	if first == nil {
+		return nil, ""
+	}
+	since, steady := t.since[first.Pod]
+	switch {
+	case !first.Priced:
+		return nil, fmt.Sprintf("the price of group %s is unknown", first.Group)
+	case !first.Pays(s.MinSaving):
+		return nil, fmt.Sprintf("the move saves %.2f in the first hour, and --consolidate-min-saving is %.2f",
+			first.Hourly-first.Cost, s.MinSaving)
+	case unquiet != "":
+		return nil, unquiet
+	case len(t.drained) >= s.PerHour:
+		return nil, fmt.Sprintf("%d workers were drained in the last hour", len(t.drained))
+	case now.Before(t.heldUntil):
+		return nil, "workers were launched again after the last one; next attempt at " + clock(t.heldUntil)
+	case !steady:
+		return nil, "it has just become possible"
+	}
+	if due := later(since, t.quietSince).Add(s.After); now.Before(due) {
+		return nil, "at " + clock(due) + ", if nothing changes"
+	}
+	return first, ""
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+
+// Text says what a worker is used for, where its work fits, and what that saves.
+func (m *Move) Text(currency string) string {
+	var work []string
+	if m.Replicas > 0 {
+		work = append(work, counted(m.Replicas, "Serve replica", "Serve replicas"))
+	}
+	if m.Actors > 0 {
+		work = append(work, counted(m.Actors, "restartable actor", "restartable actors"))
+	}
+	onto := "the other workers in use"
+	if m.Onto != "" {
+		onto = m.Onto
+	}
+	verb := "fits"
+	if m.Replicas+m.Actors > 1 {
+		verb = "fit"
+	}
+	text := fmt.Sprintf("worker %s is used to %.0f %%: its %s %s on %s", m.Pod, 100*m.Used,
+		strings.Join(work, " and "), verb, onto)
+	if m.Priced {
+		text += fmt.Sprintf("; without it, the RayCluster costs %.2f %s per hour less", m.Hourly, currency)
+	}
+	return text
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,38 @@
+package head
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Entries bounds how many RayClusters connect to their heads at once. At the start of a large fleet, all would connect
+// together, the process would have no time for most of them, and their calls would end by their timeout. It is safe for
+// concurrent use.
+type Entries struct{ places chan struct{} }
+
+const (
+	// entering is how many connect at once. With heads that answer in 10 ms, that is 3,200 per second.
+	entering = 32
+	// longestEntry is how long one may keep the others waiting, so that heads that do not answer stop nobody: at least
+	// 128 connect per second.
+	longestEntry = 250 * time.Millisecond
+)
+
+// NewEntries returns entries that are free.
+func NewEntries() *Entries { return &Entries{make(chan struct{}, entering)} }
+
+// Enter waits for a place, or until ctx ends. Call leave when the RayCluster is connected or cannot be.
+func (e *Entries) Enter(ctx context.Context) (leave func()) {
+	select {
+	case e.places <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}
+	}
+	free := sync.OnceFunc(func() { <-e.places })
+	late := time.AfterFunc(longestEntry, free)
+	return func() {
+		late.Stop()
+		free()
+	}
+}

@@ -1,0 +1,279 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// newIdleWorld has a RayCluster that is suspended after two hours without work and deleted after a day.
+func newIdleWorld(t *testing.T) *world {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.kube.cluster.ResourceVersion = "7"
+	w.policy(`{"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`)
+	return w
+}
+
+// rest lets time pass, with a cycle each minute.
+func (w *world) rest(d time.Duration) *decision.Decision {
+	w.t.Helper()
+	var last *decision.Decision
+	for ; d > 0; d -= time.Minute {
+		last = w.after(min(d, time.Minute))
+	}
+	return last
+}
+
+// has reports whether an Event with a reason was recorded.
+func (w *world) has(reason string) bool {
+	return slices.ContainsFunc(w.kube.events, func(e string) bool { return strings.Contains(e, reason) })
+}
+
+func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
+	w := newIdleWorld(t)
+	begin := w.now
+	d := w.rest(104 * time.Minute)
+	if len(w.kube.ended) > 0 || w.has(event.IdleAnnounced) || w.ray.looks > 0 {
+		t.Fatalf("ended %+v, events %v, %d looks long before the time", w.kube.ended, w.kube.events, w.ray.looks)
+	}
+	if !strings.Contains(d.Idle, "suspended after 2h without work; without work for 10") {
+		t.Errorf("shown: %q", d.Idle)
+	}
+	d = w.rest(2 * time.Minute)
+	if !w.has(event.IdleAnnounced) || len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspended at 2026-11-20 14:") {
+		t.Fatalf("ended %+v, events %v, shown %q", w.kube.ended, w.kube.events, d.Idle)
+	}
+	looks := w.ray.looks
+	if w.rest(12 * time.Minute); w.ray.looks > looks {
+		t.Errorf("%d looks between the announcement and the end", w.ray.looks-looks)
+	}
+	w.rest(5 * time.Minute)
+	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(event.IdleSuspended) {
+		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
+	}
+	if took := w.now.Sub(begin); took < 2*time.Hour || took > 2*time.Hour+10*time.Minute {
+		t.Errorf("suspended after %s", took)
+	}
+	if c := w.kube.ended[0]; c.UID != "uid-1" || c.ResourceVersion != "7" || c.Generation == 0 || c.Since.Before(begin.Add(-time.Minute)) {
+		t.Errorf("change %+v", c)
+	}
+}
+
+func TestWhatPreventsTheSuspension(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   string
+	}{
+		"a connected driver": {func(w *world) { w.ray.occupants.Drivers.Add("python train.py") }, "driver python train.py was connected"},
+		"a detached actor": {func(w *world) {
+			w.ray.occupants.Actors.Add("SERVE_CONTROLLER_ACTOR")
+		}, "actor SERVE_CONTROLLER_ACTOR was alive"},
+		"a placement group":  {func(w *world) { w.ray.occupants.PlacementGroups.Add("pg") }, "placement group pg was there"},
+		"what is not known":  {func(w *world) { w.ray.occupantsErr = errors.New("unimplemented") }, "what lives in it cannot be seen: unimplemented"},
+		"an owner":           {func(w *world) { w.kube.cluster.Owner = nodepool.Owner{Kind: "RayJob", Name: "train"} }, "RayJob train owns it"},
+		"waiting demand":     {func(w *world) { w.want(1, raydemand.Bundle{"TPU": raydemand.One}) }, "demand waits"},
+		"request_resources":  {func(w *world) { w.ray.demand.Constraint = []raydemand.Request{{Bundle: gpu(0), Count: 1}} }, "request_resources holds capacity"},
+		"a request":          {func(w *world) { w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}} }, "a request over REST holds capacity"},
+		"a request of owner": {func(w *world) { w.kube.cluster.Owned = []nodepool.OwnedRequest{ownedBy("ann")} }, "request r of ann holds capacity"},
+		"warm capacity": {func(w *world) {
+			w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "idle": {"suspendAfter": "2h"}}`)
+		}, "its capacity policy keeps capacity warm now"},
+		"unknown requests": {func(w *world) { w.kube.cluster.OwnedUnknown = "forbidden" }, "the ResourceRequests are unknown: forbidden"},
+		"work on the head": {func(w *world) {
+			w.node("llm-head").Status = raydemand.Running
+		}, "the head is in use"},
+		"shadow mode": {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, "shadow"},
+		"a freeze":    {func(w *world) { w.kube.cluster.Freeze = true }, "frozen"},
+		"a head that does not answer": {func(w *world) {
+			w.ray.stateErr = errors.New("timeout")
+		}, "Ray's state cannot be read"},
+		"an incomplete list": {func(w *world) {
+			w.ray.nodes = slices.DeleteFunc(w.ray.nodes, func(n raydemand.Node) bool { return n.Head })
+		}, "the GCS does not list its own head"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newIdleWorld(t)
+			w.rest(10 * time.Minute)
+			c.change(w)
+			w.rest(3 * time.Hour)
+			d := w.after(time.Second)
+			if len(w.kube.ended) > 0 || w.kube.cluster.Suspended {
+				t.Fatalf("it is suspended: %+v", w.kube.ended)
+			}
+			if !strings.Contains(d.Idle, c.want) {
+				t.Errorf("shown %q, want in it %q", d.Idle, c.want)
+			}
+		})
+	}
+}
+
+func ownedBy(owner string) nodepool.OwnedRequest {
+	r := nodepool.OwnedRequest{}
+	r.ID, r.Owner = "r", owner
+	r.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+	return r
+}
+
+func TestWorkBeginsTheTimeAnew(t *testing.T) {
+	w := newIdleWorld(t)
+	w.rest(110 * time.Minute)
+	if !w.has(event.IdleAnnounced) {
+		t.Fatal("not announced")
+	}
+	w.node("llm-head").Status = raydemand.Running
+	w.after(time.Second)
+	w.node("llm-head").Status = raydemand.Idle
+	w.kube.events = nil
+	if w.rest(100 * time.Minute); len(w.kube.ended) > 0 || w.has(event.IdleAnnounced) {
+		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
+	}
+}
+
+func TestADriverSeenAtTheLastMomentPreventsTheSuspension(t *testing.T) {
+	w := newIdleWorld(t)
+	w.rest(110 * time.Minute)
+	w.ray.occupants.Drivers.Add("notebook")
+	if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
+		t.Errorf("ended %+v", w.kube.ended)
+	}
+	// It is gone, and two hours count again.
+	w.ray.occupants = raydemand.Occupants{}
+	if w.rest(95 * time.Minute); len(w.kube.ended) > 0 {
+		t.Errorf("ended %+v", w.kube.ended)
+	}
+	if w.rest(40 * time.Minute); len(w.kube.ended) != 1 {
+		t.Errorf("ended %+v, want once", w.kube.ended)
+	}
+}
+
+func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
+	for name, change := range map[string]func(c *nodepool.Cluster){
+		"another generation": func(c *nodepool.Cluster) { c.Generation++ },
+		"another object":     func(c *nodepool.Cluster) { c.UID = "uid-2" },
+		"a freeze":           func(c *nodepool.Cluster) { c.Freeze = true },
+		"a request":          func(c *nodepool.Cluster) { c.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}} },
+		"an owner":           func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayService", Name: "s"} },
+		"another owner":      func(c *nodepool.Cluster) { c.OwnedBy = "AppWrapper a" },
+		"no policy any more": func(c *nodepool.Cluster) { c.Policy = nil },
+		"a longer time": func(c *nodepool.Cluster) {
+			policy := *c.Policy
+			policy.Idle = &capacity.Idle{SuspendAfter: capacity.Duration(9 * time.Hour)}
+			c.Policy = &policy
+		},
+	} {
+		w := newIdleWorld(t)
+		w.rest(110 * time.Minute)
+		fresh := clone(w.kube.cluster)
+		change(&fresh)
+		w.kube.fresh = &fresh
+		if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
+			t.Errorf("%s: ended %+v", name, w.kube.ended)
+		}
+	}
+	w := newIdleWorld(t)
+	w.rest(110 * time.Minute)
+	w.kube.onFresh = func() { w.want(1, raydemand.Bundle{"TPU": raydemand.One}) }
+	if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
+		t.Errorf("work that came during the last read: ended %+v", w.kube.ended)
+	}
+	w = newIdleWorld(t)
+	w.rest(110 * time.Minute)
+	w.kube.onFresh = func() { w.ray.occupants.Drivers = raydemand.Living{Count: 1, Names: []string{"notebook"}} }
+	if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
+		t.Errorf("a driver that connected during the last read: ended %+v", w.kube.ended)
+	}
+}
+
+func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
+	w := newIdleWorld(t)
+	w.rest(130 * time.Minute)
+	if !w.kube.cluster.Suspended {
+		t.Fatal("not suspended")
+	}
+	since := w.kube.cluster.IdleSince
+	w.kube.cluster.Head.IP = ""
+	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+	w.after(time.Second)
+	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(event.IdleResumed) {
+		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
+	}
+	w.kube.cluster.RequestResources = nil
+	w.kube.cluster.Suspended, w.kube.cluster.IdleSince, w.kube.ended, w.kube.events = true, since, nil, nil
+	if w.rest(20 * time.Hour); len(w.kube.ended) > 0 {
+		t.Fatalf("ended %+v", w.kube.ended)
+	}
+	w.rest(100 * time.Minute)
+	if !w.has(event.IdleAnnounced) {
+		t.Errorf("events %v: the deletion is not announced", w.kube.events)
+	}
+	w.rest(60 * time.Minute)
+	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(event.IdleDeleted) {
+		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
+	}
+}
+
+func TestAScheduleResumesASuspendedRayCluster(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4)) // it is 12:00 UTC
+	w.policy(`{"keepWarm": [{"group": "gpu", "schedules": [{"start": "0 16 * * *", "end": "0 17 * * *", "count": 1}]}],
+		"idle": {"suspendAfter": "2h"}}`)
+	if w.rest(150 * time.Minute); !w.kube.cluster.Suspended {
+		t.Fatal("not suspended")
+	}
+	w.kube.cluster.Head.IP = ""
+	if w.rest(80 * time.Minute); !w.kube.cluster.Suspended {
+		t.Fatal("resumed before the schedule applies")
+	}
+	if w.rest(15 * time.Minute); w.kube.cluster.Suspended {
+		t.Errorf("not resumed when the schedule applies: %+v", w.kube.ended)
+	}
+}
+
+func TestWhatSomebodyElseSuspendedIsLeftAlone(t *testing.T) {
+	w := newIdleWorld(t)
+	w.kube.cluster.Suspended = true
+	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+	if w.rest(30 * time.Hour); len(w.kube.ended) > 0 {
+		t.Errorf("ended %+v", w.kube.ended)
+	}
+}
+
+func TestTheSidecarEndsNoRayCluster(t *testing.T) {
+	w := newIdleWorld(t)
+	w.restart(Config{Form: mode.Sidecar})
+	if d := w.rest(3 * time.Hour); len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "sidecar") {
+		t.Errorf("ended %+v, shown %q", w.kube.ended, d.Idle)
+	}
+}
+
+func TestAnEndThatCannotBeWrittenIsTriedAgainAndShown(t *testing.T) {
+	w := newIdleWorld(t)
+	w.kube.idleErr = errors.New("forbidden")
+	if d := w.rest(125 * time.Minute); !strings.Contains(d.Idle, "suspend failed: forbidden") {
+		t.Errorf("shown %q", d.Idle)
+	}
+	w.kube.idleErr = nil
+	if w.rest(10 * time.Minute); len(w.kube.ended) != 1 {
+		t.Errorf("ended %+v", w.kube.ended)
+	}
+}
+
+// TestWhyTheEndFailedIsShownUntilItIsTriedAgain: the cycles in between try nothing.
+func TestWhyTheEndFailedIsShownUntilItIsTriedAgain(t *testing.T) {
+	w := newIdleWorld(t)
+	w.kube.idleErr = errors.New("denied by a webhook")
+	w.rest(3 * time.Hour)
+	for range 10 {
+		if d := w.after(time.Second); !strings.Contains(d.Idle, "suspend failed: denied by a webhook") {
+			t.Fatalf("shown %q", d.Idle)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+// Package planbudget computes plans within the time and the memory that they may take, when demand is so different that
+// a plan takes tenths of a second.
+//
+// The package must not call anything but the planner, and knows nothing of RayClusters.
+package planbudget
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// HeavyShapes is the number of different requests and gangs from which a plan is heavy: it then takes megabytes of
+// memory, and tenths of a second or more.
+const HeavyShapes = 500
+
+// looksPerSecond is how much work of the planner (planner.Policy.Work) a core does in a second, before the first heavy
+// plan shows it. What heavy plans show counts within a factor of mostOff, so that a process without CPU time still
+// plans for something.
+const (
+	looksPerSecond = 40e6
+	mostOff        = 32
+)
+
+// Budget computes plans within the time that a cycle may take for them. The planner counts work and not time, so
+// that a snapshot repeats its plan: Budget turns the time into work by what the last heavy plan took.
+//
+// It computes one heavy plan at a time, so that many RayClusters with very much demand take the memory of one plan and
+// at most one core. Other plans never wait. The caller lets a RayCluster rest after its heavy plans for as long as they
+// took, so that it takes at most half of a core and leaves room for others.
+type Budget struct {
+	each time.Duration // for all plans of one cycle
+	slot chan struct{} // full while a heavy plan is computed
+
+	mu    sync.Mutex
+	speed float64 // looks per second
+}
+
+// New returns a budget of this time for all plans of a cycle.
+func New(each time.Duration) *Budget {
+	return &Budget{each: each, slot: make(chan struct{}, 1), speed: looksPerSecond}
+}
+
+// Compute returns the plan, and how long it took if it is heavy. It sets the policy of a heavy snapshot to what the
+// cycle has left; spent is what the heavy plans of the cycle took before. A heavy plan waits for the slot; if ctx ends
+// first, Compute returns its error.
+func (b *Budget) Compute(
+	ctx context.Context, snapshot *planner.Snapshot, spent time.Duration,
+) (plan planner.Plan, took time.Duration, err error) {
+	if !Heavy(snapshot) {
+		return planner.Compute(*snapshot, snapshot.Policy), 0, nil
+	}
+	select {
+	case b.slot <- struct{}{}:
+	case <-ctx.Done():
+		return plan, 0, fmt.Errorf("waiting to compute a large plan: %w", ctx.Err())
+	}
+	defer func() { <-b.slot }()
+	snapshot.Policy.Work = b.work(spent)
+	begun := time.Now()
+	plan, work := planner.ComputeCounting(*snapshot, snapshot.Policy)
+	took = time.Since(begun)
+	b.learn(work, took)
+	return plan, took, nil
+}
+
+// work returns how much work the next plan of a cycle may take: in the time that is left, but at least in an eighth of
+// all of it, because a cycle may need several plans. Rounded, it stays the same for most plans.
+func (b *Budget) work(spent time.Duration) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := max(b.each-spent, b.each/8)
+	const precision = 1_000_000
+	return max(int64(b.speed*left.Seconds())/precision, 1) * precision
+}
+
+// learn notes how fast a heavy plan was. Plans with little work show nothing: most of their time is something else.
+func (b *Budget) learn(work int64, took time.Duration) {
+	if work < looksPerSecond/100 || took <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := float64(work) / took.Seconds()
+	found = min(max(found, looksPerSecond/mostOff), looksPerSecond*mostOff)
+	b.speed += (found - b.speed) / 4
+}
+
+// Heavy reports whether a snapshot has very much different demand.
+func Heavy(s *planner.Snapshot) bool {
+	shapes := len(s.Gangs)
+	for _, requests := range s.RequestLists() {
+		shapes += len(requests)
+	}
+	return shapes >= HeavyShapes
+}

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestNothingIsTakenAwayBeforeThePoliciesAreRead(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.kube.cluster.PolicyUnknown = "they have not been read yet"
+	for range 10 {
+		w.after(20 * time.Second)
+	}
+	w.nothingWritten("some worker may be kept warm")
+	w.kube.cluster.PolicyUnknown = ""
+	for range 10 {
+		w.after(20 * time.Second)
+	}
+	if w.group("gpu").Replicas == 2 && len(w.ray.drains) == 0 {
+		t.Error("what no policy wants is kept")
+	}
+}
+
+func TestTheStatusOfAPolicyIsWrittenOnceAndOnlyIfManaged(t *testing.T) {
+	status := capacity.Status{Name: "office", State: capacity.Active}
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.kube.cluster.PolicyStatuses = []capacity.Status{status}
+	w.kube.cluster.Mode = nodepool.Shadow
+	w.cycle()
+	if len(w.kube.policies) != 0 {
+		t.Errorf("in shadow mode %+v is written", w.kube.policies)
+	}
+	w.kube.cluster.Mode = nodepool.Managed
+	w.kube.policyErr = errors.New("forbidden")
+	d := w.after(time.Second)
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == PolicyUnwritten }) {
+		t.Errorf("findings %+v, want one about the write that failed", d.Findings)
+	}
+	w.kube.policyErr = nil
+	w.after(time.Minute)
+	if len(w.kube.policies) != 1 || w.kube.policies[0] != status {
+		t.Errorf("written %+v, want %+v once", w.kube.policies, status)
+	}
+	w.after(time.Minute)
+	if d := w.after(time.Minute); len(w.kube.policies) != 1 || slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == PolicyUnwritten }) {
+		t.Errorf("written %+v, findings %+v", w.kube.policies, d.Findings)
+	}
+}
+
+func TestAPolicyWithoutARayClusterSaysSoWhereItWouldBeManaged(t *testing.T) {
+	status := capacity.Status{Name: "office", State: capacity.NoRayCluster}
+	for name, c := range map[string]struct {
+		config  Config
+		written int
+	}{
+		"managed by default": {Config{}, 1},
+		"in shadow":          {Config{DefaultMode: nodepool.Shadow}, 0},
+		"read-only":          {Config{ReadOnly: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.config, gpuGroup("gpu", 0, 0, 4))
+			w.kube.clusterErr, w.kube.stranded = nodepool.ErrGone, []capacity.Status{status}
+			w.kube.policyErr = errors.New("forbidden")
+			if next := w.look(); (next == policyPause) != (c.written > 0) {
+				t.Errorf("after a write that failed, the next cycle is in %v", next)
+			}
+			w.kube.policyErr = nil
+			w.look()
+			if next := w.look(); next != 0 || len(w.kube.policies) != c.written {
+				t.Errorf("written %+v, want %d; the next cycle is in %v", w.kube.policies, c.written, next)
+			}
+		})
+	}
+}

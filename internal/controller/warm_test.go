@@ -1,0 +1,226 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// policy gives the RayCluster a capacity policy.
+func (w *world) policy(text string) {
+	w.t.Helper()
+	read, fault := policytext.Read([]byte(text))
+	if fault != nil {
+		w.t.Fatal(fault)
+	}
+	w.kube.cluster.Policy = &capacity.Written{Policy: read, Source: "annotation"}
+}
+
+func TestWarmWorkersAreLaunchedAndStayIdleBeyondTheirTimeout(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.policy(`{"keepWarm": [{"group": "gpu", "count": 2}]}`)
+	w.cycle()
+	if got := w.group("gpu").Replicas; got != 2 {
+		t.Fatalf("%d replicas, want 2 that are free", got)
+	}
+	w.operate()
+	w.joinAll()
+	for range 10 {
+		w.after(time.Minute)
+	}
+	if got := w.group("gpu").Replicas; got != 2 || len(w.ray.drains) != 0 {
+		t.Fatalf("%d replicas, drained %v: free workers go", got, w.ray.drained())
+	}
+	w.busy(w.pod(0))
+	w.after(time.Second)
+	if got := w.group("gpu").Replicas; got != 3 {
+		t.Errorf("%d replicas, want 3: what is free is on top of what works", got)
+	}
+	w.kube.cluster.Policy = nil
+	w.operate()
+	w.joinAll()
+	for range 10 {
+		w.after(time.Minute)
+	}
+	if got := w.group("gpu").Replicas; got == 3 && len(w.ray.drains) == 0 {
+		t.Error("without the policy, idle workers stay")
+	}
+}
+
+func TestAScheduleAppliesFromItsStartToItsEnd(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4)) // it is 12:00 UTC
+	w.policy(`{"keepWarm": [{"group": "gpu", "schedules": [{"start": "0 13 * * *", "end": "0 14 * * *", "count": 1}]}]}`)
+	if w.after(time.Minute); w.group("gpu").Replicas != 0 {
+		t.Fatal("it applies before its start")
+	}
+	d := w.after(time.Hour)
+	if w.group("gpu").Replicas != 1 || d.Plan.Warm[0].Reason.Code != planner.CodeSchedule {
+		t.Fatalf("%d replicas, %+v", w.group("gpu").Replicas, d.Plan.Warm)
+	}
+	w.operate()
+	w.joinAll()
+	w.after(10 * time.Minute)
+	if w.group("gpu").Replicas != 1 || len(w.ray.drains) != 0 {
+		t.Fatal("the worker goes while the schedule applies")
+	}
+	w.pass(time.Hour)
+	for range 5 {
+		w.after(time.Minute)
+	}
+	if w.group("gpu").Replicas == 1 && len(w.ray.drains) == 0 {
+		t.Error("the worker stays after the end")
+	}
+}
+
+func TestASpentBudgetGivesUpWarmWorkers(t *testing.T) {
+	gpus, price := gpuGroup("gpu", 1, 0, 4), 6.0
+	gpus.Price = &price
+	w := newWorld(t, Config{}, gpus)
+	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2}}`)
+	for range 15 { // 1.5 of 2
+		w.after(time.Minute)
+	}
+	if len(w.ray.drains) != 0 || w.group("gpu").Replicas != 1 {
+		t.Fatal("the worker goes before the budget is spent")
+	}
+	var last planner.WarmPlan
+	for range 10 {
+		last = w.after(time.Minute).Plan.Warm[0]
+	}
+	if last.Reason.Code != planner.CodeBudgetSpent || len(w.ray.drains) == 0 {
+		t.Errorf("%+v, drained %v: the worker stays although the budget is spent", last, w.ray.drained())
+	}
+}
+
+func TestANewProcessContinuesWithWhatTheLedgerRemembers(t *testing.T) {
+	gpus, price := gpuGroup("gpu", 1, 0, 4), 6.0
+	gpus.Price = &price
+	var since time.Time
+	w := newWorld(t, Config{WarmSpent: func(_ nodepool.ClusterKey, from time.Time) float64 {
+		since = from
+		return 1.95
+	}}, gpus)
+	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2, "timeZone": "Asia/Tokyo"}}`)
+	w.cycle()
+	if want := time.Date(2026, 11, 19, 15, 0, 0, 0, time.UTC); !since.Equal(want) { // it is 12:00 UTC on November 20
+		t.Errorf("asked since %s, want the beginning of the day in Tokyo, %s", since, want)
+	}
+	if last := w.after(time.Minute).Plan.Warm[0]; last.Reason.Code != planner.CodeBudgetSpent {
+		t.Errorf("%+v: the budget of the day is spent once more", last)
+	}
+}
+
+func TestShadowModeSpendsNothing(t *testing.T) {
+	gpus, price := gpuGroup("gpu", 1, 0, 4), 600.0
+	gpus.Price = &price
+	w := newWorld(t, Config{}, gpus)
+	w.kube.cluster.Mode = nodepool.Shadow
+	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2}}`)
+	for range 5 {
+		w.after(time.Minute)
+	}
+	if got := w.after(time.Minute).Plan.Warm[0]; got.Reason.Code != planner.CodeWarm {
+		t.Errorf("%+v", got)
+	}
+	w.nothingWritten("it is in shadow")
+}
+
+func TestNodesAreKeptForWorkersThatMayCome(t *testing.T) {
+	gpus, price := gpuGroup("gpu", 0, 0, 4), 6.0
+	gpus.Price = &price
+	w := newWorld(t, Config{}, gpus)
+	w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}}
+	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}], "budget": {"perDay": 3}}`)
+	d := w.cycle()
+	if len(w.kube.buffers) != 1 || w.kube.buffers[0].Buffer.Pods != 2 || w.group("gpu").Replicas != 0 {
+		t.Fatalf("%+v, %d replicas; want a buffer of two pods and no worker", w.kube.buffers, w.group("gpu").Replicas)
+	}
+	if d.WarmNodes[0].Code != capacity.NodesWaiting {
+		t.Errorf("%+v", d.WarmNodes)
+	}
+	w.kube.cluster.Buffers.List[0].Provided = true
+	if d = w.after(time.Minute); d.WarmNodesPerHour != 12 {
+		t.Errorf("the nodes of two workers at 6 an hour cost %v an hour", d.WarmNodesPerHour)
+	}
+	for range 20 {
+		d = w.after(time.Minute)
+	}
+	if d.WarmNodes[0].Code != capacity.NodesBudgetSpent || !w.kube.buffers[len(w.kube.buffers)-1].Remove || d.SpentToday < 3 {
+		t.Errorf("%+v, spent %g, wrote %+v: the nodes stay although the budget is spent", d.WarmNodes, d.SpentToday, w.kube.buffers)
+	}
+}
+
+func TestShadowModeAsksForNoNodes(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}}
+	w.kube.cluster.Mode = nodepool.Shadow
+	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}]}`)
+	if d := w.cycle(); len(w.kube.buffers) != 0 || len(d.WarmNodes) != 1 || d.WarmNodesPerHour != 0 {
+		t.Errorf("wrote %+v, shown %+v", w.kube.buffers, d.WarmNodes)
+	}
+}
+
+// forecasting is a loop whose forecasts want four workers of group gpu ready in all.
+func forecasting(mode string) Config {
+	return Config{ForecastMode: mode, Forecast: func(*decision.Decision, time.Time) []planner.WarmEntry {
+		return []planner.WarmEntry{{Name: "forecast gpu", Group: "gpu", Total: 4, Forecast: "of the last 4 Mondays"}}
+	}}
+}
+
+func TestForecastsAreActedOnWithinTheBudgetAlone(t *testing.T) {
+	for _, c := range []struct {
+		name, process, policy string
+		replicas              int
+		finding               bool
+	}{
+		{"the policy asks for it", "suggest", `{"forecast": "act", "budget": {"perDay": 100}}`, 4, false},
+		{"the process does", "act", `{"budget": {"perDay": 100}}`, 4, false},
+		{"the policy does not want it", "act", `{"forecast": "suggest", "budget": {"perDay": 100}}`, 0, false},
+		{"nobody asks for it", "suggest", `{"budget": {"perDay": 100}}`, 0, false},
+		{"there is no budget", "suggest", `{"forecast": "act"}`, 0, true},
+		{"nothing is left of the budget", "suggest", `{"forecast": "act", "budget": {"perDay": 0}}`, 0, false},
+	} {
+		gpus, price := gpuGroup("gpu", 0, 0, 8), 1.0
+		gpus.Price = &price
+		w := newWorld(t, forecasting(c.process), gpus)
+		w.policy(c.policy)
+		w.cycle() // forecasts are about the last decision
+		d := w.after(time.Second)
+		if got := w.group("gpu").Replicas; got != c.replicas {
+			t.Errorf("%s: %d replicas, want %d", c.name, got, c.replicas)
+		}
+		if c.replicas > 0 && d.Plan.Warm[0].Reason.Code != planner.CodeForecast {
+			t.Errorf("%s: %+v", c.name, d.Plan.Warm)
+		}
+		found := slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == ForecastUnused })
+		if found != c.finding {
+			t.Errorf("%s: findings %+v", c.name, d.Findings)
+		}
+	}
+}
+
+func TestAForecastIsNotExceededWhenItsWorkComes(t *testing.T) {
+	gpus, price := gpuGroup("gpu", 0, 0, 8), 1.0
+	gpus.Price = &price
+	w := newWorld(t, forecasting("act"), gpus)
+	w.policy(`{"budget": {"perDay": 100}}`)
+	w.cycle()
+	w.after(time.Second)
+	w.operate()
+	w.joinAll()
+	w.after(time.Second)
+	for i := range 3 { // work comes to one worker after the other
+		w.busy(w.pod(i))
+		w.after(time.Minute)
+		if got := w.group("gpu").Replicas; got != 4 || len(w.ray.drains) != 0 {
+			t.Fatalf("%d replicas with %d at work, drained %v; want 4 in all", got, i+1, w.ray.drained())
+		}
+	}
+}

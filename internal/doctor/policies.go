@@ -1,0 +1,184 @@
+package doctor
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// policies examines each CapacityPolicy.
+func policies(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
+	return scope{"CapacityPolicies", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, o := range x.ByKind["CapacityPolicy"] {
+			if o.Policy != nil {
+				examine(x, o, report)
+			}
+		}
+	}}
+}
+
+// policyUnreadable reports what serve reports about the same object.
+func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+	if o.Policy != nil && o.PolicyFault == nil && o.RayCluster == "" {
+		report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(),
+			why: "it is for no RayCluster, so it has no effect",
+			fix: fix.Edit(o, "write the name of a RayCluster of the namespace")})
+	}
+	if f := o.PolicyFault; f != nil {
+		report(occurrence{object: o, field: f.Field, seen: f.Seen, why: f.Why, fix: fix.Edit(o, f.Fix)})
+	}
+}
+
+func policySuperseded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	counts := countingPolicy(x, o.Namespace, o.RayCluster)
+	if o.RayCluster == "" || counts.holder != nil && counts.holder.String() == o.String() {
+		return // it is for nothing, or given twice
+	}
+	if o.Policy.Deleting || counts.written == &o.Policy.Written || counts.written == nil || o.PolicyFault != nil {
+		return
+	}
+	f := capacity.SupersededBy(o.String(), counts.written)
+	report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(), seen: o.RayCluster, why: f.Why,
+		fix: fix.Run(fix.Kubectl(o, "delete")).Hint("or delete the other one")})
+}
+
+// counting is the policy that counts for a RayCluster, and the object that holds it: a CapacityPolicy, or the object
+// with the annotation.
+type counting struct {
+	written *capacity.Written
+	holder  *inventory.Object
+}
+
+// field returns where a field of the policy is in its object.
+func (c counting) field(of string) string {
+	if c.holder.Policy != nil {
+		return "spec." + of
+	}
+	return fieldpath.Path{}.Key("metadata").Key("annotations").Key(capacity.Annotation).String() + ": " + of
+}
+
+// countingPolicy returns the policy that counts for a RayCluster, as serve chooses it.
+func countingPolicy(x *inventory.Inventory, namespace, name string) (counts counting) {
+	var annotated *capacity.Written
+	if cluster := x.RayClusterNamed(namespace, name); cluster != nil && cluster.Cluster.Policy != nil {
+		annotated, counts.holder = cluster.Cluster.Policy, cluster
+	}
+	var objects []*capacity.Object
+	for _, o := range x.ByKind["CapacityPolicy"] {
+		if o.Policy != nil && o.Namespace == namespace && o.RayCluster == name {
+			objects = append(objects, o.Policy)
+		}
+	}
+	counts.written = capacity.Choose(annotated, objects)
+	for _, o := range x.ByKind["CapacityPolicy"] {
+		if o.Policy != nil && counts.written == &o.Policy.Written {
+			counts.holder = o
+		}
+	}
+	return counts
+}
+
+// policyOf returns the policy of a RayCluster, or of the RayCluster that another object makes; false if none counts.
+func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
+	counts := counting{o.Cluster.Policy, o}
+	if o.Kind == "RayCluster" {
+		counts = countingPolicy(x, o.Namespace, o.Name)
+	}
+	return counts, counts.written != nil
+}
+
+// ineffective examines the entries of the policies that count, and reports what serve reports under the same code.
+func ineffective(code string) scope {
+	return clusters(func(x *inventory.Inventory, o *inventory.Object, report reporter) {
+		counts, found := policyOf(x, o)
+		if !found {
+			return
+		}
+		priced := map[string]bool{}
+		for i := range o.Cluster.Groups {
+			priced[o.Cluster.Groups[i].Name] = o.Cluster.Groups[i].Price != nil
+		}
+		for _, f := range counts.written.Ineffective(priced) {
+			at := occurrence{object: counts.holder, field: counts.field(f.Field), seen: f.Seen, why: f.Why,
+				fix: fix.Edit(counts.holder, f.Fix)}
+			if f.Code == capacity.FindingUnpriced {
+				at.field, at.seen, at.fix = counts.field("budget"), f.Object, fix.Edit(o, f.Fix)
+			}
+			if f.Code == code {
+				report(at)
+			}
+		}
+	})
+}
+
+// warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.
+func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	counts, found := policyOf(x, o)
+	if !found || len(counts.written.KeepWarmNodes) == 0 || !warmNodesOff(x) {
+		return
+	}
+	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
+	report(occurrence{object: counts.holder, field: counts.field(f.Field), why: f.Why,
+		fix: fix.Edit(counts.holder, f.Fix)})
+}
+
+// warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
+func warmNodesOff(x *inventory.Inventory) bool {
+	service, found := x.Service()
+	if !found {
+		return false
+	}
+	on, known := service.Switched(inventory.WarmNodesFlag)
+	return known && !on
+}
+
+// warmNodesLeft reports the CapacityBuffers of a Heliostat that does not ask for nodes any more.
+func warmNodesLeft(x *inventory.Inventory, report reporter) {
+	if !warmNodesOff(x) {
+		return
+	}
+	for _, o := range x.ByKind["CapacityBuffer"] {
+		by := o.Root().Get("metadata", "labels", "app.kubernetes.io/managed-by")
+		if by.Text() != "heliostat" {
+			continue
+		}
+		template := &inventory.Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
+		report(occurrence{object: o, path: by.Path(), seen: by.Text(),
+			fix: fix.Run(fix.Kubectl(o, "delete")).Then(fix.Kubectl(template, "delete")).
+				Hint("or serve with --warm-nodes again")})
+	}
+}
+
+// rayClusterAbsent reports what is for a RayCluster that is not among the objects. A file may leave it out, so it is a
+// hint.
+func rayClusterAbsent(x *inventory.Inventory, report reporter) {
+	for i := range x.Input.Objects {
+		o := &x.Input.Objects[i]
+		if o.RayCluster == "" || x.RayClusterNamed(o.Namespace, o.RayCluster) != nil {
+			continue
+		}
+		of := &inventory.Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
+		report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(), seen: o.RayCluster,
+			severity: raydemand.Info, more: nearbyCluster(x, o),
+			fix: fix.Run(fix.Kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
+				"so delete the object and create it again")})
+	}
+}
+
+// nearbyCluster names the RayClusters of the object's namespace.
+func nearbyCluster(x *inventory.Inventory, o *inventory.Object) string {
+	var names []string
+	for _, c := range x.Clusters {
+		if c.Kind == "RayCluster" && c.Namespace == o.Namespace {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "RayClusters of the namespace are " + strings.Join(names[:min(len(names), 5)], ", ")
+}

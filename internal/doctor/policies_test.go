@@ -1,0 +1,146 @@
+package doctor_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+)
+
+// policied returns the RayCluster of a manifest with an annotation, and further objects.
+func policied(t *testing.T, annotation string, more string) []map[string]any {
+	t.Helper()
+	all := objects(t, "testdata/clean/capacity-policy-superseded.yaml")[:1]
+	if annotation != "" {
+		all[0]["metadata"].(map[string]any)["annotations"] = map[string]any{"heliostat.dev/capacity-policy": annotation}
+	}
+	others, err := intake.Read(strings.NewReader(more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, others...)
+}
+
+func codesAt(found []doctor.Finding) (all []string) {
+	for _, f := range found {
+		all = append(all, f.Code+" "+f.Object+" "+f.Field)
+	}
+	return all
+}
+
+const office = `
+apiVersion: heliostat.dev/v1alpha1
+kind: CapacityPolicy
+metadata: {name: office, namespace: ml}
+spec: {rayCluster: llm, keepWarm: [{group: nope, count: 1}]}
+`
+
+func TestTheAnnotationIsExaminedAndCountsBeforeAllCapacityPolicies(t *testing.T) {
+	found := examine(t, policied(t, `{"keepWarm": [{"group": "a10", "count": 1}, {"group": "a100", "count": 1}], "budget": {"perDay": 5}}`, office))
+	annotated := `metadata.annotations["heliostat.dev/capacity-policy"]: `
+	want := []string{"capacity-policy-superseded CapacityPolicy/ml/office spec.rayCluster",
+		"warm-group-unknown RayCluster/ml/llm " + annotated + "keepWarm[0].group", "warm-unpriced RayCluster/ml/llm " + annotated + "budget"}
+	if got := codesAt(found); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if why := found[0].Why; why != "annotation heliostat.dev/capacity-policy counts for the RayCluster, so this one has no effect" {
+		t.Error(why)
+	}
+}
+
+func TestAPolicyThatCannotBeReadCountsAndIsNotComparedFurther(t *testing.T) {
+	found := examine(t, policied(t, "", strings.Replace(office, "count: 1", "count: many", 1)))
+	if got := codesAt(found); len(got) != 1 || got[0] != "capacity-policy-unreadable CapacityPolicy/ml/office spec.keepWarm[0].count" {
+		t.Errorf("found %q", got)
+	}
+	if f := found[0]; f.Why != "the policy cannot be read, so nothing is kept warm, suspended or deleted by it" || !strings.Contains(f.Fix, "kubectl edit capacitypolicy office -n ml  # write ") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestARayClusterThatIsNotInTheFileIsOnlyAHint(t *testing.T) {
+	found := examine(t, policied(t, "", strings.Replace(office, "rayCluster: llm", "rayCluster: lm", 1)))
+	if len(found) != 1 || found[0].Code != "raycluster-absent" || found[0].Severity != "info" || !strings.HasSuffix(found[0].Why, "; RayClusters of the namespace are llm") {
+		t.Errorf("found %+v", found)
+	}
+	alone, err := intake.Read(strings.NewReader(office))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := examine(t, alone); len(found) != 1 || found[0].Code != "raycluster-absent" {
+		t.Errorf("without any RayCluster: %+v", found)
+	}
+}
+
+func TestWarmNodesAreComparedWithASwitchThatIsKnown(t *testing.T) {
+	nodes := strings.Replace(office, "keepWarm: [{group: nope,", "keepWarmNodes: [{group: a100,", 1)
+	const deployment = `
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: heliostat, namespace: heliostat}
+spec: {template: {spec: {containers: [{name: heliostat, image: x/heliostat:1, args: [ARGS]}]}}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: heliostat-nodes-1, namespace: ml, labels: {app.kubernetes.io/managed-by: heliostat}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: theirs, namespace: ml}
+`
+	for args, want := range map[string][]string{
+		"serve":                       {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1", "warm-nodes-unused CapacityPolicy/ml/office"},
+		"serve, --warm-nodes=false":   {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1", "warm-nodes-unused CapacityPolicy/ml/office"},
+		"serve, --warm-nodes":         nil,
+		"serve, --config=/etc/x.yaml": nil,
+	} {
+		var got []string
+		for _, f := range examine(t, policied(t, "", nodes+strings.Replace(deployment, "ARGS", args, 1))) {
+			got = append(got, f.Code+" "+f.Object)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: found %q, want %q", args, got, want)
+		}
+	}
+}
+
+func TestARequestThatCannotBeReadIsReported(t *testing.T) {
+	request := `
+apiVersion: heliostat.dev/v1alpha1
+kind: ResourceRequest
+metadata: {name: held, namespace: ml}
+spec: {rayCluster: llm, owner: ann, bundles: [{resources: {}}]}
+`
+	found := examine(t, policied(t, "", request))
+	if len(found) != 1 || found[0].Code != "object-unreadable" || !strings.HasPrefix(found[0].Seen, "spec.bundles[0]: ") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestAPolicyThatIsGivenTwiceIsNotSupersededByItself(t *testing.T) {
+	twice := office + "---" + office
+	for _, code := range codesAt(examine(t, policied(t, "", twice))) {
+		if strings.HasPrefix(code, "capacity-policy-superseded") {
+			t.Error(code)
+		}
+	}
+}
+
+func TestAPolicyOrARequestForNoRayClusterIsAFault(t *testing.T) {
+	request := `
+apiVersion: heliostat.dev/v1alpha1
+kind: ResourceRequest
+metadata: {name: r, namespace: ml}
+spec: {owner: ann, holdUntilDeleted: true, bundles: [{resources: {GPU: 1}}]}
+`
+	for _, none := range []string{"", "rayCluster: '', "} {
+		more := strings.Replace(office, "rayCluster: llm, ", none, 1) + "---" + request
+		found := strings.Join(codesAt(examine(t, policied(t, "", more))), "\n")
+		if !strings.Contains(found, "capacity-policy-unreadable CapacityPolicy/ml/office spec") || !strings.Contains(found, "ResourceRequest/ml/r") {
+			t.Errorf("%q: found %q", none, found)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package relay
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+)
+
+// gatherCosts answers with the sum of the costs of all shards. An owner can have RayClusters in several shards.
+func (r *Relay) gatherCosts(c *gin.Context) { gather(r, c, joinedCosts) }
+
+// joinedCosts adds up the costs of shards.
+func joinedCosts(answers []partial) (sum apiv1.Costs, err error) {
+	for i, a := range answers {
+		var costs apiv1.Costs
+		if err := json.Unmarshal(a.text, &costs); err != nil {
+			return sum, fmt.Errorf("reading the costs of a shard: %w", err)
+		}
+		if i == 0 {
+			sum = costs
+			continue
+		}
+		if costs.Began.Before(sum.Began) {
+			sum.Began = costs.Began
+		}
+		sum.Items = append(sum.Items, costs.Items...)
+		sum.Idle = append(sum.Idle, costs.Idle...)
+	}
+	sum.Items = summedCosts(sum.Items)
+	slices.SortStableFunc(sum.Idle, func(a, b apiv1.CostIdle) int { return cmp.Compare(b.Cost, a.Cost) })
+	return sum, nil
+}
+
+// summedCosts sorts items, and adds up those of the same.
+func summedCosts(items []apiv1.CostItem) []apiv1.CostItem {
+	compare := func(a, b apiv1.CostItem) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Job, b.Job),
+			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
+	}
+	slices.SortStableFunc(items, compare)
+	sums := []apiv1.CostItem{}
+	for _, item := range items {
+		if n := len(sums); n > 0 && compare(sums[n-1], item) == 0 {
+			last := &sums[n-1]
+			last.PodSeconds += item.PodSeconds
+			last.GpuSeconds += item.GpuSeconds
+			last.Cost += item.Cost
+			last.UnpricedPodSeconds += item.UnpricedPodSeconds
+			continue
+		}
+		sums = append(sums, item)
+	}
+	return sums
+}

@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Row is what one account of one RayCluster spent.
+type Row struct {
+	Cluster nodepool.ClusterKey
+	Account
+	Amount
+}
+
+// Rows returns what was spent from a moment until now, sorted by RayCluster and account. It counts what the pods of the
+// last observation add until now.
+func (l *Ledger) Rows(from, now time.Time) []Row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows []Row
+	for key, c := range l.clusters {
+		for i := range c.lines {
+			if a := c.lines[i].within(secondOf(from)); a != (Amount{}) {
+				rows = append(rows, Row{key, c.lines[i].Account, a})
+			}
+		}
+		begin := later(c.at, from)
+		passed := seconds(begin, now)
+		if c.at.IsZero() || seconds(c.at, now) > Horizon.Seconds() {
+			continue
+		}
+		for _, r := range c.rates {
+			if a := r.times(passed); a != (Amount{}) {
+				rows = append(rows, Row{key, r.Account, a})
+			}
+		}
+	}
+	return Joined(rows)
+}
+
+// Joined adds up rows of equal RayClusters and accounts, and sorts them.
+func Joined(rows []Row) []Row {
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace),
+			cmp.Compare(a.Cluster.Name, b.Cluster.Name), a.compare(b.Account))
+	})
+	joined := rows[:0]
+	for _, r := range rows {
+		if n := len(joined); n > 0 && joined[n-1].Cluster == r.Cluster && joined[n-1].Account == r.Account {
+			joined[n-1].Amount = joined[n-1].Plus(r.Amount)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
+}
+
+func (a Account) compare(b Account) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Job, b.Job),
+		cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
+}
+
+// Began returns since when the ledger, or one that it continues, adds up.
+func (l *Ledger) Began() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.began
+}
+
+// Totals returns what a RayCluster has spent since this process began, by cause. It never falls.
+func (l *Ledger) Totals(key nodepool.ClusterKey) map[Cause]Amount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clusters[key]
+	if c == nil {
+		return nil
+	}
+	totals := make(map[Cause]Amount, len(c.totals))
+	for cause, a := range c.totals {
+		totals[cause] = a
+	}
+	return totals
+}
+
+// MoneySince returns what a RayCluster has spent for one cause from a moment until its last observation. What was saved
+// before this process began counts once it is restored.
+func (l *Ledger) MoneySince(key nodepool.ClusterKey, cause Cause, from time.Time) (money float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clusters[key]
+	if c == nil {
+		return 0
+	}
+	for i := range c.lines {
+		if c.lines[i].Cause == cause {
+			money += c.lines[i].within(secondOf(from)).Money
+		}
+	}
+	return money
+}
+
+// NodesSince returns what nodes without pods have cost a RayCluster from a moment on, at most two days ago.
+func (l *Ledger) NodesSince(key nodepool.ClusterKey, from time.Time) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clusters[key]
+	if c == nil {
+		return 0
+	}
+	return c.nodes.within(secondOf(from)).Money
+}
+
+// Idle returns how long parts of a RayCluster have been idle, and what that has cost until now.
+func (l *Ledger) Idle(key nodepool.ClusterKey, now time.Time) Streak {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clusters[key]
+	if c == nil || seconds(c.at, now) > Horizon.Seconds() {
+		return Streak{}
+	}
+	s := c.streak
+	if !s.Since.IsZero() {
+		s.Money += s.Hourly * seconds(c.at, now) / time.Hour.Seconds()
+	}
+	return s
+}

@@ -1,0 +1,166 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+)
+
+func withoutWarm(s Snapshot) Snapshot {
+	s.Warm = nil
+	return s
+}
+
+func TestOnceAPlanWithWarmCapacityIsAppliedTheNextPlanIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawWarm(t)) })
+}
+
+// Warm capacity comes after all demand: it changes neither what is served nor what is launched for demand, and it stops
+// nothing.
+func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawWarm(t)
+		with, without := Compute(s, Policy{}), Compute(withoutWarm(s), Policy{})
+		if diff := cmp.Diff(unmetByKind(without), unmetByKind(with)); diff != "" {
+			t.Errorf("unmet (-without +with warm capacity): %s\n%s", diff, plannertest.Compact(s))
+		}
+		if diff := cmp.Diff(without.InfeasibleGangRequests, with.InfeasibleGangRequests, cmp.FilterPath(func(p cmp.Path) bool {
+			return p.Last().String() == ".Reason"
+		}, cmp.Ignore())); diff != "" {
+			t.Errorf("unmet gangs (-without +with warm capacity): %s", diff)
+		}
+		for group, n := range without.Launch {
+			if with.Launch[group] < n {
+				t.Errorf("launches %d of %s, %d without warm capacity\n%s", with.Launch[group], group, n, plannertest.Compact(s))
+			}
+		}
+		stopped := map[string]bool{}
+		for _, stop := range without.Terminate {
+			stopped[stop.Pod] = true
+		}
+		for _, stop := range with.Terminate {
+			if !stopped[stop.Pod] && stop.Reason != model.StopIdle {
+				t.Errorf("%s stops, and without warm capacity it does not", stop.Pod)
+			}
+		}
+		var launched int64
+		for _, w := range with.Warm {
+			launched += w.Launching + w.Coming // demand may use the new pod and leave an earlier one
+		}
+		if launched == 0 && !maps.Equal(with.Launch, without.Launch) {
+			t.Errorf("launches %v for nothing, %v without warm capacity\n%s\n%s", with.Launch, without.Launch, plannertest.Compact(s), asJSON(t, with.Warm))
+		}
+	})
+}
+
+func TestWarmCapacityStaysWithinAllLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawWarm(t)
+		policy := Policy{MaxInFlightPerGroup: rapid.IntRange(0, 3).Draw(t, "cap")}
+		plan, without := Compute(s, policy), Compute(withoutWarm(s), policy)
+		groups := map[string]Group{}
+		for _, g := range s.Groups {
+			groups[g.Name] = g
+		}
+		pending := map[string]int{}
+		for _, n := range s.Nodes {
+			if n.State == Pending {
+				pending[n.Group]++
+			}
+		}
+		total := 0
+		for _, row := range plan.Groups {
+			g, launch := groups[row.Name], plan.Launch[row.Name]
+			total += row.Current + launch
+			more := launch - without.Launch[row.Name]
+			if more <= 0 {
+				continue
+			}
+			if launch%g.NumOfHosts != 0 || row.Current+launch > row.Max || g.Closed != "" {
+				t.Errorf("launches %d of %s, which has %d of at most %d, %d hosts, closed %q", launch, g.Name, row.Current, row.Max, g.NumOfHosts, g.Closed)
+			}
+			if most := policy.MaxInFlightPerGroup; most > 0 && pending[g.Name]+launch > max(most, g.NumOfHosts) {
+				t.Errorf("launches %d of %s with %d on their way, at most %d", launch, g.Name, pending[g.Name], most)
+			}
+			if s.Warm.BudgetPerDay != nil && (g.Price == nil || *s.Warm.SpentToday >= *s.Warm.BudgetPerDay) {
+				t.Errorf("launches %d of %s, price %v, after %v of %v are spent", more, g.Name, g.Price, *s.Warm.SpentToday, *s.Warm.BudgetPerDay)
+			}
+		}
+		if s.MaxWorkers != nil && !maps.Equal(plan.Launch, without.Launch) && total > *s.MaxWorkers {
+			t.Errorf("%d workers in all, at most %d allowed", total, *s.MaxWorkers)
+		}
+	})
+}
+
+func TestTheOrderOfTheInputDoesNotMatterForWarmCapacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawWarm(t)
+		shuffled := s
+		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
+		shuffled.Nodes = rapid.Permutation(s.Nodes).Draw(t, "nodeOrder")
+		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawWarm(t)
+		plan := Compute(s, Policy{})
+		if len(plan.Warm) != len(s.Warm.Keep) {
+			t.Fatalf("%d entries of %d", len(plan.Warm), len(s.Warm.Keep))
+		}
+		kept := map[string]bool{}
+		for _, w := range plan.Warm {
+			if w.Reason.Code == "" || w.Ready < 0 || w.Coming < 0 || w.Launching < 0 {
+				t.Errorf("%+v", w)
+			}
+			fulfilled := slices.Contains([]string{model.CodeWarm, model.CodeForecast, model.CodeUpgrade}, w.Reason.Code)
+			if fulfilled != (w.Missing() == 0) {
+				t.Errorf("%d missing, code %s", w.Missing(), w.Reason.Code)
+			}
+			for _, pod := range w.Kept {
+				if kept[pod] {
+					t.Errorf("%s is kept for two entries", pod)
+				}
+				kept[pod] = true
+			}
+		}
+		if slices.ContainsFunc(plan.Terminate, func(stop Termination) bool { return kept[stop.Pod] }) {
+			t.Error("a worker that is kept warm stops")
+		}
+	})
+}
+
+// A forecast never has more pods launched than it wants in all.
+func TestAForecastStopsAtItsTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawWarm(t)
+		if len(s.Groups) == 0 {
+			return
+		}
+		group := rapid.SampledFrom(s.Groups).Draw(t, "forecast")
+		total := rapid.Int64Range(1, 6).Draw(t, "total")
+		s.Warm.Keep = []WarmEntry{{Name: "forecast", Group: group.Name, Total: total, Forecast: "drawn"}}
+		plan, without := Compute(s, Policy{}), Compute(withoutWarm(s), Policy{})
+		for _, row := range plan.Groups {
+			launch := plan.Launch[row.Name]
+			if launch <= without.Launch[row.Name] {
+				continue
+			}
+			// Hosts that are left of a multi-host replica are of no use, so they do not count for the total.
+			single := group.NumOfHosts <= 1
+			if row.Name != group.Name || single && int64(row.Current+launch) > total {
+				t.Errorf("launches %d of %s, which has %d pods; the forecast wants %d of %s in all", launch, row.Name, row.Current, total, group.Name)
+			}
+		}
+	})
+}

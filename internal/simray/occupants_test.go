@@ -1,0 +1,82 @@
+package simray_test
+
+import (
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+func occupants(t *testing.T, client *gcs.Client) raydemand.Occupants {
+	t.Helper()
+	found, err := client.Occupants(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestWhatLivesInAClusterIsSeenOnTheWire(t *testing.T) {
+	clock := newClock()
+	head, client := start(t, simray.Options{Clock: clock})
+	if found := occupants(t, client); found.Drivers.Count+found.Actors.Count+found.PlacementGroups.Count != 0 {
+		t.Errorf("in an empty cluster: %+v", found)
+	}
+	head.Connect("_ray_internal_dashboard", "")
+	end := head.Connect("default", "python train.py")
+	if found := occupants(t, client); found.Drivers.Count != 1 || found.Drivers.Names[0] != "python train.py" {
+		t.Errorf("drivers %+v, want the one of a user", found.Drivers)
+	}
+	end()
+	if found := occupants(t, client); found.Drivers.Count != 0 {
+		t.Errorf("drivers %+v after it has ended", found.Drivers)
+	}
+	actor := head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Actor: true})
+	gang := head.SubmitGang(simray.Gang{Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{{raydemand.CPU: raydemand.One}}})
+	clock.move(time.Second)
+	if found := occupants(t, client); found.Actors.Count != 1 || found.PlacementGroups.Count != 1 {
+		t.Errorf("%+v, want an actor and a placement group", found)
+	}
+	head.Cancel(actor)
+	head.Cancel(gang)
+	if found := occupants(t, client); found.Actors.Count+found.PlacementGroups.Count != 0 {
+		t.Errorf("%+v after both are gone", found)
+	}
+}
+
+func TestTheJobsOfActorsAreSeenOnTheWire(t *testing.T) {
+	clock := newClock()
+	head, client := start(t, simray.Options{Clock: clock})
+	head.AddNode(simray.Node{Instance: "w1", Group: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}})
+	end := head.Connect("default", "python train.py --id=train-7")
+	head.Connect("_ray_internal_dashboard", "")
+	head.Connect("default", "python -i")
+	head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Actor: true})
+	head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.Whole(100)}, Actor: true})
+	clock.move(time.Second)
+	read, err := client.Jobs(t.Context())
+	if err != nil || len(read.Jobs) != 2 || read.Jobs[0].Name != "train-7" || !read.Jobs[0].Submitted || read.Jobs[1].Name != "03000000" || read.Jobs[1].Submitted {
+		t.Fatalf("%v: jobs %+v", err, read.Jobs)
+	}
+	if len(read.Actors) != 1 || read.Actors[0].Job != "train-7" || read.Actors[0].Resources["CPU"] != 1 || read.Actors[0].Node == (raydemand.NodeID{}) {
+		t.Errorf("actors %+v, want the one that has a place", read.Actors)
+	}
+	end()
+	if read, err = client.Jobs(t.Context()); err != nil || len(read.Jobs) != 1 || len(read.Actors) != 1 || read.Actors[0].Job != "train-7" {
+		t.Errorf("%v: %+v after the driver has ended", err, read)
+	}
+	head.Close()
+	if _, err := client.Jobs(t.Context()); err == nil {
+		t.Error("the jobs of a cluster that is gone are known")
+	}
+}
+
+func TestWhatLivesInAClusterThatIsGoneIsUnknown(t *testing.T) {
+	head, client := start(t, simray.Options{})
+	head.Close()
+	if found, err := client.Occupants(t.Context()); err == nil {
+		t.Errorf("%+v without an error", found)
+	}
+}

@@ -1,0 +1,105 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about policies. Plans, RayClusters and the doctor report them with the same words.
+const (
+	// FindingUnreadable: the spec of a CapacityPolicy cannot be read.
+	FindingUnreadable = "capacity-policy-unreadable"
+	// FindingSuperseded: a CapacityPolicy does not count, because another policy does.
+	FindingSuperseded = "capacity-policy-superseded"
+	// FindingGroupUnknown: a policy names a worker group that does not exist.
+	FindingGroupUnknown = "warm-group-unknown"
+	// FindingUnpriced: a policy has a budget, and a group that it would use has no price.
+	FindingUnpriced = "warm-unpriced"
+	// FindingNodesUnused: a policy wants warm nodes, and none can be asked for.
+	FindingNodesUnused = "warm-nodes-unused"
+	// FindingNodesLeft: nothing keeps or removes a CapacityBuffer that Heliostat has made.
+	FindingNodesLeft = "warm-nodes-left"
+)
+
+// Loss is what an entry without effect does not do.
+type Loss string
+
+// NoWorkers is the loss of an entry of keepWarm, NoNodes that of one of keepWarmNodes.
+const (
+	NoWorkers Loss = "nothing is kept warm"
+	NoNodes   Loss = "no nodes are kept"
+)
+
+// NodesOff says why no node can be asked for, and NodesOn what would change that.
+const (
+	NodesOff = "this Heliostat asks for no nodes without workers"
+	NodesOn  = "serve with --warm-nodes (chart value warmNodes: true), or remove keepWarmNodes"
+)
+
+// UnreadableAt reports a CapacityPolicy that cannot be read at a field.
+func UnreadableAt(object, field, seen, want string) raydemand.Finding {
+	return raydemand.Finding{Code: FindingUnreadable, Severity: raydemand.Error, Object: object, Field: field,
+		Seen: seen, Why: "the policy cannot be read, so nothing is kept warm, suspended or deleted by it",
+		Fix: "write " + want}
+}
+
+// CountsInstead says which policy counts in place of another one.
+func (w *Written) CountsInstead() string { return w.Source + " counts for the RayCluster" }
+
+// SupersededBy reports a CapacityPolicy in whose place another policy counts.
+func SupersededBy(object string, counts *Written) raydemand.Finding {
+	return raydemand.Finding{Code: FindingSuperseded, Severity: raydemand.Warning, Object: object,
+		Why: counts.CountsInstead() + ", so this one has no effect", Fix: "delete one of them"}
+}
+
+// GroupUnknown reports an entry, such as keepWarm[0], that names a group that the RayCluster does not have.
+func GroupUnknown(source, entry, group string, loss Loss) raydemand.Finding {
+	return raydemand.Finding{Code: FindingGroupUnknown, Severity: raydemand.Error, Object: source,
+		Field: entry + ".group", Seen: group,
+		Why: fmt.Sprintf("there is no worker group of this name, so %s for it", loss),
+		Fix: "write the name of a worker group"}
+}
+
+// Unpriced reports a group without a price that a policy with a budget would use.
+func Unpriced(group string, loss Loss) raydemand.Finding {
+	return raydemand.Finding{Code: FindingUnpriced, Severity: raydemand.Warning, Object: "group " + group,
+		Field: "price",
+		Why:   fmt.Sprintf("the capacity policy has a budget and the group has no price, so %s for it", loss),
+		Fix:   "set the group's price (annotation heliostat.dev/price), or remove the budget"}
+}
+
+// NodesUnused reports that no node is kept for a policy that wants some.
+func NodesUnused(source, why, fix string) raydemand.Finding {
+	return raydemand.Finding{Code: FindingNodesUnused, Severity: raydemand.Warning, Object: source,
+		Field: "keepWarmNodes", Why: fmt.Sprintf("%s, so %s", why, NoNodes), Fix: fix}
+}
+
+// Ineffective reports the entries that can have no effect at any time, by the groups of the RayCluster and whether each
+// has a price. Which groups could hold a bundle is for plans to say.
+func (w *Written) Ineffective(priced map[string]bool) (all []raydemand.Finding) {
+	check := func(entry, group string, loss Loss) {
+		if group == "" {
+			return
+		}
+		price, known := priced[group]
+		f := Unpriced(group, loss)
+		switch {
+		case !known:
+			f = GroupUnknown(w.Source, entry, group, loss)
+		case price || w.Budget == nil:
+			return
+		}
+		if !slices.Contains(all, f) { // of several entries for one group
+			all = append(all, f)
+		}
+	}
+	for i := range w.KeepWarm {
+		check(fmt.Sprintf("keepWarm[%d]", i), w.KeepWarm[i].Group, NoWorkers)
+	}
+	for i := range w.KeepWarmNodes {
+		check(fmt.Sprintf("keepWarmNodes[%d]", i), w.KeepWarmNodes[i].Group, NoNodes)
+	}
+	return all
+}

@@ -1,0 +1,300 @@
+// Package capacity is the vocabulary of capacity policies: what a RayCluster keeps ready beyond what its work uses,
+// when, for how much money, and what happens to a RayCluster without work. It says which of several policies counts,
+// what a policy wants at a moment, and for how many workers nodes are kept. It must not read a clock, a file or
+// Kubernetes objects, and it decides nothing about workers: the planner does. Package policytext below it reads the
+// JSON form.
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Annotation of a RayCluster holds its policy as JSON. It takes precedence over all CapacityPolicies.
+const Annotation = "heliostat.dev/capacity-policy"
+
+// The bounds of a policy. Each entry is placed once more in each plan, so there are few of them.
+const (
+	MaxEntries   = 32
+	MaxSchedules = 16
+	MaxCount     = 10_000
+	// MaxPerDay bounds a budget, in the currency of prices.
+	MaxPerDay = 1e12
+	// LeastIdle is the shortest time without work after which a RayCluster is suspended or deleted. A user who only
+	// thinks about the next call must not lose the head.
+	LeastIdle = 10 * time.Minute
+	// MostIdle is ten years.
+	MostIdle = 10 * 365 * 24 * time.Hour
+)
+
+// Policy is what a RayCluster keeps ready, and what happens when it has no work. Its JSON form is the annotation, the
+// body of the REST call and, with rayCluster, the spec of a CapacityPolicy.
+type Policy struct {
+	KeepWarm      []Warm      `json:"keepWarm,omitempty"`
+	KeepWarmNodes []WarmNodes `json:"keepWarmNodes,omitempty"`
+	// Forecast is ForecastSuggest or ForecastAct; empty leaves it to the process.
+	Forecast string `json:"forecast,omitempty"`
+	// OnUpgrade says what is kept while the RayCluster is to replace another one of its RayService: UpgradeNone, which
+	// is the default, or UpgradeMatch.
+	OnUpgrade string  `json:"onUpgrade,omitempty"`
+	Budget    *Budget `json:"budget,omitempty"`
+	Idle      *Idle   `json:"idle,omitempty"`
+}
+
+// UpgradeNone: nothing is kept for an upgrade of a RayService. UpgradeMatch: the newer RayCluster has room for as many
+// replicas of Serve as the older one is to have.
+const (
+	UpgradeNone  = "none"
+	UpgradeMatch = "match"
+)
+
+// MatchesUpgrades reports whether the policy keeps room for upgrades. The policy may be nil.
+func (w *Written) MatchesUpgrades() bool { return w != nil && w.OnUpgrade == UpgradeMatch }
+
+// ForecastSuggest: forecasts are shown, and nothing is kept by them. ForecastAct: what they would keep is kept, within
+// the budget.
+const (
+	ForecastSuggest = "suggest"
+	ForecastAct     = "act"
+)
+
+// WhyNoForecast says why nothing is kept by forecasts; empty if it is. A policy decides before the process does, and
+// without a budget nothing bounds what a forecast may cost. The policy may be nil.
+func (w *Written) WhyNoForecast(process string) string {
+	asked, by := process, "by --forecast"
+	if w != nil && w.Forecast != "" {
+		asked, by = w.Forecast, "by the "+w.Source
+	}
+	switch {
+	case asked != ForecastAct:
+		return "forecasts only suggest, " + by
+	case w == nil:
+		return "the RayCluster has no capacity policy, and forecasts act within the budget of one"
+	case w.Budget == nil:
+		return "the capacity policy has no budget, and forecasts act within the budget alone"
+	}
+	return ""
+}
+
+// Warm is capacity that stays free, on top of what work and requests use. Entries add up: no worker counts for two.
+type Warm struct {
+	// Group is a worker group: Count of its workers are free. In a multi-host group a worker is a whole replica. It is
+	// empty if Resources or Slice say what is free.
+	Group string `json:"group,omitempty"`
+	// Resources, LabelSelectors and Slice describe one bundle: there is room for Count of them.
+	Resources      raydemand.Bundle            `json:"resources,omitempty"`
+	LabelSelectors []raydemand.Selector        `json:"labelSelectors,omitempty"`
+	Slice          *raydemand.SliceRequirement `json:"slice,omitempty"`
+	// Count applies while no schedule does.
+	Count     int64      `json:"count"`
+	Schedules []Schedule `json:"schedules,omitempty"`
+}
+
+// Schedule replaces the count of an entry from each time of Start to the next time of End.
+type Schedule struct {
+	// Start and End are cron expressions of five fields.
+	Start string `json:"start"`
+	End   string `json:"end"`
+	// TimeZone is an IANA name, such as Europe/Berlin; empty means UTC.
+	TimeZone string `json:"timeZone,omitempty"`
+	Count    int64  `json:"count"`
+	// Window says when the schedule applies. A schedule without one never does.
+	Window Window `json:"-"`
+}
+
+// Window is the time that a schedule applies to.
+type Window interface {
+	Open(at time.Time) bool
+}
+
+// Budget bounds what warm capacity may cost on one day.
+type Budget struct {
+	// PerDay is an amount in the currency of prices.
+	PerDay float64 `json:"perDay"`
+	// TimeZone is where the day begins at midnight; empty means UTC.
+	TimeZone string         `json:"timeZone,omitempty"`
+	Location *time.Location `json:"-"`
+}
+
+// Day is the day of the budget at a moment, for example 2026-03-29.
+func (b *Budget) Day(at time.Time) string {
+	location := b.Location
+	if location == nil {
+		location = time.UTC
+	}
+	return at.In(location).Format(time.DateOnly)
+}
+
+// DayStart is when the day of a moment began.
+func (b *Budget) DayStart(at time.Time) time.Time {
+	location := b.Location
+	if location == nil {
+		location = time.UTC
+	}
+	at = at.In(location)
+	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, location)
+}
+
+// Idle says what happens to a RayCluster without work. 0 means that nothing happens.
+type Idle struct {
+	SuspendAfter Duration `json:"suspendAfter,omitzero"`
+	DeleteAfter  Duration `json:"deleteAfter,omitzero"`
+}
+
+// Duration is a time span that JSON writes as 2h or 1h30m0s.
+type Duration time.Duration
+
+// MarshalText writes the span.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a span as MarshalText writes it.
+func (d *Duration) UnmarshalText(text []byte) error {
+	span, err := time.ParseDuration(string(text))
+	*d = Duration(span)
+	return err
+}
+
+// String writes 2h rather than 2h0m0s.
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// IsZero reports whether the policy wants nothing.
+func (p *Policy) IsZero() bool {
+	return p == nil || len(p.KeepWarm)+len(p.KeepWarmNodes) == 0 && p.OnUpgrade != UpgradeMatch &&
+		(p.Idle == nil || *p.Idle == Idle{})
+}
+
+// Wanted is what one entry wants at a moment.
+type Wanted struct {
+	// Entry is the position of the entry in the policy.
+	Entry int
+	*Warm
+	Count int64
+	// Schedule describes the schedule that gives the count; empty if none applies.
+	Schedule string
+}
+
+// At returns what the policy wants at a moment: one Wanted for each entry with a count above 0. Of several schedules
+// that apply, the highest count counts, so that their order does not matter.
+func (p *Policy) At(at time.Time) []Wanted {
+	var all []Wanted
+	for i := range p.KeepWarm {
+		w := &p.KeepWarm[i]
+		found := Wanted{Entry: i, Warm: w}
+		if found.Count, found.Schedule = countAt(w.Count, w.Schedules, at); found.Count > 0 {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// KeepsAt reports whether the policy wants workers or nodes ready at a moment.
+func (p *Policy) KeepsAt(at time.Time) bool {
+	return len(p.At(at)) > 0 || slices.ContainsFunc(p.KeepWarmNodes, func(n WarmNodes) bool {
+		count, _ := countAt(n.Count, n.Schedules, at)
+		return count > 0
+	})
+}
+
+// countAt returns the count of an entry at a moment, and the schedule that gives it; empty if none applies.
+func countAt(base int64, schedules []Schedule, at time.Time) (count int64, schedule string) {
+	count = base
+	for k := range schedules {
+		s := &schedules[k]
+		if s.Window != nil && s.Window.Open(at) && (schedule == "" || s.Count > count) {
+			count, schedule = s.Count, s.String()
+		}
+	}
+	return count, schedule
+}
+
+// String describes the schedule: from "0 8 * * 1-5" to "0 19 * * 1-5" (Europe/Berlin).
+func (s *Schedule) String() string {
+	return fmt.Sprintf("from %q to %q (%s)", s.Start, s.End, cmp.Or(s.TimeZone, "UTC"))
+}
+
+// Request returns one bundle of an entry without a group.
+func (w *Warm) Request(count int64) raydemand.Request {
+	return raydemand.Request{
+		Bundle: w.Resources, Selectors: w.LabelSelectors, Slice: w.Slice, Count: count,
+	}.Sliced()
+}
+
+// Written is a policy and where it is written.
+type Written struct {
+	Policy
+	// Source is the annotation, or "CapacityPolicy NAME".
+	Source string
+	// Fault says why the policy cannot be read; it then wants nothing. Field is the path of the faulty field.
+	Fault string
+}
+
+// Object is a CapacityPolicy.
+type Object struct {
+	Written
+	Name, UID  string
+	Generation int64
+	CreatedAt  time.Time
+	// Deleting objects do not count.
+	Deleting bool
+}
+
+// Choose returns the policy that counts; nil if there is none. The annotation counts before all objects, because it is
+// on the RayCluster itself. Of several objects the oldest counts, so that a new one never changes what is in force, and
+// of equally old ones the first by name. A policy that cannot be read counts and wants nothing: a typo must not put
+// another policy in force.
+func Choose(annotated *Written, objects []*Object) *Written {
+	if annotated != nil {
+		return annotated
+	}
+	if first := First(objects); first != nil {
+		return &first.Written
+	}
+	return nil
+}
+
+// First returns the object that counts if there is no annotation; nil if there is none.
+func First(objects []*Object) *Object {
+	counting := slices.DeleteFunc(slices.Clone(objects), func(o *Object) bool { return o.Deleting })
+	if len(counting) == 0 {
+		return nil
+	}
+	return slices.MinFunc(counting, func(a, b *Object) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// State is the state of a CapacityPolicy.
+type State string
+
+// The states, with the values of v1alpha1.PolicyState.
+const (
+	Active     State = "Active"
+	Superseded State = "Superseded"
+	Unreadable State = "Unreadable"
+	// NoRayCluster: no process watches such a RayCluster, or it does not exist.
+	NoRayCluster State = "NoRayCluster"
+)
+
+// Status is the status of one CapacityPolicy.
+type Status struct {
+	Name, UID  string
+	Generation int64
+	State      State
+	Message    string
+	// WarmNodes are lines about the entries of keepWarmNodes (NodesLines).
+	WarmNodes string
+}

@@ -1,0 +1,93 @@
+package capacity_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+)
+
+// always and never are windows.
+type fixed bool
+
+func (f fixed) Open(time.Time) bool { return bool(f) }
+
+func TestTheHighestCountOfTheSchedulesThatApplyCounts(t *testing.T) {
+	schedule := func(count int64, open bool) capacity.Schedule {
+		return capacity.Schedule{Start: "0 8 * * *", End: "0 9 * * *", Count: count, Window: fixed(open)}
+	}
+	for _, c := range []struct {
+		name      string
+		base      int64
+		schedules []capacity.Schedule
+		want      int64
+		scheduled bool
+	}{
+		{"none applies", 2, []capacity.Schedule{schedule(4, false)}, 2, false},
+		{"one applies", 2, []capacity.Schedule{schedule(4, true)}, 4, true},
+		{"one lowers the count", 2, []capacity.Schedule{schedule(1, true)}, 1, true},
+		{"the highest of several", 0, []capacity.Schedule{schedule(4, true), schedule(6, true), schedule(5, true)}, 6, true},
+		{"one without a window never applies", 2, []capacity.Schedule{{Count: 7}}, 2, false},
+	} {
+		p := capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: c.base, Schedules: c.schedules}}}
+		got := p.At(time.Time{})
+		if len(got) != 1 || got[0].Count != c.want || (got[0].Schedule != "") != c.scheduled {
+			t.Errorf("%s: %+v, want count %d", c.name, got, c.want)
+		}
+	}
+	p := capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: 3, Schedules: []capacity.Schedule{schedule(0, true)}}}}
+	if got := p.At(time.Time{}); len(got) != 0 {
+		t.Errorf("a schedule of 0 wants %+v, want nothing", got)
+	}
+}
+
+func TestWhichPolicyCounts(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	object := func(name string, made time.Time) *capacity.Object {
+		return &capacity.Object{Name: name, CreatedAt: made, Written: capacity.Written{Source: "CapacityPolicy " + name}}
+	}
+	young, old, twin := object("a", day(2)), object("c", day(1)), object("b", day(1))
+	if got := capacity.Choose(nil, nil); got != nil {
+		t.Errorf("no policy: %+v", got)
+	}
+	if got := capacity.Choose(nil, []*capacity.Object{young, old}); got.Source != old.Source {
+		t.Errorf("%s counts, want the oldest", got.Source)
+	}
+	if got := capacity.Choose(nil, []*capacity.Object{old, twin}); got.Source != twin.Source {
+		t.Errorf("%s counts, want the first by name of equally old ones", got.Source)
+	}
+	old.Deleting = true
+	if got := capacity.Choose(nil, []*capacity.Object{young, old}); got.Source != young.Source {
+		t.Errorf("%s counts, want the one that is not being deleted", got.Source)
+	}
+	annotated := &capacity.Written{Source: "annotation", Fault: "unreadable"}
+	if got := capacity.Choose(annotated, []*capacity.Object{young}); got != annotated {
+		t.Errorf("%s counts, want the annotation, even if it cannot be read", got.Source)
+	}
+}
+
+func TestTheDayOfABudgetBeginsInItsTimeZone(t *testing.T) {
+	at := time.Date(2026, 3, 28, 23, 30, 0, 0, time.UTC)
+	if got := (&capacity.Budget{}).Day(at); got != "2026-03-28" {
+		t.Errorf("in UTC it is %s", got)
+	}
+	east := time.FixedZone("east", 3600)
+	if got := (&capacity.Budget{Location: east}).Day(at); got != "2026-03-29" {
+		t.Errorf("one hour east it is %s", got)
+	}
+}
+
+func TestAPolicyWritesWhatItReads(t *testing.T) {
+	const text = `{"keepWarm":[{"group":"gpu","count":2,"schedules":[{"start":"0 8 * * 1-5","end":"0 19 * * 1-5",` +
+		`"timeZone":"Europe/Berlin","count":4}]}],"budget":{"perDay":120},` +
+		`"idle":{"suspendAfter":"2h","deleteAfter":"24h30m"}}`
+	var p capacity.Policy
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(p)
+	if err != nil || string(again) != text {
+		t.Errorf("%s, %v; want %s", again, err, text)
+	}
+}

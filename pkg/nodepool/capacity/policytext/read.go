@@ -1,0 +1,293 @@
+// Package policytext reads the JSON form of a capacity policy: the annotation, the spec of a CapacityPolicy, and the
+// body of the REST call. A fault names the field, its value and what would be right. It gives schedules their windows.
+// The package must not know Kubernetes objects, and it reads no clock.
+package policytext
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+	_ "time/tzdata" // the image has no zone files
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// MaxBytes bounds the text of a policy. The largest policy within the bounds of package capacity has about half of it.
+const MaxBytes = 64 << 10
+
+// policyWant shows a policy.
+const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]}`
+
+// Read reads a policy. ignored are members that belong to somebody else, such as rayCluster in the spec of a
+// CapacityPolicy.
+func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
+	text = bytes.TrimSpace(text)
+	if fault := checkText(text); fault != nil {
+		return capacity.Policy{}, fault
+	}
+	in, doc := fieldpath.Read(text)
+	members := in.Members()
+	policy := capacity.Policy{
+		KeepWarm:      keepWarm(members.Pick("keepWarm")),
+		KeepWarmNodes: keepWarmNodes(members.Pick("keepWarmNodes")),
+		Forecast:      oneOf(members.Pick("forecast"), capacity.ForecastSuggest, capacity.ForecastAct),
+		OnUpgrade:     oneOf(members.Pick("onUpgrade"), capacity.UpgradeNone, capacity.UpgradeMatch),
+		Budget:        budget(members.Pick("budget")),
+		Idle:          idle(members.Pick("idle")),
+	}
+	members.Done(ignored...)
+	if fault := doc.Strict(); fault != nil {
+		return capacity.Policy{}, fault
+	}
+	return policy, nil
+}
+
+// checkText accepts one JSON object without repeated keys.
+func checkText(text []byte) *fieldpath.Fault {
+	var object json.RawMessage
+	if len(text) > MaxBytes {
+		return &fieldpath.Fault{Value: fmt.Sprintf("%d bytes", len(text)), Want: fmt.Sprintf("at most %d", MaxBytes)}
+	}
+	if err := json.Unmarshal(text, &object); err != nil || text[0] != '{' {
+		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: policyWant}
+	}
+	if path, twice := fieldpath.RepeatedKey(text); twice {
+		return &fieldpath.Fault{Path: path, Value: "repeated key", Want: "each key of an object once"}
+	}
+	var whole any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: policyWant}
+	}
+	if path, is := null(whole, fieldpath.Path{}); is {
+		return &fieldpath.Fault{Path: path, Value: "null", Want: "a value, or no key"}
+	}
+	return nil
+}
+
+// null finds a null: the API server refuses them too, and it is unclear what one would mean.
+func null(value any, at fieldpath.Path) (fieldpath.Path, bool) {
+	switch v := value.(type) {
+	case nil:
+		return at, true
+	case []any:
+		for i := range v {
+			if path, is := null(v[i], at.Index(i)); is {
+				return path, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if path, is := null(v[name], at.Key(name)); is {
+				return path, true
+			}
+		}
+	}
+	return at, false
+}
+
+// The bounds of a bundle, as those of a request.
+const (
+	maxResources = 32
+	maxSelectors = 8
+	maxLabels    = 16
+)
+
+func keepWarm(in fieldpath.JSON) []capacity.Warm {
+	list := in.Objects()
+	if len(list) > capacity.MaxEntries {
+		in.Fail(fmt.Sprintf("at most %d entries", capacity.MaxEntries))
+		return nil
+	}
+	var all []capacity.Warm
+	for _, each := range list {
+		all = append(all, entry(each))
+	}
+	return all
+}
+
+func entry(in fieldpath.JSON) capacity.Warm {
+	members := in.Members()
+	group, resources, slice := members.Pick("group"), members.Pick("resources"), members.Pick("slice")
+	selectors := members.Pick("labelSelectors")
+	w := capacity.Warm{
+		Group:          group.Text(),
+		Resources:      bundle(resources),
+		LabelSelectors: selectorsOf(selectors),
+		Slice:          sliceOf(slice),
+		Count:          members.Pick("count").Count(0, capacity.MaxCount, 0),
+		Schedules:      schedules(members.Pick("schedules")),
+	}
+	switch bundled := !resources.Absent() || !slice.Absent(); {
+	case w.Group != "" && bundled:
+		group.Fail("either a group or resources and slice, not both")
+	case w.Group != "" && !selectors.Absent():
+		selectors.Fail("no labelSelectors beside a group: they belong to resources")
+	case w.Group == "" && !bundled:
+		group.Fail("the name of a worker group, or resources or slice in its place")
+	case w.Group == "" && w.Request(1).Bundle.IsZero():
+		resources.Fail(`amounts above 0, such as {"GPU": 1}`)
+	}
+	members.Done()
+	return w
+}
+
+func keepWarmNodes(in fieldpath.JSON) []capacity.WarmNodes {
+	list := in.Objects()
+	if len(list) > capacity.MaxEntries {
+		in.Fail(fmt.Sprintf("at most %d entries", capacity.MaxEntries))
+		return nil
+	}
+	var all []capacity.WarmNodes
+	for _, each := range list {
+		members := each.Members()
+		group := members.Pick("group")
+		entry := capacity.WarmNodes{Group: group.Text(), Count: members.Pick("count").Count(0, capacity.MaxCount, 0),
+			Schedules: schedules(members.Pick("schedules"))}
+		if entry.Group == "" {
+			group.Fail("the name of a worker group, whose pods say which nodes are meant")
+		}
+		members.Done()
+		all = append(all, entry)
+	}
+	return all
+}
+
+func bundle(in fieldpath.JSON) raydemand.Bundle {
+	var all raydemand.Bundle
+	const want = `amounts such as {"GPU": 1}, to four decimal places`
+	if in.Into(&all, want) {
+		if len(all) > maxResources {
+			in.Fail(fmt.Sprintf("at most %d resources", maxResources))
+		}
+		for name, amount := range all {
+			if name == "" || amount < 0 || amount > mostAmount {
+				in.Fail(want + ", none below 0")
+			}
+		}
+	}
+	return all
+}
+
+// mostAmount is 100 TiB in bytes, as in requests.
+const mostAmount raydemand.Amount = 100 << 40 * raydemand.One
+
+func selectorsOf(in fieldpath.JSON) []raydemand.Selector {
+	var all []raydemand.Selector
+	if in.Into(&all, `a list of objects of label expressions such as [{"zone": "in(a,b)"}]`) {
+		large := func(s raydemand.Selector) bool { return len(s) > maxLabels }
+		if len(all) > maxSelectors || slices.ContainsFunc(all, large) {
+			in.Fail(fmt.Sprintf("at most %d selectors, each with at most %d labels", maxSelectors, maxLabels))
+		}
+	}
+	return all
+}
+
+func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
+	if in.Absent() || in.Failed() {
+		return nil
+	}
+	required, err := raydemand.ParseSliceRequirement(in.Raw())
+	var refused *raydemand.SliceError
+	if errors.As(err, &refused) {
+		in.FailBelow(refused.Field, refused.Value, refused.Want)
+	}
+	return required
+}
+
+func schedules(in fieldpath.JSON) []capacity.Schedule {
+	list := in.Objects()
+	if len(list) > capacity.MaxSchedules {
+		in.Fail(fmt.Sprintf("at most %d schedules", capacity.MaxSchedules))
+		return nil
+	}
+	var all []capacity.Schedule
+	for _, each := range list {
+		members := each.Members()
+		start, end, zone := members.Pick("start"), members.Pick("end"), members.Pick("timeZone")
+		s := capacity.Schedule{Start: start.Text(), End: end.Text(), TimeZone: zone.Text(),
+			Count: members.Pick("count").Count(0, capacity.MaxCount, 0)}
+		location := locationOf(zone)
+		w := window{start: expression(start), end: expression(end), location: location}
+		if !each.Failed() && reflect.DeepEqual(w.start, w.end) { // also if they are written differently
+			end.Fail("another time than start")
+		}
+		if members.Member("count").Absent() {
+			members.Member("count").Fail(fmt.Sprintf("a whole number from 0 to %d", capacity.MaxCount))
+		}
+		s.Window = w
+		members.Done()
+		all = append(all, s)
+	}
+	return all
+}
+
+// locationOf reads an IANA time zone. The name Local would depend on the machine.
+func locationOf(in fieldpath.JSON) *time.Location {
+	name := in.Text()
+	location, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		in.Fail("an IANA time zone such as Europe/Berlin")
+		return time.UTC
+	}
+	return location
+}
+
+// oneOf reads one of two words; empty if it is absent.
+func oneOf(in fieldpath.JSON, a, b string) string {
+	text := in.Text()
+	if !in.Absent() && text != a && text != b {
+		in.Fail(a + " or " + b)
+	}
+	return text
+}
+
+func budget(in fieldpath.JSON) *capacity.Budget {
+	if in.Absent() {
+		return nil
+	}
+	members := in.Members()
+	perDay, zone := members.Pick("perDay"), members.Pick("timeZone")
+	b := &capacity.Budget{TimeZone: zone.Text(), Location: locationOf(zone)}
+	if amount := perDay.Number(capacity.MaxPerDay); amount != nil {
+		b.PerDay = *amount
+	} else {
+		perDay.Fail("money per day, in the currency of the prices of groups")
+	}
+	members.Done()
+	return b
+}
+
+func idle(in fieldpath.JSON) *capacity.Idle {
+	if in.Absent() {
+		return nil
+	}
+	members := in.Members()
+	suspend, remove := members.Pick("suspendAfter"), members.Pick("deleteAfter")
+	i := &capacity.Idle{SuspendAfter: span(suspend), DeleteAfter: span(remove)}
+	if i.SuspendAfter > 0 && i.DeleteAfter > 0 && i.DeleteAfter <= i.SuspendAfter {
+		remove.Fail("longer than suspendAfter: both count from the last work")
+	}
+	members.Done()
+	return i
+}
+
+// span reads a duration; 0 if it is absent.
+func span(in fieldpath.JSON) capacity.Duration {
+	text := in.Text()
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d != 0 && (d < capacity.LeastIdle || d > capacity.MostIdle) {
+		in.Fail(fmt.Sprintf("a duration such as 2h, at least %s and at most %s", capacity.Duration(capacity.LeastIdle),
+			capacity.Duration(capacity.MostIdle)))
+	}
+	return capacity.Duration(d)
+}

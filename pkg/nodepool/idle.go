@@ -1,0 +1,27 @@
+package nodepool
+
+import "time"
+
+// IdleSinceAnnotation is since when a RayCluster has had no work that Heliostat has suspended. Only what has it is
+// resumed by Heliostat.
+const IdleSinceAnnotation = "heliostat.dev/idle-since"
+
+// IdleAction is what Heliostat does with a RayCluster without work.
+type IdleAction string
+
+// The actions.
+const (
+	SuspendIdle IdleAction = "suspend"
+	ResumeIdle  IdleAction = "resume"
+	DeleteIdle  IdleAction = "delete"
+)
+
+// IdleChange suspends, resumes or deletes one RayCluster, in the version in which it was read.
+type IdleChange struct {
+	Cluster              ClusterKey
+	UID, ResourceVersion string
+	Generation           int64
+	Action               IdleAction
+	// Since is since when it has had no work.
+	Since time.Time
+}

@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+)
+
+// EndIdle suspends, resumes or deletes a RayCluster, in exactly the version in which it was read: a user may have begun
+// to use it or changed it since. nodepool.ErrConflict says so. The other errors are those of Apply.
+func (m *Manager) EndIdle(ctx context.Context, change nodepool.IdleChange) error {
+	object, err := m.newest(change.Cluster)
+	if err != nil {
+		return err
+	}
+	if string(object.GetUID()) != change.UID || object.GetResourceVersion() != change.ResourceVersion ||
+		object.GetGeneration() != change.Generation {
+		return fmt.Errorf("%s %s: it has changed: %w", change.Action, change.Cluster, nodepool.ErrConflict)
+	}
+	if err := m.mayEndIdle(ctx, object); err != nil {
+		return err
+	}
+	if change.Action == nodepool.DeleteIdle {
+		return m.deleteIdle(ctx, change)
+	}
+	_, _, err = m.writeAsOwner(ctx, string(change.Action), object, func(term string) ([]byte, error) {
+		return guarded.Idle(object.Object, change, term)
+	})
+	return err
+}
+
+// mayEndIdle returns why a RayCluster must not be suspended, resumed or deleted. That it is suspended is no reason.
+func (m *Manager) mayEndIdle(ctx context.Context, object *unstructured.Unstructured) error {
+	from := m.decodes.decode(object)
+	awake := from.Cluster
+	awake.Suspended = false
+	return m.mayWriteTo(ctx, awake, from.Ownership)
+}
+
+// deleteIdle deletes the version that was read.
+func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) error {
+	if err := m.options.writable(); err != nil {
+		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
+	}
+	if !m.MayWrite(change.Cluster) {
+		return fmt.Errorf("deleting %s: %w", change.Cluster, nodepool.ErrNotLeading)
+	}
+	ctx, cancel := m.whileHeld(ctx)
+	defer cancel()
+	ctx, done := context.WithTimeout(ctx, timing.RequestTimeout)
+	defer done()
+	if err := m.unrequested(ctx, change.Cluster); err != nil {
+		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
+	}
+	uid, version, background := types.UID(change.UID), change.ResourceVersion, metav1.DeletePropagationBackground
+	err := m.rayClusters.Namespace(change.Cluster.Namespace).Delete(ctx, change.Cluster.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &background,
+	})
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", change.Cluster, classified(err))
+	}
+	return nil
+}
+
+// unrequested lists ResourceRequests, because one that a watch has not shown yet changes nothing in the RayCluster. One
+// for the RayCluster is a conflict, also if it has expired.
+func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) error {
+	list, err := m.requestObjects.Namespace(key.Namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // the API server does not serve them
+	}
+	if err != nil {
+		return fmt.Errorf("listing ResourceRequests: %w", err)
+	}
+	for i := range list.Items {
+		if of, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "rayCluster"); of == key.Name {
+			return fmt.Errorf("ResourceRequest %s is for it: %w", list.Items[i].GetName(), nodepool.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// Resume resumes a RayCluster that Heliostat has suspended. Users ask for it, so any process may write it, as SetFreeze
+// does. One that is not suspended is no error; nodepool.ErrReadOnly: somebody else has suspended it.
+func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
+	object, err := m.getRayCluster(ctx, m.userClusters, key)
+	if err != nil {
+		return err
+	}
+	m.newestSeen.remember(object)
+	cluster := m.decodes.decode(object).Cluster
+	switch {
+	case !cluster.Suspended:
+		return nil
+	case cluster.Freeze || cluster.Deleting:
+		return fmt.Errorf("resuming %s: %w", key, cluster.Writable())
+	case cluster.IdleSince.IsZero():
+		return fmt.Errorf("resuming %s: %w: Heliostat has not suspended it, or somebody has changed its spec since",
+			key, nodepool.ErrReadOnly)
+	case cluster.Queue.Queued():
+		return fmt.Errorf("resuming %s: %w: Kueue decides when it runs", key, nodepool.ErrReadOnly)
+	}
+	patch, err := guarded.Idle(object.Object, nodepool.IdleChange{
+		Cluster: key, Generation: object.GetGeneration(), Action: nodepool.ResumeIdle,
+	}, "")
+	if err != nil {
+		return fmt.Errorf("resuming %s: %w", key, err)
+	}
+	written, err := m.patch(ctx, m.userClusters, key, types.JSONPatchType, patch)
+	if err != nil {
+		return fmt.Errorf("resuming %s: %w", key, err)
+	}
+	if m.newestSeen.needsCycle(written) {
+		m.Enqueue(key)
+	}
+	return nil
+}

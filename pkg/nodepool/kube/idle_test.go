@@ -1,0 +1,160 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/api/v1alpha1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
+)
+
+func idleObject(annotations map[string]any, suspend any) map[string]any {
+	object := map[string]any{
+		"metadata": map[string]any{"name": "llm", "namespace": "ml", "uid": "u", "resourceVersion": "7", "generation": int64(3)},
+		"spec":     map[string]any{"headGroupSpec": map[string]any{}},
+	}
+	if annotations != nil {
+		object["metadata"].(map[string]any)["annotations"] = annotations
+	}
+	if suspend != nil {
+		object["spec"].(map[string]any)["suspend"] = suspend
+	}
+	return object
+}
+
+var idleChange = nodepool.IdleChange{UID: "u", ResourceVersion: "7", Generation: 3, Action: nodepool.SuspendIdle,
+	Since: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+
+// patched applies the patch for one object to another.
+func patched(t *testing.T, read, stored map[string]any, change nodepool.IdleChange) (map[string]any, error) {
+	t.Helper()
+	patch, err := guarded.Idle(read, change, "")
+	if err != nil {
+		return nil, err
+	}
+	steps, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = steps.Apply(text); err != nil {
+		return nil, err
+	}
+	var after map[string]any
+	return after, json.Unmarshal(text, &after)
+}
+
+func TestSuspendingAndResuming(t *testing.T) {
+	for _, annotations := range []map[string]any{nil, {"a": "b"}} {
+		for _, suspend := range []any{nil, false} {
+			after, err := patched(t, idleObject(annotations, suspend), idleObject(annotations, suspend), idleChange)
+			if err != nil {
+				t.Fatal(err)
+			}
+			noted := after["metadata"].(map[string]any)["annotations"].(map[string]any)
+			if after["spec"].(map[string]any)["suspend"] != true || noted[nodepool.IdleSinceAnnotation] != "2026-03-01T10:00:00Z 4" {
+				t.Errorf("suspended: %v", after)
+			}
+			resume := idleChange
+			resume.Action = nodepool.ResumeIdle
+			suspended := idleObject(noted, true)
+			after, err = patched(t, suspended, suspended, resume)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := after["metadata"].(map[string]any)["annotations"].(map[string]any)
+			if after["spec"].(map[string]any)["suspend"] != false || left[nodepool.IdleSinceAnnotation] != nil {
+				t.Errorf("resumed: %v", after)
+			}
+		}
+	}
+}
+
+func TestARayClusterThatHasChangedIsNotSuspended(t *testing.T) {
+	read := idleObject(map[string]any{"a": "b"}, nil)
+	for name, change := range map[string]func(metadata, spec map[string]any){
+		"another object":          func(m, _ map[string]any) { m["uid"] = "v" },
+		"a newer version":         func(m, _ map[string]any) { m["resourceVersion"] = "8" },
+		"a newer generation":      func(m, _ map[string]any) { m["generation"] = int64(4) },
+		"it is frozen":            func(m, _ map[string]any) { m["annotations"] = map[string]any{"a": "b", "heliostat.dev/freeze": "true"} },
+		"it is in shadow":         func(m, _ map[string]any) { m["annotations"] = map[string]any{"a": "b", "heliostat.dev/mode": "shadow"} },
+		"it is suspended already": func(_, s map[string]any) { s["suspend"] = true },
+		"it has an owner":         func(m, _ map[string]any) { m["ownerReferences"] = []any{map[string]any{"kind": "RayJob"}} },
+		"it is queued":            func(m, _ map[string]any) { m["labels"] = map[string]any{nodepool.QueueLabel: "q"} },
+		"it is being deleted":     func(m, _ map[string]any) { m["deletionTimestamp"] = "2026-03-01T10:00:00Z" },
+	} {
+		stored := idleObject(map[string]any{"a": "b"}, nil)
+		metadata, spec := maps.Clone(stored["metadata"].(map[string]any)), maps.Clone(stored["spec"].(map[string]any))
+		change(metadata, spec)
+		stored["metadata"], stored["spec"] = metadata, spec
+		if after, err := patched(t, read, stored, idleChange); err == nil {
+			t.Errorf("%s: it is suspended: %v", name, after)
+		}
+	}
+}
+
+func TestWhatSomebodyElseSuspendedStaysSuspended(t *testing.T) {
+	resume := idleChange
+	resume.Action = nodepool.ResumeIdle
+	for name, object := range map[string]map[string]any{
+		"suspended by somebody else": idleObject(map[string]any{"a": "b"}, true),
+		"not suspended":              idleObject(map[string]any{nodepool.IdleSinceAnnotation: "2026-03-01T10:00:00Z"}, nil),
+	} {
+		if _, err := guarded.Idle(object, resume, ""); !errors.Is(err, nodepool.ErrReadOnly) {
+			t.Errorf("%s: %v, want read-only", name, err)
+		}
+	}
+}
+
+// oneAnswer is an API server that gives one answer.
+type oneAnswer struct {
+	status int
+	body   string
+}
+
+func (a oneAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+}
+
+func TestARequestThatNoWatchHasShownPreventsADeletion(t *testing.T) {
+	list := func(items string) string {
+		return `{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequestList", "metadata": {}, "items": [` + items + `]}`
+	}
+	item := func(cluster string) string {
+		return `{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": {"name": "r"}, "spec": {"rayCluster": "` + cluster + `"}}`
+	}
+	for name, c := range map[string]struct {
+		server oneAnswer
+		want   string
+	}{
+		"none":               {oneAnswer{200, list("")}, ""},
+		"for another":        {oneAnswer{200, list(item("other"))}, ""},
+		"for it":             {oneAnswer{200, list(item("other") + "," + item(llm.Name))}, "ResourceRequest r is for it"},
+		"the kind is absent": {oneAnswer{404, `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`}, ""},
+		"forbidden":          {oneAnswer{403, `{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}`}, "listing ResourceRequests"},
+	} {
+		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: c.server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Manager{requestObjects: client.Resource(v1alpha1.Resource)}
+		if err := m.unrequested(t.Context(), llm); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package made
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// For returns an object for a RayCluster. The RayCluster owns it, so that it goes with the RayCluster.
+func For(
+	rayCluster *unstructured.Unstructured, name string, annotations map[string]string, content map[string]any,
+) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetNamespace(rayCluster.GetNamespace())
+	object.SetName(name)
+	object.SetLabels(map[string]string{Label: By})
+	object.SetAnnotations(annotations)
+	object.SetOwnerReferences([]metav1.OwnerReference{Owner(rayCluster)})
+	return object
+}
+
+// Owner returns the reference of a RayCluster as an owner.
+func Owner(rayCluster *unstructured.Unstructured) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: rayCluster.GetAPIVersion(), Kind: rayCluster.GetKind(),
+		Name: rayCluster.GetName(), UID: rayCluster.GetUID()}
+}

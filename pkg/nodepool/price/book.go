@@ -1,0 +1,108 @@
+// Package price says what a node costs per hour, and which part of it one pod pays for: its share of the node's GPUs,
+// or of its CPUs if the node has none. Prices of the user come before the built-in list prices. The package must not
+// read files, know RayClusters, or decide anything: a price is a fact that others weigh.
+package price
+
+import (
+	"maps"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// ListCurrency is the currency of all built-in lists.
+const ListCurrency = "USD"
+
+// Book holds prices per hour of a node. Its zero value has the built-in list prices alone.
+type Book struct {
+	// Currency is that of all prices; empty means ListCurrency. Heliostat converts nothing, so the built-in lists apply
+	// only to their own currency.
+	Currency string
+	// Pools are prices by the name of the node's pool, InstanceTypes by its instance type. A pool's price comes first.
+	Pools, InstanceTypes map[string]float64
+	// Spot are prices by instance type of nodes that the cloud can reclaim.
+	Spot map[string]float64
+	// WithoutLists leaves the built-in lists out.
+	WithoutLists bool
+	// Names maps resources to their meaning.
+	Names gpuinfo.Names
+}
+
+// Source says where a price is from.
+type Source string
+
+// The sources of prices, in the order in which they are asked: the annotation heliostat.dev/price of the RayCluster,
+// the prices that the user gave for pools and instance types, and the built-in lists.
+const (
+	FromAnnotation Source = "annotation"
+	FromUser       Source = "prices"
+	FromList       Source = "list"
+)
+
+// Unit returns the currency of all prices in the book.
+func (b *Book) Unit() string {
+	if b == nil || b.Currency == "" {
+		return ListCurrency
+	}
+	return b.Currency
+}
+
+// With returns the book with the prices of a pools file, which do not replace the book's own.
+func (b Book) With(config pools.Config) Book {
+	byPool, byType := map[string]float64{}, maps.Clone(config.InstancePrices)
+	for _, pool := range config.Pools {
+		if pool.Price != nil {
+			byPool[pool.Name] = *pool.Price
+		}
+	}
+	if byType == nil {
+		byType = map[string]float64{}
+	}
+	maps.Copy(byPool, b.Pools)
+	maps.Copy(byType, b.InstanceTypes)
+	b.Pools, b.InstanceTypes = byPool, byType
+	return b
+}
+
+// Node returns the price of a node per hour. known is false if no source has one.
+func (b *Book) Node(node *podfit.Node) (hourly float64, source Source, known bool) {
+	kind := node.Labels["node.kubernetes.io/instance-type"]
+	if kind == "" {
+		kind = node.Labels["beta.kubernetes.io/instance-type"]
+	}
+	if b != nil {
+		if pools.Spot(node.Labels) {
+			if hourly, known = b.Spot[kind]; known {
+				return hourly, FromUser, true
+			}
+		}
+		if hourly, known = b.Pools[node.PoolName()]; known {
+			return hourly, FromUser, true
+		}
+		if hourly, known = b.InstanceTypes[kind]; known {
+			return hourly, FromUser, true
+		}
+		if b.WithoutLists || b.Unit() != ListCurrency {
+			return 0, "", false
+		}
+	}
+	if hourly, known = ListPrice(kind); known {
+		return hourly, FromList, true
+	}
+	return 0, "", false
+}
+
+// Pod returns what a pod on a node costs per hour: its share of the node's price.
+func (b *Book) Pod(node *podfit.Node, pod *podfit.PodShape) (hourly float64, source Source, known bool) {
+	hourly, source, known = b.Node(node)
+	if !known {
+		return 0, "", false
+	}
+	var names gpuinfo.Names
+	if b != nil {
+		names = b.Names
+	}
+	share, known := Share(names, node, pod)
+	return hourly * share, source, known
+}

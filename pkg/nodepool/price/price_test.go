@@ -1,0 +1,177 @@
+package price_test
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func quantities(amounts map[string]int64) podfit.Quantities {
+	q := podfit.Quantities{}
+	for name, n := range amounts {
+		q[name] = raydemand.Whole(n)
+	}
+	return q
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// TestAPodPaysForItsShareOfTheNode has one case for each way to hand out GPUs.
+func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
+	read := func(allocatable map[string]int64, labels map[string]string) *nodegpu.GPUs {
+		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Labels: labels, Allocatable: allocatable})
+		return &gpus
+	}
+	a100 := map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "8",
+		"nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.present": "true"}
+	with := func(base map[string]string, more ...string) map[string]string {
+		labels := map[string]string{}
+		for key, value := range base {
+			labels[key] = value
+		}
+		for i := 0; i < len(more); i += 2 {
+			labels[more[i]] = more[i+1]
+		}
+		return labels
+	}
+	for name, c := range map[string]struct {
+		gpus  *nodegpu.GPUs
+		pod   map[string]int64
+		want  float64
+		known bool
+	}{
+		"CPUs of a node without GPUs":       {nil, map[string]int64{"cpu": 16}, 0.25, true},
+		"no CPUs on a node with GPUs":       {read(map[string]int64{"nvidia.com/gpu": 8}, a100), map[string]int64{"cpu": 16}, 0, true},
+		"whole cards":                       {read(map[string]int64{"nvidia.com/gpu": 8}, a100), map[string]int64{"nvidia.com/gpu": 2}, 2.0 / 8, true},
+		"a MIG instance of a mixed node":    {read(map[string]int64{"nvidia.com/mig-1g.5gb": 56}, with(a100, "nvidia.com/mig.strategy", "mixed")), map[string]int64{"nvidia.com/mig-1g.5gb": 2}, 2 * (1.0/7 + 1.0/8) / 2 / 8, true},
+		"a large MIG instance":              {read(map[string]int64{"nvidia.com/mig-3g.20gb": 16}, with(a100, "nvidia.com/mig.strategy", "mixed")), map[string]int64{"nvidia.com/mig-3g.20gb": 1}, (3.0/7 + 4.0/8) / 2 / 8, true},
+		"a time-sliced card":                {read(map[string]int64{"nvidia.com/gpu": 32}, with(a100, "nvidia.com/gpu.replicas", "4", "nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.sharing-strategy", "time-slicing")), map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 32, true},
+		"a card shared with MPS":            {read(map[string]int64{"nvidia.com/gpu": 16}, with(a100, "nvidia.com/gpu.replicas", "2", "nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.sharing-strategy", "mps")), map[string]int64{"nvidia.com/gpu": 3}, 3.0 / 16, true},
+		"memory in units of a GiB":          {read(map[string]int64{"aliyun.com/gpu-mem": 60, "aliyun.com/gpu-count": 4}, nil), map[string]int64{"aliyun.com/gpu-mem": 3}, 3.0 / 60, true},
+		"memory percent of nothing that is": {read(map[string]int64{"nvidia.com/gpu": 8}, a100), map[string]int64{"nvidia.com/gpumem": 1}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &podfit.Node{Name: "n", Allocatable: quantities(map[string]int64{"cpu": 64}), GPUs: c.gpus}
+			got, known := price.Share(gpuinfo.Names{}, node, &podfit.PodShape{Requests: quantities(c.pod)})
+			if known != c.known || !near(got, c.want) {
+				t.Errorf("share %v (known %v), want %v (%v)", got, known, c.want, c.known)
+			}
+		})
+	}
+	t.Run("claims", func(t *testing.T) {
+		node := &podfit.Node{Allocatable: quantities(map[string]int64{"cpu": 64})}
+		if _, known := price.Share(gpuinfo.Names{}, node, &podfit.PodShape{Claims: true}); known {
+			t.Error("the share of a pod with ResourceClaims is known")
+		}
+	})
+}
+
+// byDriver are the products that the driver does not name by their memory.
+var byDriver = map[string]string{"H20 141GB": "NVIDIA H20-3e", "GH200 144GB": "NVIDIA GH200 144G HBM3e"}
+
+// TestTheInstancesOfACardCostNoMoreThanTheCard fills cards of every product in a random order.
+func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		product := rapid.SampledFrom(gpuinfo.Products()).Draw(t, "product")
+		cards := int64(1)
+		model := product.Name
+		if named, other := byDriver[model]; other {
+			model = named
+		}
+		if found, _ := gpuinfo.ProductOf(model); found.Name != product.Name {
+			t.Fatalf("%s is found as %q", model, found.Name)
+		}
+		node := &podfit.Node{GPUs: &nodegpu.GPUs{Product: &model, Cards: &cards, Kind: gpuinfo.MIG}}
+		var layout []gpuinfo.Instance
+		sum := 0.0
+		for {
+			more, err := product.Additions(layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(more) == 0 {
+				break
+			}
+			next := rapid.SampledFrom(more).Draw(t, "next")
+			profile, err := gpuinfo.ParseProfile(next.Profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := &podfit.PodShape{Requests: quantities(map[string]int64{gpuinfo.ResourceName(profile, false): 1})}
+			part, known := price.Share(gpuinfo.Names{}, node, pod)
+			if !known || part <= 0 {
+				t.Fatalf("%s of %s costs %v (known %v)", next.Profile, product.Name, part, known)
+			}
+			sum += part
+			layout = append(layout, next)
+		}
+		if sum > 1+1e-9 {
+			t.Fatalf("%v of %s cost %v cards", layout, product.Name, sum)
+		}
+	})
+}
+
+func TestTheUsersPricesComeFirst(t *testing.T) {
+	node := &podfit.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
+	spot := &podfit.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
+	azure := &podfit.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
+	file := pools.Config{Pools: []pools.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
+	for name, c := range map[string]struct {
+		book   *price.Book
+		node   *podfit.Node
+		want   float64
+		source price.Source
+		known  bool
+	}{
+		"the built-in list":             {nil, node, 21.957642, price.FromList, true},
+		"in any case of letters":        {&price.Book{}, azure, 3.673, price.FromList, true},
+		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, price.FromUser, true},
+		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, price.FromUser, true},
+		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, price.FromUser, true},
+		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, price.FromList, true},
+		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, "", false},
+		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, "", false},
+		"a machine nobody knows":        {nil, &podfit.Node{}, 0, "", false},
+		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, price.FromUser, true},
+		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, price.FromUser, true},
+		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, price.FromUser, true},
+		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, price.FromUser, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, source, known := c.book.Node(c.node)
+			if got != c.want || source != c.source || known != c.known {
+				t.Errorf("%v from %q (%v), want %v from %q (%v)", got, source, known, c.want, c.source, c.known)
+			}
+		})
+	}
+	half := &podfit.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
+	if got, _, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
+		t.Errorf("half a node costs %v (%v)", got, known)
+	}
+}
+
+// TestEveryListedMachineIsOneWithGPUs compares the lists with the table of machines, so that a typing error in a name
+// does not hide a price.
+func TestEveryListedMachineIsOneWithGPUs(t *testing.T) {
+	for _, list := range price.Lists() {
+		if list.Currency != price.ListCurrency || list.Region == "" || list.Date == "" || list.Source == "" {
+			t.Errorf("the list of %s lacks its origin", list.Cloud)
+		}
+		for name, hourly := range list.Hourly {
+			if _, known := gpuinfo.MachineOf(name); !known {
+				t.Errorf("%s: no such machine", name)
+			}
+			if hourly < 0.1 || hourly > 200 {
+				t.Errorf("%s costs %v an hour", name, hourly)
+			}
+		}
+	}
+}

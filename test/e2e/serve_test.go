@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/test/devcluster/kit"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// rayServe is the set of packages that Ray Serve needs in addition to Ray.
+var rayServe = kit.Tool{Name: "rayserve", Version: "2.60.0", Lock: "serve.lock", MinPython: 11, MaxPython: 14}
+
+// TestHalfEmptyWorkersOfServeArePackedWithoutAFailedRequest runs four Serve replicas of one CPU on four workers of two
+// CPUs, which Serve spreads evenly, and calls them all the time. The RayCluster lets replicas move: Heliostat drains one
+// worker after the other until two are left, and Serve moves the replicas. No request may fail.
+func TestHalfEmptyWorkersOfServeArePackedWithoutAFailedRequest(t *testing.T) {
+	t.Parallel()
+	layer := layerOf(t, rayServe)
+	s := stageLayer(t, layer, map[string]any{"num-cpus": "0"}, rig.Cluster{Name: "serve", IdleSeconds: 300,
+		Annotations: map[string]string{"heliostat.dev/price": `{"cpu": 3.1}`},
+		Groups:      []rig.Group{{Name: "cpu", CPU: "2", Replicas: 4, Max: 4}}})
+	s.workers("cpu", 4)
+	driver := s.driveData(layer)
+	s.do(driver, rig.Command{Do: "serve", ID: "app", Workers: 4})
+	s.see(driver, "app", "running")
+
+	s.patch(`{"metadata": {"annotations": {"heliostat.dev/consolidate": "serve"}}}`)
+	began := time.Now()
+	for left := 3; left >= 2; left-- {
+		s.workers("cpu", left)
+		t.Logf("%d workers %.0f s after the annotation", left, time.Since(began).Seconds())
+	}
+	s.quiet("two full workers are left")
+	s.do(driver, rig.Command{Do: "release", ID: "app"})
+	t.Logf("during that: %s", s.see(driver, "app", "done").Pod)
+	if lost := driver.Lost(); len(lost) > 0 {
+		t.Errorf("%d requests failed, the first: %s", len(lost), lost[0].Error)
+	}
+	s.created("cpu", 4)
+}
+
+// TestSlowHalfEmptyWorkersOfRestartableActorsArePacked leaves one actor on each of two workers of two CPUs. At the deadline
+// of the drain, one worker ends, and Ray restarts its actor on the other. An actor that Ray does not restart would keep
+// its worker.
+func TestSlowHalfEmptyWorkersOfRestartableActorsArePacked(t *testing.T) {
+	slow(t)
+	s := stage(t, rig.Cluster{Name: "restart", IdleSeconds: 300,
+		Annotations: map[string]string{"heliostat.dev/price": `{"cpu": 3.1}`}, Groups: []rig.Group{cpu}})
+	driver := s.drive()
+	restartable := func(id string) rig.Command { return rig.Command{Do: "actor", ID: id, CPUs: 1, Restarts: -1} }
+	s.do(driver, restartable("a"))
+	s.see(driver, "a", "running")
+	s.do(driver, rig.Command{Do: "task", ID: "filler", CPUs: 1})
+	s.see(driver, "filler", "running") // beside a, because there is no other worker
+	s.do(driver, restartable("b"))
+	s.see(driver, "b", "running")
+	s.workers("cpu", 2)
+	s.do(driver, release("filler"))
+
+	s.patch(`{"metadata": {"annotations": {"heliostat.dev/consolidate": "restartable"}}}`)
+	began := time.Now()
+	last := s.workers("cpu", 1)[0]
+	t.Logf("one worker %.0f s after the annotation", time.Since(began).Seconds())
+	for _, id := range []string{"a", "b"} {
+		s.do(driver, rig.Command{Do: "ask", ID: id})
+		if on := s.see(driver, id, "answered").Pod; on != last {
+			t.Errorf("actor %s is on %s, want %s", id, on, last)
+		}
+	}
+	s.created("cpu", 2)
+}
