@@ -33,30 +33,30 @@ var pure = map[string][]string{
 	"pkg/nodepool/departure":  nil,
 	"pkg/nodepool/arrival":    nil,
 
-	"internal/planner": planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons", "report"),
+	"internal/planner": planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons", "report"),
 
 	"internal/snapshotfile": append(planners("phrase", "model"), "internal/fieldpath"),
 
-	"internal/planner/phrase":    {"pkg/raydemand"},
-	"internal/planner/model":     planners("phrase"),
-	"internal/planner/vector":    planners("phrase", "model"),
-	"internal/planner/packing":   planners("phrase", "model", "vector"),
-	"internal/planner/shared":    planners("phrase", "model", "vector"),
-	"internal/planner/fleet":     planners("phrase", "model", "vector", "shared"),
-	"internal/planner/cost":      planners("phrase", "model", "vector", "shared", "fleet"),
-	"internal/planner/readiness": planners("phrase", "model", "vector", "shared", "fleet", "cost"),
-	"internal/planner/placing":   planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost"),
-	"internal/planner/search":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing"),
-	"internal/planner/limits":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search"),
-	"internal/planner/reasons":   planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits"),
-	"internal/planner/report":    planners("phrase", "model", "vector", "packing", "shared", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons"),
+	"internal/planner/phrase":       {"pkg/raydemand"},
+	"internal/planner/model":        planners("phrase"),
+	"internal/planner/vector":       planners("phrase", "model"),
+	"internal/planner/packing":      planners("phrase", "model", "vector"),
+	"internal/planner/sharedlimits": planners("phrase", "model", "vector"),
+	"internal/planner/fleet":        planners("phrase", "model", "vector", "sharedlimits"),
+	"internal/planner/cost":         planners("phrase", "model", "vector", "sharedlimits", "fleet"),
+	"internal/planner/readiness":    planners("phrase", "model", "vector", "sharedlimits", "fleet", "cost"),
+	"internal/planner/placing":      planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost"),
+	"internal/planner/search":       planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost", "readiness", "placing"),
+	"internal/planner/limits":       planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost", "readiness", "placing", "search"),
+	"internal/planner/reasons":      planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost", "readiness", "placing", "search", "limits"),
+	"internal/planner/report":       planners("phrase", "model", "vector", "packing", "sharedlimits", "fleet", "cost", "readiness", "placing", "search", "limits", "reasons"),
 }
 
 // direct lists, for packages that may import less than they depend on, the packages of this module that they may
 // import.
 var direct = map[string][]string{
-	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"},                                                                          // only numbers
-	"internal/planner/shared":  {"internal/planner/model", "internal/planner/vector", "pkg/nodepool/binpack", "pkg/nodepool/podfit", "pkg/raydemand"}, // nothing about one group alone
+	"internal/planner/packing":      {"internal/planner/vector", "pkg/raydemand"},                                                                          // only numbers
+	"internal/planner/sharedlimits": {"internal/planner/model", "internal/planner/vector", "pkg/nodepool/binpack", "pkg/nodepool/podfit", "pkg/raydemand"}, // nothing about one group alone
 	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/binpack", "pkg/nodepool/capacity", "pkg/nodepool/departure",
 		"pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/raylabels", "pkg/raydemand"},
 }

@@ -124,7 +124,7 @@ func copySources(t *testing.T, from, to string) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"docs", "test", "shared", "testdata"}, d.Name()) || len(name) > 1 && strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (slices.Contains([]string{"docs", "test"}, name) || d.Name() == "testdata" || len(name) > 1 && strings.HasPrefix(d.Name(), ".")):
 			return filepath.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, name), 0o755)

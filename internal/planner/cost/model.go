@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -79,7 +79,7 @@ func (y *Model) LaunchCost(launched []int64) LaunchCost {
 }
 
 // Refund subtracts the cost of waiting for pods that need no new node.
-func (y *Model) Refund(b *LaunchCost, hosted []shared.Hosted) {
+func (y *Model) Refund(b *LaunchCost, hosted []sharedlimits.Hosted) {
 	for i, n := range hosted {
 		b.Costs[y.tiers-1-y.Tier[i]] -= y.Waiting[i] * float64(n.All/y.hosts[i])
 	}

@@ -13,7 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,7 +33,7 @@ type Fleet struct {
 	Bound    int64
 	Findings []raydemand.Finding
 	// Limits are what groups share: nodes and quotas.
-	*shared.Limits
+	*sharedlimits.Limits
 	// most is for how many shapes a plan with a budget has work, parts how much of that each kind of demand may take,
 	// and level how much less than usual it takes on. turn is where it begins (turn.go).
 	budgeted    bool
@@ -143,7 +143,7 @@ func New(s *model.Snapshot) *Fleet {
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
-	r.Limits = shared.New(s, r.sharing())
+	r.Limits = sharedlimits.New(s, r.sharing())
 	r.numberTopologies(s.Gangs)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
@@ -151,11 +151,11 @@ func New(s *model.Snapshot) *Fleet {
 }
 
 // sharing lists the groups as far as their limits are common.
-func (r *Fleet) sharing() []shared.Group {
-	all := make([]shared.Group, len(r.Groups))
+func (r *Fleet) sharing() []sharedlimits.Group {
+	all := make([]sharedlimits.Group, len(r.Groups))
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		all[i] = shared.Group{Group: g.Group, Hosts: g.Hosts, Current: g.Current}
+		all[i] = sharedlimits.Group{Group: g.Group, Hosts: g.Hosts, Current: g.Current}
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 )
 
@@ -21,7 +21,7 @@ type shortages struct {
 
 // nodes returns the nodes with the launches, which all groups share: to place the pods takes longer than to ask why no
 // more fit.
-func (s *shortages) nodes(on *shared.Ceilings) *binpack.State {
+func (s *shortages) nodes(on *sharedlimits.Ceilings) *binpack.State {
 	if s.on == nil {
 		s.on = on.AllOccupied(s.given)
 	}

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -37,13 +37,13 @@ type Ledger struct {
 	Waits []Wait
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
-	ceilings *shared.Ceilings
+	ceilings *sharedlimits.Ceilings
 	on       *binpack.State
 	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
 	// bound the ledger now.
 	tries, lifted bool
 	// quotas bound what the pods of groups may have together; nil if nothing bounds a group. left is what is left.
-	quotas *shared.Quotas
+	quotas *sharedlimits.Quotas
 	left   []raydemand.Amount
 	// Runs lists the gangs that were placed.
 	Runs []Run

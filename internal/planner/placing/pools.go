@@ -1,14 +1,14 @@
 package placing
 
 import (
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 )
 
 // CeilingsNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which nothing
 // shows that there is room: not at all while groups that fit come first, then without a bound. What a step launches
 // tries them.
-func (p *Placer) CeilingsNow() *shared.Ceilings {
+func (p *Placer) CeilingsNow() *sharedlimits.Ceilings {
 	switch {
 	case p.KnownOnly:
 		return p.Known

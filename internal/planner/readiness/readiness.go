@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/shared"
+	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -25,7 +25,7 @@ type Readiness struct {
 	// waitingCost: waiting has a price.
 	waitingCost bool
 	// vacancies returns what is free on existing nodes, nil if nothing is. It is computed when it is first needed.
-	vacancies func() *shared.Vacancies
+	vacancies func() *sharedlimits.Vacancies
 	// seconds is how long a pod of each group takes that needs a new node; nil if nothing is known.
 	seconds []float64
 	// Twins are sets of groups that serve the same at the same cost.
@@ -46,12 +46,12 @@ func New(
 		return Readiness{}
 	}
 	y.seconds = r.StartSeconds()
-	y.vacancies = sync.OnceValue(func() *shared.Vacancies { return r.NewVacancies(s) })
+	y.vacancies = sync.OnceValue(func() *sharedlimits.Vacancies { return r.NewVacancies(s) })
 	return y
 }
 
 // Hosted counts the pods by group that find room on existing nodes.
-func (y *Readiness) Hosted(pods []int64) []shared.Hosted { return y.vacancies().Host(pods) }
+func (y *Readiness) Hosted(pods []int64) []sharedlimits.Hosted { return y.vacancies().Host(pods) }
 
 // Wait says how soon the launched pods of a plan can work. Smaller is better, compared in this order.
 type Wait struct {
