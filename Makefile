@@ -169,11 +169,15 @@ cluster: heads
 # tests of test/e2e, after those of the dev cluster. Two dev clusters at once keep two cores busy.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
+# Ray Serve starts half a dozen Python processes for each RayCluster. Beside other lanes and compilers, that is more than
+# two cores start within the half minute after which a raylet gives up.
+SERVE := '^Test(HalfEmptyWorkersOfServe|AnUpgradeOfARayService)'
+
 loop:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
-	go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 -skip $(OUTAGES) ./e2e ./chart $$packages $(times)
+	go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 -skip $(OUTAGES)'|'$(SERVE) ./e2e ./chart $$packages $(times)
 
 outages: cluster
 	@cd test
@@ -184,6 +188,7 @@ outages: cluster
 beside:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
+	go test -vet=off -count=1 -timeout 30m -parallel 2 -run $(SERVE) ./e2e $(times)
 	go test -vet=off -count=1 -timeout 30m ./neighbours $(times)
 
 .PHONY: lint lint-root

@@ -126,11 +126,12 @@ func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 }
 
 // StoppedUndrained returns the pods of a group that were stopped although Ray had not drained them. That is certain
-// only if the GCS was asked after the stop was seen, and showed the node as not drained: an answer may be late.
+// only if the GCS was asked after the stop was seen, and showed the node as not drained: an answer may be late. A pod
+// whose Ray node has never been alive has nothing to drain, for example one whose raylet gave up on a busy machine.
 func StoppedUndrained(facts []Fact, group string) (pods []string) {
 	for _, pod := range Pods(facts, group) {
 		stopped, ok := OfPod(facts, pod, PodStopping)
-		if !ok {
+		if _, alive := OfPod(facts, pod, NodeAlive); !ok || !alive {
 			continue
 		}
 		drained, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == Drained })

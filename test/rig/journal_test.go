@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// A pod counts as stopped too early if Ray never drained it, or had not when it was asked after the stop.
+// A pod counts as stopped too early if its Ray node was alive, and Ray never drained it or had not when it was asked
+// after the stop.
 func TestAPodThatIsStoppedTooEarlyIsFound(t *testing.T) {
 	at := func(ms int) time.Time { return time.Time{}.Add(time.Duration(ms) * time.Millisecond) }
 	facts := []Fact{
+		{Stage: PodCreated, Group: "g", Pod: "never-joined"}, {Stage: PodStopping, Pod: "never-joined", At: at(1000)},
 		{Stage: PodCreated, Group: "g", Pod: "good"}, {Stage: PodCreated, Group: "g", Pod: "never"},
 		{Stage: PodCreated, Group: "g", Pod: "late"}, {Stage: PodCreated, Group: "g", Pod: "stays"},
 		{Stage: PodCreated, Group: "g", Pod: "late-answer"}, {Stage: PodCreated, Group: "other", Pod: "of-another-group"},
@@ -17,6 +19,9 @@ func TestAPodThatIsStoppedTooEarlyIsFound(t *testing.T) {
 		{Stage: PodStopping, Pod: "never", At: at(1000)}, {Stage: PodStopping, Pod: "of-another-group", At: at(1000)},
 		{Stage: PodStopping, Pod: "late", At: at(1000)}, {Stage: Drained, Pod: "late", At: at(1100), NotBefore: at(1050)},
 		{Stage: PodStopping, Pod: "late-answer", At: at(1000)}, {Stage: Drained, Pod: "late-answer", At: at(3000), NotBefore: at(990)},
+	}
+	for _, pod := range []string{"good", "never", "late", "late-answer", "of-another-group"} {
+		facts = append(facts, Fact{Stage: NodeAlive, Pod: pod})
 	}
 	if got := StoppedUndrained(facts, "g"); !slices.Equal(got, []string{"never", "late"}) {
 		t.Errorf("%v", got)
