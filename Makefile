@@ -50,10 +50,10 @@ demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 demo-karpenter: ## the real Karpenter beside it: machines come, go and are reclaimed under real Ray work
 	@$(call run,demo/karpenter)
 
-# Tests with a dev cluster wait most of the time, so several run side by side. Beside them, the compiler and the linters
-# run at a lower priority. Dev clusters start one after the other, and as many Ray nodes at once as there are cores.
-# Each dev cluster takes up to 3 GiB, so LANES is 1 if little memory is free.
-LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 2 }' /proc/meminfo)
+# Tests with a dev cluster run side by side with the compiler and the linters, which have a lower priority. Each test
+# starts Ray nodes, which keep a core busy until they are ready, and give up after half a minute: with two dev clusters at
+# once on two cores, some did. Each dev cluster takes up to 3 GiB.
+LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 || '$(shell nproc)' < 4 ? 1 : 2 }' /proc/meminfo)
 
 # times collects the lines of go test for slowest.
 times = | tee -a "$(BIN)/times"
@@ -64,15 +64,15 @@ test: ## everything that CI runs
 	.ci/debian prometheus promtool chromium > /dev/null
 	$(call kit)
 	rm -f "$(BIN)/times"
-	$(MAKE) verify
+	$(MAKE) neighbours verify
 	$(MAKE) -j 2 quiet lanes
 	$(MAKE) slowest
 
 .PHONY: quiet
 quiet:
-	@.ci/background $(MAKE) -j 1 neighbours lint unit image-test
+	@.ci/background $(MAKE) -j 1 lint unit image-test
 
-# neighbours builds Kueue, Karpenter and kwok, for which test/neighbours waits.
+# neighbours builds Kueue, Karpenter and kwok, before the tests that need them: beside these, it took half an hour.
 .PHONY: neighbours
 neighbours:
 	@(cd test/devcluster && go run ./cmd/kit -parts "kueue karpenter kwok")
