@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -117,7 +118,7 @@ func always(*outcome) bool { return true }
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	key := o.view.Cluster.Key
 	o.growthWanted = r.growthSince
-	if r.patches.resting(o.view.Now) {
+	if r.patches.Resting(o.view.Now) {
 		return
 	}
 	if len(o.intent.Removals) > 0 {
@@ -148,7 +149,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
 		return
 	}
-	r.patches, r.conflicts, r.unwritten, r.generation = backoff{}, 0, nil, generation
+	r.patches, r.conflicts, r.unwritten, r.generation = backoff.Pause{}, 0, nil, generation
 	r.named.Note(o.intent.Removals)
 	r.reverts.Wrote(generation, targets)
 	if !r.growthSince.IsZero() {
@@ -157,6 +158,10 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	}
 	c.recordPatch(ctx, o, targets, started, took)
 }
+
+// longestWebhookPause bounds the pause after a webhook that does not answer, which has nothing to do with the RayCluster,
+// and soon answers again after a restart.
+const longestWebhookPause = time.Second
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.
 func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
@@ -175,13 +180,13 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err
 		o.actions = append(o.actions, attempt)
 		return
 	}
-	longest := longestPause
+	longest := backoff.Longest
 	if errors.Is(err, nodepool.ErrWebhook) {
 		longest = longestWebhookPause
 	}
-	r.patches.failWithin(o.view.Now, longest)
+	r.patches.FailWithin(o.view.Now, longest)
 	r.unwritten = err
-	if r.patches.failures == 1 {
+	if r.patches.Failures() == 1 {
 		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
 	}
 	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
@@ -15,7 +16,7 @@ import (
 // confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
 // the fresh object forbids, such as freeze, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.resting(o.view.Now) && !r.freshReads.resting(o.view.Now)
+	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.Resting(o.view.Now) && !r.freshReads.Resting(o.view.Now)
 	o.paused = r.mayReduce(o.view, c.config)
 	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" && len(o.intent.Drains) > 0 {
 		o.paused, o.intent.Drains = behind, nil
@@ -24,20 +25,20 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	if r.mayReduce(o.view, c.config) != "" && !looking {
-		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.patches.resting(o.view.Now) {
+		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.patches.Resting(o.view.Now) {
 			o.intent = o.intent.withoutReductions()
 			return
 		}
 	}
 	fresh, err := c.kube.Fresh(ctx, o.view.Cluster.Key)
 	if err != nil {
-		r.freshReads.fail(o.view.Now)
+		r.freshReads.Fail(o.view.Now)
 		r.freshErr = err
 		o.paused = r.mayReduce(o.view, c.config)
 		o.intent = o.intent.withoutReductions()
 		return
 	}
-	r.freshReads = backoff{}
+	r.freshReads = backoff.Pause{}
 	c.redecide(ctx, r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }

@@ -42,11 +42,11 @@ func (c *Controller) consolidate(ctx context.Context, r *record, o *outcome) {
 	}
 	o.findings = append(o.findings, consolidation.Findings(t.Moves(), v.Cluster.Key, v.Cluster.Consolidate,
 		c.config.Prices.Unit(), why)...)
-	if move == nil || r.moveWrites.resting(v.Now) {
+	if move == nil || r.moveWrites.Resting(v.Now) {
 		return
 	}
 	if err := c.move(ctx, r, o, *move); err != nil && ctx.Err() == nil {
-		r.moveWrites.fail(v.Now)
+		r.moveWrites.Fail(v.Now)
 		c.config.Log.InfoContext(ctx, "not consolidated", "cluster", v.Cluster.Key.String(), "pod", move.Pod,
 			"why", err)
 	}

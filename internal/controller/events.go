@@ -23,7 +23,7 @@ func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	if r.guard.Doubts() {
 		lasting.Doubt = o.paused
 	}
-	if r.freshReads.failures > 0 {
+	if r.freshReads.Failures() > 0 {
 		lasting.FreshErr = r.freshErr
 	}
 	for _, e := range lasting.Events(&r.conditions) {

@@ -146,10 +146,10 @@ func (r *record) mayReduce(v observation.View, config Config) string {
 		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
 		// number is lowered further, the operator deletes other pods.
 		return r.reverts.Pause(v.Now)
-	case r.patches.resting(v.Now):
+	case r.patches.Resting(v.Now):
 		// The pod of a drained node could not be named. The next patch comes before any drain.
 		return "the last patch failed, and the next one is not due yet"
-	case r.freshReads.resting(v.Now):
+	case r.freshReads.Resting(v.Now):
 		return fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", r.freshErr)
 	}
 	return ""

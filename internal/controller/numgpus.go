@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
@@ -89,7 +90,7 @@ func (c *Controller) syncObstacle(
 		o.err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
-	if r.syncBackoff.resting(v.Now) {
+	if r.syncBackoff.Resting(v.Now) {
 		return because(nodepool.SyncLater, "the last write failed")
 	}
 	return nil
@@ -118,10 +119,10 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
 		result = decision.ResultError
-		r.syncBackoff.fail(v.Now)
+		r.syncBackoff.Fail(v.Now)
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
-		r.syncBackoff, r.generation = backoff{}, generation
+		r.syncBackoff, r.generation = backoff.Pause{}, generation
 	}
 	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
 	c.recordNumGPUs(ctx, r, o, due, attempt, err)

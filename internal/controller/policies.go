@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,16 +34,16 @@ func (o *outcome) policyStatuses() []capacity.Status {
 func (c *Controller) reportPolicies(ctx context.Context, r *record, o *outcome) {
 	statuses := o.policyStatuses()
 	if len(statuses) == 0 {
-		r.policies, r.policyErr = backoff{}, nil
+		r.policies, r.policyErr = backoff.Pause{}, nil
 	}
-	if !r.policies.resting(o.view.Now) {
+	if !r.policies.Resting(o.view.Now) {
 		for _, status := range statuses {
 			err := c.kube.ReportPolicy(ctx, o.view.Cluster.Key, status)
 			if err == nil {
 				continue
 			}
 			if ctx.Err() == nil && !errors.Is(err, nodepool.ErrNotLeading) && !errors.Is(err, nodepool.ErrReadOnly) {
-				r.policies.fail(o.view.Now)
+				r.policies.Fail(o.view.Now)
 				r.policyErr = err
 			}
 			break

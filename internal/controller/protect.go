@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/guard"
@@ -32,7 +33,7 @@ type protection struct {
 	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
 	// no longer managed. Another Heliostat that only watches the RayCluster never does.
 	managed bool
-	rest    backoff
+	rest    backoff.Pause
 	// wrote: a write has succeeded, so this process has the right to write guards.
 	wrote bool
 	// err is why the last write failed; nil after one that succeeded.
@@ -46,7 +47,7 @@ func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 		r.protection.err = nil
 		return
 	}
-	if r.protection.rest.resting(o.view.Now) {
+	if r.protection.rest.Resting(o.view.Now) {
 		return
 	}
 	changes := r.protection.keeper.Changes(o.view, guard.Facts{
@@ -119,17 +120,17 @@ func (c *Controller) writeGuard(ctx context.Context, r *record, o *outcome, chan
 		return false
 	case err == nil:
 		r.protection.keeper.Wrote(change)
-		r.protection.rest, r.protection.err, r.protection.wrote = backoff{}, nil, true
+		r.protection.rest, r.protection.err, r.protection.wrote = backoff.Pause{}, nil, true
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		r.protection.keeper.Wrote(change)
 		action.Result = decision.ResultConflict
 	default:
 		r.protection.keeper.Failed(change)
-		longest := longestPause
+		longest := backoff.Longest
 		if r.protection.wrote {
 			longest = longestGuardPause
 		}
-		r.protection.rest.failWithin(o.view.Now, longest)
+		r.protection.rest.FailWithin(o.view.Now, longest)
 		r.protection.err = err
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -24,7 +25,7 @@ func (c *Controller) provision(ctx context.Context, r *record, o *outcome) {
 	if len(changes) == 0 {
 		r.provisionErr = nil
 	}
-	if len(changes) == 0 || r.provisioning.resting(o.view.Now) {
+	if len(changes) == 0 || r.provisioning.Resting(o.view.Now) {
 		return
 	}
 	writeRound(ctx, c, o, changes, func(change nodepool.ProvisioningChange) bool {
@@ -49,11 +50,11 @@ func (c *Controller) writeProvision(
 	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		return false
 	case err == nil:
-		r.provisioning, r.provisionErr = backoff{}, nil
+		r.provisioning, r.provisionErr = backoff.Pause{}, nil
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		action.Result = decision.ResultConflict
 	default:
-		r.provisioning.fail(o.view.Now)
+		r.provisioning.Fail(o.view.Now)
 		if change.Kind == nodepool.AskCapacity {
 			r.provisions.Refused(o.view.Now, change.Request.Group, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
@@ -81,22 +82,22 @@ type memory struct {
 
 	// generation is that of the last patch of this process; zero if there was none.
 	generation int64
-	patches    backoff
+	patches    backoff.Pause
 	// conflicts counts the conflicts in a row, which slow the loop down a little.
 	conflicts int
 	// unwritten is why the last patch failed; nil after one succeeds or when there is nothing to write.
 	unwritten     error
 	numGPUsWrites numgpus.Writes
-	syncBackoff   backoff
+	syncBackoff   backoff.Pause
 	protection    protection
 	// idleClock measures for how long the RayCluster has been without work; idleWrites backs off after a write failed,
 	// for the reason idleErr.
 	idleClock  idleness.Clock
-	idleWrites backoff
+	idleWrites backoff.Pause
 	idleErr    string
 	// consolidation remembers which workers could leave; moveWrites backs off after a drain for it failed.
 	consolidation consolidation.Tracker
-	moveWrites    backoff
+	moveWrites    backoff.Pause
 	endable       endable
 	nodes         warmnodes.Keeper
 	// forecast is what forecasts would keep, until the next one is due.
@@ -110,16 +111,16 @@ type memory struct {
 	// warmMeter adds up what warm capacity costs.
 	warmMeter capacity.Meter
 	// policies backs off after a status of a CapacityPolicy could not be written, for the reason policyErr.
-	policies  backoff
+	policies  backoff.Pause
 	policyErr error
 	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
 	// longer managed. provisioning backs off after a write that failed.
 	provisioned  bool
-	provisioning backoff
+	provisioning backoff.Pause
 	provisionErr error               // why the last of these writes failed; nil after one that succeeded
 	named        reduction.NamedPods // pods that were named while no living node was in them
 	// freshReads backs off after a fresh read that failed; freshErr is its error.
-	freshReads backoff
+	freshReads backoff.Pause
 	freshErr   error
 	// growthSince is since when growth is wanted that is not patched yet.
 	growthSince time.Time
@@ -280,28 +281,6 @@ func (r *record) keepRecent(actions []decision.Action) {
 		r.recent = append([]decision.Action(nil), r.recent[surplus:]...)
 	}
 }
-
-// backoff slows the loop down after a write or a call that failed.
-type backoff struct {
-	failures int
-	retryAt  time.Time
-}
-
-// longestPause bounds the pause after failures; longestWebhookPause is for a webhook that does not answer, which has
-// nothing to do with the RayCluster, and soon answers again after a restart.
-const (
-	longestPause        = 30 * time.Second
-	longestWebhookPause = time.Second
-)
-
-func (p *backoff) fail(now time.Time) { p.failWithin(now, longestPause) }
-
-func (p *backoff) failWithin(now time.Time, longest time.Duration) {
-	p.retryAt = now.Add(min(500*time.Millisecond<<min(p.failures, 10), longest))
-	p.failures++
-}
-
-func (p *backoff) resting(now time.Time) bool { return now.Before(p.retryAt) }
 
 // unknownDemand returns why Ray's demand is unknown, for the reasons of the groups.
 func unknownDemand(err error) string {

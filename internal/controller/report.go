@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/rayreport"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -52,7 +53,7 @@ type clusterConfigs struct {
 	sentAt time.Time
 	// unsupported: the head is older than the call.
 	unsupported bool
-	retry       backoff
+	retry       backoff.Pause
 }
 
 // configTimeout bounds one report, because the next cycle waits for it. A healthy head answers in milliseconds. A slow
@@ -71,7 +72,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		known.forget()
 		return
 	}
-	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.resting(v.Now) ||
+	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.Resting(v.Now) ||
 		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
@@ -94,7 +95,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	}
 	switch key := v.Cluster.Key.String(); {
 	case err == nil:
-		known.sent, known.sentAt, known.retry = &config, v.Now, backoff{}
+		known.sent, known.sentAt, known.retry = &config, v.Now, backoff.Pause{}
 		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups",
 			len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
@@ -103,10 +104,10 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 			key)
 		return
 	default:
-		if known.retry.failures == 0 { // once, until it succeeds
+		if known.retry.Failures() == 0 { // once, until it succeeds
 			c.config.Log.WarnContext(ctx, "cannot report the cluster config to Ray", "cluster", key, "err", err)
 		}
-		known.retry.fail(v.Now)
+		known.retry.Fail(v.Now)
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
 	o.actions = append(o.actions, action)
