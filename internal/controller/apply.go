@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +19,7 @@ import (
 // outcome is the result of one cycle: what was last observed, what was then intended, and what was done.
 type outcome struct {
 	view   observation.View
-	intent intent
+	intent memory.Intent
 	// rereadAt is when the second reading of Ray began, before anything is taken away.
 	rereadAt time.Time
 	paused   string
@@ -44,14 +42,14 @@ type outcome struct {
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
 // outcome says what a managed cluster would get.
-func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i intent) outcome {
+func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i memory.Intent) outcome {
 	o := outcome{view: v, intent: i}
 	r.conditions.Start()
 	defer r.conditions.End()
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, o)
 	if o.view.Mode != nodepool.Managed {
-		r.growthSince = time.Time{}
+		r.memory.WantGrowth(o.view.Now, nil)
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)
@@ -117,24 +115,22 @@ func always(*outcome) bool { return true }
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	key := o.view.Cluster.Key
-	o.growthWanted = r.growthSince
-	if r.patches.Resting(o.view.Now) {
+	o.growthWanted = r.memory.GrowthSince()
+	if r.memory.PatchRests(o.view.Now) {
 		return
 	}
 	if len(o.intent.Removals) > 0 {
 		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
 	}
-	targets, findings, err := nodepool.Targets(r.named.WithReturned(o.view, r.drains, c.config.AllocationTimeout),
-		o.intent.launch, reduction.PodsOf(o.intent.Removals))
+	targets, findings, err := r.memory.Targets(o.view, &o.intent, c.config.memory())
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
 		return
 	}
-	r.growthWanted(o.view, targets)
-	o.growthWanted = r.growthSince
+	o.growthWanted = r.memory.WantGrowth(o.view.Now, targets)
 	if len(targets) == 0 {
-		r.conflicts, r.unwritten = 0, nil
+		r.memory.NothingToPatch()
 		return
 	}
 	if !c.stillManaged(ctx, o.view.Cluster) {
@@ -143,25 +139,17 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	}
 	started := c.config.Now()
 	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID,
-		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.starts.Keep()})
+		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.memory.StartTimes()})
 	took := c.config.Now().Sub(started)
 	if err != nil {
 		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
 		return
 	}
-	r.patches, r.conflicts, r.unwritten, r.generation = backoff.Pause{}, 0, nil, generation
-	r.named.Note(o.intent.Removals)
-	r.reverts.Wrote(generation, targets)
-	if !r.growthSince.IsZero() {
-		o.seenToPatched = c.config.Now().Sub(r.growthSince)
-		r.growthSince = time.Time{}
+	if wanted := r.memory.Patched(generation, targets, &o.intent); !wanted.IsZero() {
+		o.seenToPatched = c.config.Now().Sub(wanted)
 	}
 	c.recordPatch(ctx, o, targets, started, took)
 }
-
-// longestWebhookPause bounds the pause after a webhook that does not answer, which has nothing to do with the RayCluster,
-// and soon answers again after a restart.
-const longestWebhookPause = time.Second
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.
 func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
@@ -173,35 +161,18 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
 		errors.Is(err, nodepool.ErrNotLeading) {
 		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
-			r.conflicts++
+			r.memory.Conflicted()
 		}
 		o.withheld = true
 		attempt.Result = decision.ResultConflict
 		o.actions = append(o.actions, attempt)
 		return
 	}
-	longest := backoff.Longest
-	if errors.Is(err, nodepool.ErrWebhook) {
-		longest = longestWebhookPause
-	}
-	r.patches.FailWithin(o.view.Now, longest)
-	r.unwritten = err
-	if r.patches.Failures() == 1 {
+	if first := r.memory.PatchFailed(o.view.Now, err); first {
 		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
 	}
 	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)
 	o.actions = append(o.actions, attempt)
-}
-
-// growthWanted remembers since when a larger goal is wanted.
-func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
-	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
-	switch {
-	case !grows:
-		r.growthSince = time.Time{}
-	case r.growthSince.IsZero():
-		r.growthSince = v.Now
-	}
 }
 
 // stillManaged reports whether the caches still show the RayCluster as managed. It is called right before each write:
@@ -226,16 +197,6 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	return mode == nodepool.Managed
 }
 
-// reasonOf returns the planner's first reason for a group.
-func (i intent) reasonOf(group string) string {
-	for _, g := range i.plan.Groups {
-		if g.Name == group && len(g.Reasons) > 0 {
-			return g.Reasons[0].Message
-		}
-	}
-	return ""
-}
-
 // optIn returns what opting in would do; nil for a RayCluster that is managed or is being deleted.
 func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	v := &o.view
@@ -244,7 +205,7 @@ func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	}
 	answer := decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
-		answer.Suppose(o.intent.snapshot, o.intent.plan, o.numGPUs)
+		answer.Suppose(o.intent.Snapshot, o.intent.Plan, o.numGPUs)
 	}
 	return answer
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
@@ -16,29 +15,27 @@ import (
 // confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
 // the fresh object forbids, such as freeze, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.Resting(o.view.Now) && !r.freshReads.Resting(o.view.Now)
-	o.paused = r.mayReduce(o.view, c.config)
-	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" && len(o.intent.Drains) > 0 {
+	looking := r.memory.WantsFreshList(o.view.Now)
+	o.paused = c.paused(r, o.view)
+	if behind := r.memory.OperatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
 		o.paused, o.intent.Drains = behind, nil
 	}
 	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
 		return
 	}
-	if r.mayReduce(o.view, c.config) != "" && !looking {
-		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.patches.Resting(o.view.Now) {
-			o.intent = o.intent.withoutReductions()
+	if c.paused(r, o.view) != "" && !looking {
+		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.memory.PatchRests(o.view.Now) {
+			o.intent = o.intent.WithoutReductions()
 			return
 		}
 	}
 	fresh, err := c.kube.Fresh(ctx, o.view.Cluster.Key)
+	r.memory.FreshRead(o.view.Now, err)
 	if err != nil {
-		r.freshReads.Fail(o.view.Now)
-		r.freshErr = err
-		o.paused = r.mayReduce(o.view, c.config)
-		o.intent = o.intent.withoutReductions()
+		o.paused = c.paused(r, o.view)
+		o.intent = o.intent.WithoutReductions()
 		return
 	}
-	r.freshReads = backoff.Pause{}
 	c.redecide(ctx, r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }
@@ -46,29 +43,23 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
 	if fresh.UID != o.view.Cluster.UID {
-		o.paused, o.intent = "the RayCluster was deleted and created again", first.withoutReductions()
-		o.intent.launch, o.withheld, o.again = nil, true, true
+		o.paused, o.intent = "the RayCluster was deleted and created again", first.WithoutReductions()
+		o.intent.Launch, o.withheld, o.again = nil, true, true
 		return
 	}
 	fresh.Promise(o.view.Cluster.Promised)
 	o.view.Cluster = fresh
-	o.view.Reverted = r.reverts.Observe(o.view.Now, &fresh) || o.view.Reverted
 	o.view.Members = membership.Join(fresh, o.view.State.Nodes)
 	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)
-	r.drains.KeepDeadlines(o.view, c.config.DrainDeadline)
-	r.guard.Observe(o.view.Now, fresh, o.view.Members, o.view.State.Nodes, r.drains.Leaving)
-	r.refusals.Observe(o.view.Now, fresh, o.view.Members)
-	if looking && r.guard.WantsFreshList(o.view.Now) {
-		r.guard.NoteFreshList(o.view.Now)
-	}
-	second, err := r.decide(ctx, o.view, c.config)
+	r.memory.RememberFresh(&o.view, c.config.memory(), looking)
+	second, err := c.plan(ctx, r, o.view)
 	if err != nil { // the process ends
-		o.intent, o.withheld = first.withoutReductions(), true
-		o.intent.launch = nil
+		o.intent, o.withheld = first.WithoutReductions(), true
+		o.intent.Launch = nil
 		return
 	}
-	o.paused = r.mayReduce(o.view, c.config)
-	o.intent = first.confirmedBy(second)
+	o.paused = c.paused(r, o.view)
+	o.intent = first.ConfirmedBy(second)
 	if o.paused != "" {
 		o.intent.Set = o.intent.OnlyWaiting()
 	}
@@ -88,7 +79,7 @@ func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 	nodes, err := c.nodesNow(ctx, r, o.view)
 	if err != nil {
 		o.paused = fmt.Sprintf("reading Ray again before a reduction failed: %v", err)
-		o.intent = o.intent.withoutReductions()
+		o.intent = o.intent.WithoutReductions()
 		return
 	}
 	slow := c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity

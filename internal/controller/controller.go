@@ -20,9 +20,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/promise"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
@@ -90,8 +88,10 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
-	v.Reverted = r.reverts.Observe(v.Now, &v.Cluster)
-	r.remember(&v, c.config)
+	if gone := r.memory.Remember(&v, c.config.memory()); gone != nil {
+		r.nodes.Forget(gone)
+		r.numGPUs.writes.Forget(gone)
+	}
 	c.lookAtDraining(ctx, r, &v)
 	c.lookAtOlder(ctx, r, &v)
 	intent, err := c.decide(ctx, r, &v)
@@ -100,8 +100,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	v.PlanTook = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, intent)
-	r.chargeWarm(&outcome)
-	r.turn = outcome.intent.nextTurn()
+	r.memory.Conclude(&outcome.view, &outcome.intent, outcome.nodes.PerHour)
 	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
@@ -144,12 +143,27 @@ func (c *Controller) observe(
 			r.voidRay()
 		}
 	}
+	if !v.Live() {
+		v.DemandUnknown = demandUnknown(v.StateErr)
+	}
 	v.Members = membership.Join(v.Cluster, v.State.Nodes)
 	return v, nil
 }
 
 // errOff means that Ray is not read because the mode is off.
 var errOff = errors.New("mode is off")
+
+// demandUnknown returns why Ray's demand is unknown, for the reasons of the groups.
+func demandUnknown(err error) string {
+	why := "Ray does not answer"
+	switch {
+	case errors.Is(err, errOff):
+		why = "the mode is off"
+	case errors.Is(err, head.ErrNoAddress):
+		why = "there is no head"
+	}
+	return why + ", so its demand is unknown, and nothing is launched"
+}
 
 func (c *Controller) record(key nodepool.ClusterKey) *record {
 	c.mu.Lock()
@@ -237,11 +251,11 @@ func (c *Controller) Close() {
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
-		return pace.AfterConflicts(r.conflicts)
+		return pace.AfterConflicts(r.memory.Conflicts())
 	}
 	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
 		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}
-	c.setMoving(r, v.Live() && r.unsettled(o))
+	c.setMoving(r, v.Live() && r.memory.Unsettled(&v, &o.intent))
 	next := c.pause(r, o, settings)
 	c.stand(r, o, settings, next)
 	if r.stands.next > 0 {
@@ -282,24 +296,6 @@ func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
 	}
 	r.slotAt = time.Time{}
 	return 0
-}
-
-// unsettled reports whether anything moves that the next reading may complete.
-func (r *record) unsettled(o outcome) bool {
-	if o.intent.plan.Deferred != nil {
-		return true // the next plan continues with it
-	}
-	if r.movement.Settled(o.view.Now) {
-		return false
-	}
-	demand := o.view.State.Demand
-	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.Active() || r.drains.Open() > 0 ||
-		len(o.intent.launch) > 0 || o.intent.Any() || r.guard.Doubts() ||
-		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
-			return n.State == planner.Pending || n.State == planner.Leaving
-		}) ||
-		slices.ContainsFunc(o.view.Members,
-			func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
 // setMoving notes whether a RayCluster moves; the caller holds its record.

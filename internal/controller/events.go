@@ -15,16 +15,13 @@ import (
 
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
-	lasting := event.Lasting{View: o.view, Drains: r.drains, Plan: o.intent.plan, Held: o.intent.held,
-		Breakers: r.breakers, Reverts: r.reverts.Texts(o.view.Now)}
+	lasting := event.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
+		Breakers: r.memory.Breakers(), Reverts: r.memory.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
 	if r.gcs.Failures > 3 && o.view.Cluster.Head.Ready {
 		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.view.Cluster.Head)
 	}
-	if r.guard.Doubts() {
+	if r.memory.DropDoubted() {
 		lasting.Doubt = o.paused
-	}
-	if r.freshReads.Failures() > 0 {
-		lasting.FreshErr = r.freshErr
 	}
 	for _, e := range lasting.Events(&r.conditions) {
 		c.emit(ctx, o.view, e)
@@ -53,7 +50,7 @@ func (c *Controller) recordPatch(
 ) {
 	for _, t := range targets {
 		pods, leaving := o.intent.LeavingText(t.Group)
-		e := event.Patched(t, o.intent.reasonOf(t.Group), pods, leaving)
+		e := event.Patched(t, o.intent.ReasonOf(t.Group), pods, leaving)
 		o.actions = append(o.actions,
 			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
 				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})

@@ -35,7 +35,7 @@ func (c *Controller) endIdle(ctx context.Context, r *record, o *outcome) {
 		o.idle = "not suspended or deleted: " + v.Why.Message
 		return
 	}
-	doubt := r.doubt(*v, c.config)
+	doubt := c.doubt(r, *v)
 	r.idleClock.Observe(v, doubt)
 	step := r.idleClock.Next(v, policy.Idle, doubt)
 	if step.Do == idleness.Look {

@@ -27,19 +27,6 @@ const (
 // and workers that get work meanwhile need theirs.
 const longestGuardPause = 3 * time.Second
 
-// protection is what the process remembers of the guards of one RayCluster.
-type protection struct {
-	keeper guard.Keeper
-	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
-	// no longer managed. Another Heliostat that only watches the RayCluster never does.
-	managed bool
-	rest    backoff.Pause
-	// wrote: a write has succeeded, so this process has the right to write guards.
-	wrote bool
-	// err is why the last write failed; nil after one that succeeded.
-	err error
-}
-
 // protect writes and removes the annotations that keep node autoscalers from evicting busy workers.
 func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 	defer c.reportGuards(ctx, r, o)
@@ -51,9 +38,9 @@ func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	changes := r.protection.keeper.Changes(o.view, guard.Facts{
-		Trusted:  r.doubt(o.view, c.config) == "",
+		Trusted:  c.doubt(r, o.view) == "",
 		HandBack: o.view.Mode != nodepool.Managed,
-		Drained:  r.drains.EndsIdle,
+		Drained:  r.memory.Drains().EndsIdle,
 		JoinTime: c.config.AllocationTimeout,
 	})
 	if len(changes) == 0 {
@@ -89,13 +76,7 @@ func (c *Controller) mayGuard(r *record, v observation.View) bool {
 		r.protection.managed = true
 		return true
 	}
-	return r.protection.managed && handedBack(v)
-}
-
-// handedBack reports whether somebody chose that Heliostat no longer scales the RayCluster, and nothing forbids writes.
-func handedBack(v observation.View) bool {
-	chosen := v.Why.Code == mode.AsAsked || v.Why.Code == mode.NotAsked || v.Why.Code == mode.SidecarAlive
-	return chosen && v.Mode == nodepool.Shadow && v.Cluster.Writable() == nil
+	return r.protection.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
 // mayGuardNow reports whether the caches still show the same RayCluster in the same mode.

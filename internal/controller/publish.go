@@ -21,10 +21,9 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
 		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
-		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.snapshot, Plan: o.intent.plan,
+		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.Snapshot, Plan: o.intent.Plan,
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
-			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster),
-			r.reverts.Findings(o.view.Now, &o.view.Cluster))),
+			o.intent.Plan.Findings, r.memory.Findings(&o.view))),
 		Read:      decision.ReadAt(o.view.ReadAt),
 		Paused:    o.paused,
 		Idle:      o.idle,
@@ -42,8 +41,8 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 			d.Read = last.Read
 		}
 	}
-	if r.unwritten != nil {
-		d.Unwritten = r.unwritten.Error()
+	if unwritten := r.memory.Unwritten(); unwritten != nil {
+		d.Unwritten = unwritten.Error()
 	}
 	if o.err != nil && ctx.Err() == nil { // an error because the process ends is none
 		d.Err = o.err.Error()

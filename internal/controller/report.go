@@ -16,13 +16,6 @@ import (
 // should not be called often (docs/reference/facts.md#autoscaler-report).
 const minReportInterval = time.Second
 
-// reports remembers the last report to Ray: it is sent again when it changes, or after ReportEvery.
-type reports struct {
-	last   raydemand.Report
-	sentAt time.Time
-	since  map[string]time.Time // group → since when it has pods that do not exist yet
-}
-
 // report sends the GCS what is on its way, so that `ray status` is correct. A report that fails is sent again when the
 // next one is due; scaling does not depend on it.
 func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
@@ -31,8 +24,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 		!c.kube.MayWrite(v.Cluster.Key) {
 		return
 	}
-	report, since := rayreport.Compose(v, o.intent.snapshot, o.intent.plan, r.breakers, r.shapes, r.reports.since)
-	r.reports.since = since
+	report := r.memory.Report(v, &o.intent)
 	if reflect.DeepEqual(report, r.reports.last) && v.Now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -45,24 +37,9 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	}
 }
 
-// clusterConfigs remembers the cluster config that this process sent to this Ray session. If the memory is lost, the
-// config is sent once more.
-type clusterConfigs struct {
-	// sent is nil if this session has no config from this process, as far as is known.
-	sent   *raydemand.ClusterConfig
-	sentAt time.Time
-	// unsupported: the head is older than the call.
-	unsupported bool
-	retry       backoff.Pause
-}
-
 // configTimeout bounds one report, because the next cycle waits for it. A healthy head answers in milliseconds. A slow
 // head may still have stored the config; sending it again does no harm.
 const configTimeout = 500 * time.Millisecond
-
-// forget makes the next managed cycle report again: while a cluster is not managed, another process may write its
-// cluster config.
-func (k *clusterConfigs) forget() { k.sent = nil }
 
 // reportClusterConfig sends Ray's libraries the nodes that the cluster could have, when they differ from what this Ray
 // session has. Scaling never depends on it: it is the last step of a cycle, and its errors are only logged.
@@ -76,7 +53,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
-	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.shapes)
+	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.memory.Shapes())
 	if known.sent != nil && reflect.DeepEqual(*known.sent, config) || !c.stillManaged(ctx, v.Cluster) {
 		return
 	}
