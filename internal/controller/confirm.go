@@ -2,14 +2,11 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
@@ -65,10 +62,6 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh 
 	}
 }
 
-// errDifferentSession means that the second reading comes from another Ray session, or from a GCS that does not list
-// its head.
-var errDifferentSession = errors.New("the GCS was restarted or lists no head")
-
 // rereadRay reads Ray again after the fresh list, which may have taken seconds: a pod may have joined, or an idle node
 // may have work. It keeps the reductions that still hold.
 func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
@@ -85,15 +78,4 @@ func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 	slow := c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity
 	hidden := len(membership.Orphans(o.view.Cluster, nodes)) > 0
 	o.intent.Set = o.intent.ConfirmedByRay(membership.Join(o.view.Cluster, nodes), !slow && !hidden)
-}
-
-// nodesNow reads the nodes of the view's Ray session again.
-func (c *Controller) nodesNow(ctx context.Context, r *record, v observation.View) ([]raydemand.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
-	defer cancel()
-	state, err := r.gcs.Ray.State(ctx)
-	if err == nil && (state.Session != v.State.Session || membership.LivingHead(state.Nodes) == nil) {
-		err = errDifferentSession
-	}
-	return state.Nodes, err
 }

@@ -3,14 +3,12 @@ package controller
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // emitConditions emits each lasting condition once, when it begins.
@@ -42,24 +40,6 @@ func (c *Controller) emit(ctx context.Context, v observation.View, e event.Event
 	}
 	c.config.Log.Log(ctx, level, "state", "cluster", v.Cluster.Key.String(), "reason", e.Reason, "message", e.Message)
 	c.kube.Event(v.Cluster, e.Warning, e.Reason, e.Message)
-}
-
-// recordPatch records a patch: one action, one log line and one Event per group.
-func (c *Controller) recordPatch(
-	ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration,
-) {
-	for _, t := range targets {
-		pods, leaving := o.intent.LeavingText(t.Group)
-		e := event.Patched(t, o.intent.ReasonOf(t.Group), pods, leaving)
-		o.actions = append(o.actions,
-			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
-				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})
-		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.Cluster.Key.String(), "group", t.Group,
-			"from", t.From, "to", t.Replicas, "pods", pods, "reason", e.Message)
-		if e.Reason != "" {
-			c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)
-		}
-	}
 }
 
 func (c *Controller) recordDrain(ctx context.Context, o *outcome, w reduction.DrainRequest, action decision.Action) {

@@ -79,12 +79,6 @@ func (c *Controller) mayGuard(r *record, v observation.View) bool {
 	return r.protection.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
-// mayGuardNow reports whether the caches still show the same RayCluster in the same mode.
-func (c *Controller) mayGuardNow(before observation.View, now nodepool.Cluster) bool {
-	mode, _ := c.config.modes().Effective(now)
-	return now.UID == before.Cluster.UID && mode == before.Mode && now.Writable() == nil
-}
-
 // writeGuard carries one change out, and reports whether the round may go on.
 func (c *Controller) writeGuard(ctx context.Context, r *record, o *outcome, change nodepool.GuardChange) bool {
 	started := c.config.Now()

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
@@ -70,29 +69,4 @@ func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.
 		c.config.Published(&d)
 	}
 	return pause
-}
-
-// Decision returns the latest decision about a cluster.
-func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
-	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
-	if r == nil {
-		return nil, false
-	}
-	d := r.decision.Load()
-	return d, d != nil
-}
-
-// Decisions returns the latest decision about every cluster, sorted by namespace and name.
-func (c *Controller) Decisions() []*decision.Decision {
-	var all []*decision.Decision
-	for _, r := range c.all() {
-		if d := r.decision.Load(); d != nil {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all,
-		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
-	return all
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // writtenStands is how long a decision about a RayCluster with ResourceRequests or guards stands at most: each cycle
@@ -59,20 +57,6 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	d.Pods.Drop()
 	r.urgent = false
 	return r.stands.next, true
-}
-
-// readRay reads the head's state, without nodes if its fingerprint is known, and logs once that it does not answer.
-func (c *Controller) readRay(
-	ctx context.Context, r *record, cluster nodepool.Cluster, now time.Time, known uint64,
-) (raydemand.State, error) {
-	before := r.gcs.Failures
-	state, err := r.gcs.State(ctx, c.dial, cluster, now,
-		head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff}, known)
-	if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
-		c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", cluster.Key.String(), "err",
-			head.Detail(err))
-	}
-	return state, err
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.

@@ -10,9 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
-const olderReads = 8
-
 // lookAtOlder keeps track of an upgrade of a RayService, if the policy of the newer RayCluster keeps room for it. Serve
 // is asked beside the loop, because its head may be slow, and no decision waits for it: a later cycle takes the result.
 func (c *Controller) lookAtOlder(ctx context.Context, r *record, v *observation.View) {
