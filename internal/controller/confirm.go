@@ -14,14 +14,14 @@ import (
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	looking := r.memory.WantsFreshList(o.view.Now)
 	o.paused = c.paused(r, o.view)
-	if behind := r.memory.OperatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
+	if behind := r.memory.Patches.OperatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
 		o.paused, o.intent.Drains = behind, nil
 	}
 	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
 		return
 	}
 	if c.paused(r, o.view) != "" && !looking {
-		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.memory.PatchRests(o.view.Now) {
+		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.memory.Patches.Rest(o.view.Now) {
 			o.intent = o.intent.WithoutReductions()
 			return
 		}

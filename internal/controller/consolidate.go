@@ -66,7 +66,7 @@ func (r *record) unquiet(o *outcome) string {
 	if r.memory.Drains().Open() > 0 {
 		under = "a worker is being drained"
 	}
-	return cmp.Or(o.paused, r.memory.OperatorBehind(o.view), under,
+	return cmp.Or(o.paused, r.memory.Patches.OperatorBehind(o.view), under,
 		consolidation.Unquiet(&o.view, &o.intent.Snapshot, &o.intent.Plan))
 }
 

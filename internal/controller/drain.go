@@ -24,7 +24,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Drains) == 0 {
 		return
 	}
-	if behind := r.memory.OperatorBehind(o.view); behind != "" {
+	if behind := r.memory.Patches.OperatorBehind(o.view); behind != "" {
 		o.paused = behind
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
 	lasting := event.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
-		Breakers: r.memory.Breakers(), Reverts: r.memory.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
+		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
 	if r.gcs.Failures > 3 && o.view.Cluster.Head.Ready {
 		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.view.Cluster.Head)
 	}

@@ -170,7 +170,7 @@ func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
 	for range 60 {
 		w.after(time.Second)
 	}
-	if r := w.c.records[key]; !r.memory.PatchRests(w.now.Add(2 * time.Second)) {
+	if r := w.c.records[key]; !r.memory.Patches.Rest(w.now.Add(2 * time.Second)) {
 		t.Fatal("nothing waits for the next try")
 	}
 	w.kube.applyErr = nil

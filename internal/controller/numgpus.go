@@ -114,7 +114,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
 		result, o.again = decision.ResultConflict, true
-		r.memory.Conflicted()
+		r.memory.Patches.Conflicted()
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
@@ -123,7 +123,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
 		r.numGPUs.rest = backoff.Pause{}
-		r.memory.WroteSpec(generation)
+		r.memory.Patches.WroteNumGPUs(generation)
 	}
 	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
 	c.recordNumGPUs(ctx, r, o, due, attempt, err)

@@ -14,8 +14,8 @@ import (
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	key := o.view.Cluster.Key
-	o.growthWanted = r.memory.GrowthSince()
-	if r.memory.PatchRests(o.view.Now) {
+	o.growthWanted = r.memory.Patches.GrowthSince()
+	if r.memory.Patches.Rest(o.view.Now) {
 		return
 	}
 	if len(o.intent.Removals) > 0 {
@@ -27,9 +27,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		o.err = err
 		return
 	}
-	o.growthWanted = r.memory.WantGrowth(o.view.Now, targets)
+	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, targets)
 	if len(targets) == 0 {
-		r.memory.NothingToPatch()
+		r.memory.Patches.NoneDue()
 		return
 	}
 	if !c.stillManaged(ctx, o.view.Cluster) {
@@ -44,7 +44,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
 		return
 	}
-	if wanted := r.memory.Patched(generation, targets, &o.intent); !wanted.IsZero() {
+	if wanted := r.memory.Patches.Wrote(generation, targets, o.intent.Removals); !wanted.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(wanted)
 	}
 	c.recordPatch(ctx, o, targets, started, took)
@@ -60,14 +60,14 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
 		errors.Is(err, nodepool.ErrNotLeading) {
 		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
-			r.memory.Conflicted()
+			r.memory.Patches.Conflicted()
 		}
 		o.withheld = true
 		attempt.Result = decision.ResultConflict
 		o.actions = append(o.actions, attempt)
 		return
 	}
-	if first := r.memory.PatchFailed(o.view.Now, err); first {
+	if first := r.memory.Patches.Failed(o.view.Now, err); first {
 		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
 	}
 	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)

@@ -40,7 +40,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 			d.Read = last.Read
 		}
 	}
-	if unwritten := r.memory.Unwritten(); unwritten != nil {
+	if unwritten := r.memory.Patches.Unwritten(); unwritten != nil {
 		d.Unwritten = unwritten.Error()
 	}
 	if o.err != nil && ctx.Err() == nil { // an error because the process ends is none

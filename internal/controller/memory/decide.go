@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Asked is what a decision asks for while it is made. The loop answers from what other parts of the process know; an
@@ -76,6 +77,14 @@ func (m *Memory) reductionRules(v *observation.View, s *Settings) reduction.Rule
 	return reduction.Rules{Drains: m.drains, Breakers: m.breakers, Waits: &m.clocks, TakenBack: m.refusals.TakenBack,
 		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
 		Moved: m.endable.in(&v.Cluster)}
+}
+
+// Targets returns the targets of the patch that carries an intent out. It takes back the names of pods that returned.
+func (m *Memory) Targets(v observation.View, i *Intent, s *Settings) (
+	[]nodepool.Target, []raydemand.Finding, error,
+) {
+	cluster := m.Patches.named.WithReturned(v, m.drains, s.AllocationTimeout)
+	return nodepool.Targets(cluster, i.Launch, reduction.PodsOf(i.Removals))
 }
 
 // Conclude remembers how a decision ended: where the next plan continues, and what warm capacity costs until then.

@@ -36,11 +36,11 @@ func (m *Memory) Paused(v observation.View, s *Settings, link Link) string {
 		return "the ResourceRequests are unknown: " + v.Cluster.OwnedUnknown
 	case v.Cluster.PolicyUnknown != "":
 		return "the CapacityPolicies are unknown: " + v.Cluster.PolicyUnknown
-	case m.reverts.Pause(v.Now) != "":
+	case m.Patches.reverts.Pause(v.Now) != "":
 		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
 		// number is lowered further, the operator deletes other pods.
-		return m.reverts.Pause(v.Now)
-	case m.PatchRests(v.Now):
+		return m.Patches.reverts.Pause(v.Now)
+	case m.Patches.Rest(v.Now):
 		// The pod of a drained node could not be named. The next patch comes before any drain.
 		return "the last patch failed, and the next one is not due yet"
 	case m.fresh.rest.Resting(v.Now):
@@ -72,7 +72,7 @@ func (m *Memory) DropDoubted() bool { return m.guard.Doubts() }
 
 // WantsFreshList reports whether the drop guard waits for a list from the API server, and it may be read now.
 func (m *Memory) WantsFreshList(now time.Time) bool {
-	return m.guard.WantsFreshList(now) && !m.PatchRests(now) && !m.fresh.rest.Resting(now)
+	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.fresh.rest.Resting(now)
 }
 
 // FreshRead notes how a reading from the API server ended.

@@ -24,7 +24,7 @@ func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 		v.State.Nodes = []raydemand.Node{{ID: raydemand.NodeID{1}, Instance: "worker", Group: "stays",
 			Status: raydemand.Idle, Total: raydemand.Bundle{raydemand.GPU: raydemand.One}}}
 		v.Members = membership.Join(v.Cluster, v.State.Nodes)
-		m.Patched(v.Cluster.Generation, []nodepool.Target{{Group: renamed.Name}}, &Intent{})
+		m.Patches.Wrote(v.Cluster.Generation, []nodepool.Target{{Group: renamed.Name}}, nil)
 		gone := m.Remember(&v, s)
 		if i > 0 && (gone == nil || !gone(fmt.Sprintf("gpu-%d", i-1)) || gone(renamed.Name) || gone("stays")) {
 			t.Fatalf("after %d names, the loop is not asked to forget exactly the one before", i+1)
@@ -35,7 +35,7 @@ func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 		t.Errorf("%d shapes and %d breakers for 2 groups", len(m.shapes), len(m.breakers))
 	}
 	remembered := 0
-	m.reverts.Forget(func(string) bool { remembered++; return false })
+	m.Patches.reverts.Forget(func(string) bool { remembered++; return false })
 	if remembered > 1 {
 		t.Errorf("%d groups that were patched are remembered, want one", remembered)
 	}

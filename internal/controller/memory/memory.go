@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/quota"
 	"heliostat.dev/heliostat/internal/controller/rayreport"
 	"heliostat.dev/heliostat/internal/controller/reduction"
-	"heliostat.dev/heliostat/internal/controller/reverts"
 	"heliostat.dev/heliostat/internal/controller/upgrade"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -33,6 +32,8 @@ type Memory struct {
 	// Upgrade is the upgrade in which the RayCluster is the newer one. The loop reads the older RayCluster beside its
 	// cycles, and gives it what it has read.
 	Upgrade upgrade.Tracker
+	// Patches are those of this process. The loop writes them, and says how that ended.
+	Patches Patches
 
 	session
 	breakers   breaker.Groups
@@ -41,7 +42,6 @@ type Memory struct {
 	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
 	// longer managed.
 	provisioned bool
-	reverts     reverts.History
 	starts      arrival.History
 	reported    ownerstatus.Reported
 	guard       reduction.DropGuard
@@ -50,7 +50,6 @@ type Memory struct {
 	movement pace.Movement
 	endable  endable
 	warm     warm
-	patches  patches
 	fresh    freshReads
 	// turn is where the next plan continues among demand that was too much for the last one.
 	turn string
@@ -88,7 +87,7 @@ func (m *Memory) VoidRay() { m.session = newSession() }
 // less what was just placed, and Reverted says what became of the last patch. It returns which groups the RayCluster no
 // longer has if it has just forgotten some, so that the loop forgets them too; otherwise nil.
 func (m *Memory) Remember(v *observation.View, s *Settings) (gone func(group string) bool) {
-	v.Reverted = m.reverts.Observe(v.Now, &v.Cluster)
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster)
 	if !v.Live() {
 		m.drains.KeepDeadlines(*v, s.DrainDeadline)
 		m.clocks.Pause()
@@ -123,7 +122,7 @@ func (m *Memory) Remember(v *observation.View, s *Settings) (gone func(group str
 // RememberFresh adds the RayCluster that was read again from the API server in the same cycle, as the view now has it.
 // forGuard: it was read because the drop guard wants to see the list twice.
 func (m *Memory) RememberFresh(v *observation.View, s *Settings, forGuard bool) {
-	v.Reverted = m.reverts.Observe(v.Now, &v.Cluster) || v.Reverted
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster) || v.Reverted
 	m.drains.KeepDeadlines(*v, s.DrainDeadline)
 	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
 	m.refusals.Observe(v.Now, v.Cluster, v.Members)
@@ -163,7 +162,7 @@ func (m *Memory) forgetFormerGroups(v *observation.View) (gone func(group string
 	m.breakers.Forget(gone)
 	m.refusals.Forget(gone)
 	m.provisions.Forget(gone)
-	m.reverts.Forget(gone)
+	m.Patches.reverts.Forget(gone)
 	return gone
 }
 
@@ -179,12 +178,9 @@ func (m *Memory) Shapes() observation.Shapes { return m.shapes }
 // StartTimes returns how long workers take to start, in the form that a patch keeps on the RayCluster.
 func (m *Memory) StartTimes() string { return m.starts.Keep() }
 
-// Reverts says, in one sentence each, which field managers keep setting replicas back.
-func (m *Memory) Reverts(now time.Time) []string { return m.reverts.Texts(now) }
-
 // Findings returns what the memory shows of the RayCluster's own faults.
 func (m *Memory) Findings(v *observation.View) []raydemand.Finding {
-	return slices.Concat(m.shapes.Findings(v.Cluster), m.reverts.Findings(v.Now, &v.Cluster))
+	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
 }
 
 // Report composes what is reported to Ray of a decision, and remembers since when pods are on their way.

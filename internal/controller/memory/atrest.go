@@ -35,10 +35,10 @@ func (m *Memory) AtRest(v *observation.View, i *Intent) bool {
 	return len(demand.Requests)+len(demand.Gangs) == 0 &&
 		len(plan.Launch)+len(i.Launch)+len(i.Held) == 0 &&
 		!i.Any() && len(i.Nodes.Waits) == 0 &&
-		m.patches.unwritten == nil && m.fresh.err == nil &&
+		m.Patches.unwritten == nil && m.fresh.err == nil &&
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
-		!m.lag.Active() && !m.guard.Doubts() && len(m.drains) == 0 && len(m.patches.named) == 0 &&
-		m.reverts.Pause(v.Now) == "" && len(m.refusals.Bounds(v.Now)) == 0 &&
+		!m.lag.Active() && !m.guard.Doubts() && len(m.drains) == 0 && len(m.Patches.named) == 0 &&
+		m.Patches.reverts.Pause(v.Now) == "" && len(m.refusals.Bounds(v.Now)) == 0 &&
 		v.Cluster.OwnedUnknown+v.Cluster.PolicyUnknown == "" && v.Cluster.Writable() == nil &&
 		!slices.ContainsFunc(plan.Groups, func(g planner.GroupPlan) bool { return g.Desired != g.Current }) &&
 		!slices.ContainsFunc(i.Snapshot.Groups, func(g planner.Group) bool { return g.Closed != "" }) &&
