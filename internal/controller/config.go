@@ -36,7 +36,7 @@ func (c *Config) memory() *memory.Settings {
 	return &memory.Settings{
 		Policy: c.Policy, Surge: c.Surge, Breakers: c.breakers(),
 		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
-		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout, MaxDataAge: c.MaxDataAge,
+		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
 		ForecastMode: c.ForecastMode, NodeTimes: c.nodeTimes,
 	}
 }

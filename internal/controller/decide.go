@@ -45,14 +45,14 @@ func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (m
 
 // paused returns why nothing may be taken away now, or "".
 func (c *Controller) paused(r *record, v observation.View) string {
-	return r.memory.Paused(v, c.config.memory(), c.link(r))
+	return r.memory.Paused(v, c.link(r))
 }
 
 // doubt returns why Ray's reading does not prove that a node is idle, or "".
 func (c *Controller) doubt(r *record, v observation.View) string {
-	return r.memory.Doubt(v, c.config.memory(), c.link(r))
+	return r.memory.Doubt(v, c.link(r))
 }
 
 func (c *Controller) link(r *record) memory.Link {
-	return memory.Link{Now: c.config.Now(), Since: r.gcs.Since}
+	return memory.Link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
 }

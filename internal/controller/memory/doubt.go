@@ -19,17 +19,19 @@ type freshReads struct {
 	err  error
 }
 
-// Link is how far the connection to the head can be trusted at the moment of a decision.
+// Link is what the trust in a reading of Ray depends on beside the view.
 type Link struct {
 	// Now is the time, which is later than that of the view.
 	Now time.Time
 	// Since is when this GCS process first answered.
 	Since time.Time
+	// MaxDataAge is the oldest reading that a reduction may use.
+	MaxDataAge time.Duration
 }
 
 // Paused returns why nothing may be taken away now, or "".
-func (m *Memory) Paused(v observation.View, s *Settings, link Link) string {
-	switch doubt := m.Doubt(v, s, link); {
+func (m *Memory) Paused(v observation.View, link Link) string {
+	switch doubt := m.Doubt(v, link); {
 	case doubt != "":
 		return doubt
 	case v.Cluster.OwnedUnknown != "":
@@ -50,7 +52,7 @@ func (m *Memory) Paused(v observation.View, s *Settings, link Link) string {
 }
 
 // Doubt returns why Ray's reading does not prove that a node is idle, or "".
-func (m *Memory) Doubt(v observation.View, s *Settings, link Link) string {
+func (m *Memory) Doubt(v observation.View, link Link) string {
 	switch {
 	case !v.Live():
 		return "Ray's state cannot be read"
@@ -61,7 +63,7 @@ func (m *Memory) Doubt(v observation.View, s *Settings, link Link) string {
 	case v.Now.Sub(link.Since) < SessionPause:
 		return "this Ray session is new to Heliostat, and not all of its nodes may be back yet"
 	}
-	if age := link.Now.Sub(v.ReadAt); age > s.MaxDataAge {
+	if age := link.Now.Sub(v.ReadAt); age > link.MaxDataAge {
 		return fmt.Sprintf("Ray's state is %s old", planner.Span(age.Seconds()))
 	}
 	return ""

@@ -41,9 +41,9 @@ func TestWhyNothingMayBeTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, v := New(), viewOf(3)
 			m.Remember(&v, settings())
-			link := Link{Now: v.ReadAt, Since: v.Now.Add(-SessionPause)}
+			link := Link{Now: v.ReadAt, Since: v.Now.Add(-SessionPause), MaxDataAge: 10 * time.Second}
 			c.around(&m, &v, &link)
-			if got := m.Paused(v, settings(), link); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			if got := m.Paused(v, link); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("paused by %q, want %q", got, c.want)
 			}
 		})

@@ -16,7 +16,7 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // settings bound nothing but what a test sets.
 func settings() *Settings {
-	return &Settings{MaxDataAge: 10 * time.Second, DrainTimeout: time.Minute, DrainDeadline: time.Minute,
+	return &Settings{DrainTimeout: time.Minute, DrainDeadline: time.Minute,
 		NodeTimes: &arrival.Pools{}}
 }
 
