@@ -2,55 +2,24 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/reduction"
-	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
-
-// outcome is the result of one cycle: what was last observed, what was then intended, and what was done.
-type outcome struct {
-	view   observation.View
-	intent intent
-	// rereadAt is when the second reading of Ray began, before anything is taken away.
-	rereadAt time.Time
-	paused   string
-	findings []raydemand.Finding
-	actions  []decision.Action
-	err      error
-	// idle is what happens to the RayCluster without work.
-	idle string
-	// nodes is what becomes of nodes without workers; spent is what all warm capacity has cost on the budget's day.
-	nodes warmnodes.Decision
-	spent float64
-	// withheld: the patch was not written, so nothing else is done. again: the next cycle follows at once.
-	withheld, again bool
-	seenToPatched   time.Duration
-	growthWanted    time.Time
-	numGPUs         map[string]decision.GroupNumGPUs
-	optIn           *decision.OptIn
-	jobs            *jobs.Held
-}
 
 // apply carries an intent out. A managed cluster gets the actions in steps. In shadow mode nothing is written, and the
 // outcome says what a managed cluster would get.
-func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i intent) outcome {
+func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i memory.Intent) outcome {
 	o := outcome{view: v, intent: i}
 	r.conditions.Start()
 	defer r.conditions.End()
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, o)
 	if o.view.Mode != nodepool.Managed {
-		r.growthSince = time.Time{}
+		r.memory.Patches.WantGrowth(o.view.Now, nil)
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)
@@ -113,124 +82,6 @@ var steps = []step{
 
 func always(*outcome) bool { return true }
 
-// patch writes all targets of the cycle at once, or nothing.
-func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
-	key := o.view.Cluster.Key
-	o.growthWanted = r.growthSince
-	if r.patches.resting(o.view.Now) {
-		return
-	}
-	if len(o.intent.Removals) > 0 {
-		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
-	}
-	targets, findings, err := nodepool.Targets(r.named.WithReturned(o.view, r.drains, c.config.AllocationTimeout),
-		o.intent.launch, reduction.PodsOf(o.intent.Removals))
-	o.findings = append(o.findings, findings...)
-	if err != nil {
-		o.err = err
-		return
-	}
-	r.growthWanted(o.view, targets)
-	o.growthWanted = r.growthSince
-	if len(targets) == 0 {
-		r.conflicts, r.unwritten = 0, nil
-		return
-	}
-	if !c.stillManaged(ctx, o.view.Cluster) {
-		o.withheld, o.again = true, true
-		return
-	}
-	started := c.config.Now()
-	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID,
-		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.starts.Keep()})
-	took := c.config.Now().Sub(started)
-	if err != nil {
-		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
-		return
-	}
-	r.patches, r.conflicts, r.unwritten, r.generation = backoff{}, 0, nil, generation
-	r.named.Note(o.intent.Removals)
-	r.reverts.Wrote(generation, targets)
-	if !r.growthSince.IsZero() {
-		o.seenToPatched = c.config.Now().Sub(r.growthSince)
-		r.growthSince = time.Time{}
-	}
-	c.recordPatch(ctx, o, targets, started, took)
-}
-
-// patchFailed notes a patch that was not written. attempt is the action without its result.
-func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
-	if ctx.Err() != nil { // the process ends, so the next one sees whether the patch was written
-		o.withheld = true
-		return
-	}
-	attempt.Result, attempt.Message = decision.ResultError, err.Error()
-	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
-		errors.Is(err, nodepool.ErrNotLeading) {
-		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
-			r.conflicts++
-		}
-		o.withheld = true
-		attempt.Result = decision.ResultConflict
-		o.actions = append(o.actions, attempt)
-		return
-	}
-	longest := longestPause
-	if errors.Is(err, nodepool.ErrWebhook) {
-		longest = longestWebhookPause
-	}
-	r.patches.failWithin(o.view.Now, longest)
-	r.unwritten = err
-	if r.patches.failures == 1 {
-		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
-	}
-	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)
-	o.actions = append(o.actions, attempt)
-}
-
-// growthWanted remembers since when a larger goal is wanted.
-func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
-	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
-	switch {
-	case !grows:
-		r.growthSince = time.Time{}
-	case r.growthSince.IsZero():
-		r.growthSince = v.Now
-	}
-}
-
-// stillManaged reports whether the caches still show the RayCluster as managed. It is called right before each write:
-// a patch tests the annotations of the RayCluster itself, but cannot test those of the namespace.
-func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
-	now, err := c.kube.Cluster(ctx, before.Key)
-	return err == nil && c.manages(before, now)
-}
-
-// mayStillTakeAway reports whether the RayCluster is still managed, and its ResourceRequests and its policy are still
-// known.
-func (c *Controller) mayStillTakeAway(ctx context.Context, before nodepool.Cluster) bool {
-	now, err := c.kube.Cluster(ctx, before.Key)
-	return err == nil && c.manages(before, now) && now.OwnedUnknown+now.PolicyUnknown == ""
-}
-
-func (c *Controller) manages(before, now nodepool.Cluster) bool {
-	if now.UID != before.UID || now.Writable() != nil {
-		return false
-	}
-	mode, _ := c.config.modes().Effective(now)
-	return mode == nodepool.Managed
-}
-
-// reasonOf returns the planner's first reason for a group.
-func (i intent) reasonOf(group string) string {
-	for _, g := range i.plan.Groups {
-		if g.Name == group && len(g.Reasons) > 0 {
-			return g.Reasons[0].Message
-		}
-	}
-	return ""
-}
-
 // optIn returns what opting in would do; nil for a RayCluster that is managed or is being deleted.
 func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	v := &o.view
@@ -239,7 +90,7 @@ func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	}
 	answer := decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
-		answer.Suppose(o.intent.snapshot, o.intent.plan, o.numGPUs)
+		answer.Suppose(o.intent.Snapshot, o.intent.Plan, o.numGPUs)
 	}
 	return answer
 }

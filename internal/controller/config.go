@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/planner"
@@ -27,6 +28,16 @@ func (c Config) breakers() breaker.Settings {
 		AllocationTimeout:  c.AllocationTimeout,
 		Cooldown:           c.BreakerCooldown,
 		UnschedulableGrace: c.UnschedulableGrace,
+	}
+}
+
+// memory returns the settings of what is remembered and decided.
+func (c *Config) memory() *memory.Settings {
+	return &memory.Settings{
+		Policy: c.Policy, Surge: c.Surge, Breakers: c.breakers(),
+		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
+		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
+		ForecastMode: c.ForecastMode, NodeTimes: c.nodeTimes,
 	}
 }
 

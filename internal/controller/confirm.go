@@ -2,42 +2,37 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // confirm reads the RayCluster from the API server before anything is taken away, and decides again with it. Whatever
 // the fresh object forbids, such as freeze, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.resting(o.view.Now) && !r.freshReads.resting(o.view.Now)
-	o.paused = r.mayReduce(o.view, c.config)
-	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" && len(o.intent.Drains) > 0 {
+	looking := r.memory.WantsFreshList(o.view.Now)
+	o.paused = c.paused(r, o.view)
+	if behind := r.memory.Patches.OperatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
 		o.paused, o.intent.Drains = behind, nil
 	}
 	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
 		return
 	}
-	if r.mayReduce(o.view, c.config) != "" && !looking {
-		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.patches.resting(o.view.Now) {
-			o.intent = o.intent.withoutReductions()
+	if c.paused(r, o.view) != "" && !looking {
+		if o.intent.Set = o.intent.OnlyWaiting(); !o.intent.Any() || r.memory.Patches.Rest(o.view.Now) {
+			o.intent = o.intent.WithoutReductions()
 			return
 		}
 	}
 	fresh, err := c.kube.Fresh(ctx, o.view.Cluster.Key)
+	r.memory.FreshRead(o.view.Now, err)
 	if err != nil {
-		r.freshReads.fail(o.view.Now)
-		r.freshErr = err
-		o.paused = r.mayReduce(o.view, c.config)
-		o.intent = o.intent.withoutReductions()
+		o.paused = c.paused(r, o.view)
+		o.intent = o.intent.WithoutReductions()
 		return
 	}
-	r.freshReads = backoff{}
 	c.redecide(ctx, r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }
@@ -45,37 +40,27 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 func (c *Controller) redecide(ctx context.Context, r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
 	if fresh.UID != o.view.Cluster.UID {
-		o.paused, o.intent = "the RayCluster was deleted and created again", first.withoutReductions()
-		o.intent.launch, o.withheld, o.again = nil, true, true
+		o.paused, o.intent = "the RayCluster was deleted and created again", first.WithoutReductions()
+		o.intent.Launch, o.withheld, o.again = nil, true, true
 		return
 	}
 	fresh.Promise(o.view.Cluster.Promised)
 	o.view.Cluster = fresh
-	o.view.Reverted = r.reverts.Observe(o.view.Now, &fresh) || o.view.Reverted
 	o.view.Members = membership.Join(fresh, o.view.State.Nodes)
 	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)
-	r.drains.KeepDeadlines(o.view, c.config.DrainDeadline)
-	r.guard.Observe(o.view.Now, fresh, o.view.Members, o.view.State.Nodes, r.drains.Leaving)
-	r.refusals.Observe(o.view.Now, fresh, o.view.Members)
-	if looking && r.guard.WantsFreshList(o.view.Now) {
-		r.guard.NoteFreshList(o.view.Now)
-	}
-	second, err := r.decide(ctx, o.view, c.config)
+	r.memory.RememberFresh(&o.view, c.config.memory(), looking)
+	second, err := c.plan(ctx, r, o.view)
 	if err != nil { // the process ends
-		o.intent, o.withheld = first.withoutReductions(), true
-		o.intent.launch = nil
+		o.intent, o.withheld = first.WithoutReductions(), true
+		o.intent.Launch = nil
 		return
 	}
-	o.paused = r.mayReduce(o.view, c.config)
-	o.intent = first.confirmedBy(second)
+	o.paused = c.paused(r, o.view)
+	o.intent = first.ConfirmedBy(second)
 	if o.paused != "" {
 		o.intent.Set = o.intent.OnlyWaiting()
 	}
 }
-
-// errDifferentSession means that the second reading comes from another Ray session, or from a GCS that does not list
-// its head.
-var errDifferentSession = errors.New("the GCS was restarted or lists no head")
 
 // rereadRay reads Ray again after the fresh list, which may have taken seconds: a pod may have joined, or an idle node
 // may have work. It keeps the reductions that still hold.
@@ -87,21 +72,10 @@ func (c *Controller) rereadRay(ctx context.Context, r *record, o *outcome) {
 	nodes, err := c.nodesNow(ctx, r, o.view)
 	if err != nil {
 		o.paused = fmt.Sprintf("reading Ray again before a reduction failed: %v", err)
-		o.intent = o.intent.withoutReductions()
+		o.intent = o.intent.WithoutReductions()
 		return
 	}
 	slow := c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity
 	hidden := len(membership.Orphans(o.view.Cluster, nodes)) > 0
 	o.intent.Set = o.intent.ConfirmedByRay(membership.Join(o.view.Cluster, nodes), !slow && !hidden)
-}
-
-// nodesNow reads the nodes of the view's Ray session again.
-func (c *Controller) nodesNow(ctx context.Context, r *record, v observation.View) ([]raydemand.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
-	defer cancel()
-	state, err := r.gcs.Ray.State(ctx)
-	if err == nil && (state.Session != v.State.Session || membership.LivingHead(state.Nodes) == nil) {
-		err = errDifferentSession
-	}
-	return state.Nodes, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +22,7 @@ func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *test
 	if drained := w.ray.drained(); len(drained) != 0 {
 		t.Fatalf("drained %v on the first reading of a restarted GCS", drained)
 	}
-	w.after(sessionPause)
+	w.after(memory.SessionPause)
 	if drained := w.ray.drained(); len(drained) != 2 {
 		t.Errorf("drained %v after the pause, want both idle workers", drained)
 	}

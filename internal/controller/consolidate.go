@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/controller/reduction"
@@ -28,7 +29,7 @@ func (c *Controller) consolidate(ctx context.Context, r *record, o *outcome) {
 	}
 	unquiet := r.unquiet(o)
 	t.Drop(func(m consolidation.Move) bool { return !runs(v, m) })
-	t.Observe(v.Now, v.State.Session, unquiet, consolidation.Launches(&i.snapshot, &i.plan))
+	t.Observe(v.Now, v.State.Session, unquiet, consolidation.Launches(&i.Snapshot, &i.Plan))
 	if t.WantsLook(v.Now, v.Cluster.Consolidate, unquiet, settings) {
 		moves, err := c.moves(ctx, r, v, i)
 		if ctx.Err() != nil {
@@ -42,11 +43,11 @@ func (c *Controller) consolidate(ctx context.Context, r *record, o *outcome) {
 	}
 	o.findings = append(o.findings, consolidation.Findings(t.Moves(), v.Cluster.Key, v.Cluster.Consolidate,
 		c.config.Prices.Unit(), why)...)
-	if move == nil || r.moveWrites.resting(v.Now) {
+	if move == nil || r.moveWrites.Resting(v.Now) {
 		return
 	}
 	if err := c.move(ctx, r, o, *move); err != nil && ctx.Err() == nil {
-		r.moveWrites.fail(v.Now)
+		r.moveWrites.Fail(v.Now)
 		c.config.Log.InfoContext(ctx, "not consolidated", "cluster", v.Cluster.Key.String(), "pod", move.Pod,
 			"why", err)
 	}
@@ -62,24 +63,24 @@ func runs(v *observation.View, move consolidation.Move) bool {
 // unquiet returns why no worker may be drained now whatever runs on it, or "".
 func (r *record) unquiet(o *outcome) string {
 	under := ""
-	if r.drains.Open() > 0 {
+	if r.memory.Drains().Open() > 0 {
 		under = "a worker is being drained"
 	}
-	return cmp.Or(o.paused, reduction.OperatorBehind(o.view, r.generation), under,
-		consolidation.Unquiet(&o.view, &o.intent.snapshot, &o.intent.plan))
+	return cmp.Or(o.paused, r.memory.Patches.OperatorBehind(o.view), under,
+		consolidation.Unquiet(&o.view, &o.intent.Snapshot, &o.intent.Plan))
 }
 
 // moves reads the actors, if any worker is used a little, and returns the workers whose work could move.
 func (c *Controller) moves(
-	ctx context.Context, r *record, v *observation.View, i *intent,
+	ctx context.Context, r *record, v *observation.View, i *memory.Intent,
 ) ([]consolidation.Move, error) {
-	if len(consolidation.Candidates(v, &i.snapshot)) == 0 {
+	if len(consolidation.Candidates(v, &i.Snapshot)) == 0 {
 		return nil, nil
 	}
 	if r.gcs.Ray == nil {
 		return nil, errors.New("there is no connection to the head")
 	}
-	if planbudget.Heavy(&i.snapshot) {
+	if planbudget.Heavy(&i.Snapshot) {
 		return nil, errors.New("there are too many different requests to plan without a worker")
 	}
 	reading, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
@@ -88,7 +89,7 @@ func (c *Controller) moves(
 	if err != nil {
 		return nil, err
 	}
-	return consolidation.Moves(consolidation.Input{View: v, Snapshot: &i.snapshot, Plan: &i.plan, Residents: residents,
+	return consolidation.Moves(consolidation.Input{View: v, Snapshot: &i.Snapshot, Plan: &i.Plan, Residents: residents,
 		Prices: c.config.Prices, Settings: c.config.Consolidation,
 		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}), nil
 }
@@ -150,58 +151,24 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome, readA
 	if state.Session != session || v.Head == nil {
 		return errDifferentSession
 	}
-	if o.intent, err = r.decide(ctx, *v, c.config); err != nil {
+	if o.intent, err = c.plan(ctx, r, *v); err != nil {
 		return err
 	}
-	o.paused = r.mayReduce(*v, c.config)
+	o.paused = c.paused(r, *v)
 	if unquiet := r.unquiet(o); unquiet != "" {
 		return errors.New(unquiet)
 	}
 	return nil
 }
 
-// endable are the draining workers that may end with the restartable actors on them, as of this cycle.
-type endable struct {
-	looked time.Time
-	nodes  map[raydemand.NodeID]bool
-	// since is since when the RayCluster lets them end without interruption; zero if it does not.
-	since time.Time
-}
-
-// in returns the rule for a RayCluster: only one that opts in has such workers.
-func (e *endable) in(cluster *nodepool.Cluster) func(membership.Member) bool {
-	opted, nodes := cluster.Consolidate.Allows(nodepool.ConsolidateRestartable), e.nodes
-	return func(m membership.Member) bool { return opted && nodes[m.Node.ID] }
-}
-
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
-// Nobody else would end them: Ray lets what runs on a draining node continue. After a restart of this process, and
-// after the RayCluster has opted in or is managed again, a drain has its whole time again.
+// Nobody else would end them: Ray lets what runs on a draining node continue.
 func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observation.View) {
-	const lookAgain = 5 * time.Second
-	deadline := c.config.Consolidation.Deadline
-	r.endable.nodes = nil
-	switch {
-	case v.Mode != nodepool.Managed || !v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable):
-		r.endable.since = time.Time{}
-		return
-	case r.endable.since.IsZero():
-		r.endable.since = v.Now
-	}
-	if !v.Live() || v.Now.Sub(r.endable.looked) < lookAgain || v.Now.Sub(r.endable.since) < deadline {
-		return
-	}
-	var due []membership.Member
-	for _, m := range v.Members {
-		if m.Joined() && m.Node.Status == raydemand.Draining && m.Counted() && m.Going == nil &&
-			r.drains.AcceptedFor(m.Node.ID, v.Now) >= deadline {
-			due = append(due, m)
-		}
-	}
+	due := r.memory.OverdueDrains(v, c.config.Consolidation.Deadline)
 	if len(due) == 0 || r.gcs.Ray == nil {
 		return
 	}
-	r.endable.looked = v.Now
+	r.memory.LooksAtActors(v.Now)
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	residents, err := r.gcs.Ray.Residents(ctx)
@@ -209,5 +176,5 @@ func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observati
 		c.config.Log.WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
 		return
 	}
-	r.endable.nodes = consolidation.Restartable(due, residents)
+	r.memory.EndWith(consolidation.Restartable(due, residents))
 }

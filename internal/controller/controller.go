@@ -1,7 +1,11 @@
 // Package controller is the loop: when to observe a RayCluster, in which order to act, and what to publish. Package
 // planner makes every scaling decision; this package carries it out as far as the safety rules allow
-// (docs/design/0001-the-loop.md). Packages below it observe, guard and report. It uses Kubernetes and Ray only through
-// small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
+// (docs/design/0001-the-loop.md). Packages below it observe, remember, guard and report. It uses Kubernetes and Ray
+// only through small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
+//
+// Begin with cycle.go, which has the order of a cycle, and apply.go, which has the list of its steps. Each step has a
+// file of its own. No step knows that list or the cycle; what steps share is in the controller, the record, the outcome
+// and the files of the loop's readings and last checks (read.go, managed.go).
 package controller
 
 import (
@@ -10,19 +14,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/promise"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
@@ -45,6 +46,9 @@ type Controller struct {
 	moving  int // how many records move
 }
 
+// olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
+const olderReads = 8
+
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
@@ -58,98 +62,6 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 		records:     map[nodepool.ClusterKey]*record{},
 	}, nil
 }
-
-// Cycle makes one decision for one RayCluster and returns the pause until the next cycle; 0 means that only an event
-// starts it. It is idempotent: if nothing has changed, it changes nothing. After that pause, Stands tells if a cycle is
-// needed; after an event of Kubernetes, one always is.
-func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
-	r := c.record(key)
-	defer c.enter(ctx, r)()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stands = standing{}
-	now := c.config.Now()
-	if rest := r.restUntil.Sub(now); rest > 0 {
-		return rest
-	}
-	if wait := c.untilSlot(r, now); wait > 0 {
-		return wait
-	}
-	r.heavyTook = 0
-	defer func() { r.restUntil = c.config.Now().Add(r.heavyTook) }()
-	v, err := c.observe(ctx, r, key, now)
-	if ctx.Err() != nil {
-		return 0 // the process ends, and the observation may be incomplete
-	}
-	if errors.Is(err, nodepool.ErrGone) {
-		c.forget(key, r)
-		return c.reportWithoutCluster(ctx, key, now)
-	}
-	if err != nil {
-		return c.observeFailed(ctx, r, key, err)
-	}
-	observed := c.config.Now()
-	v.ObserveTook = observed.Sub(now)
-	v.Reverted = r.reverts.Observe(v.Now, &v.Cluster)
-	r.remember(&v, c.config)
-	c.lookAtDraining(ctx, r, &v)
-	c.lookAtOlder(ctx, r, &v)
-	intent, err := c.decide(ctx, r, &v)
-	if err != nil {
-		return 0 // the process ends
-	}
-	v.PlanTook = c.config.Now().Sub(observed)
-	outcome := c.apply(ctx, r, v, intent)
-	r.chargeWarm(&outcome)
-	r.turn = outcome.intent.nextTurn()
-	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
-	next := c.pace(r, outcome)
-	c.publish(ctx, r, outcome, next)
-	c.updateRequests(ctx, r, outcome)
-	return next
-}
-
-// enter waits until the RayCluster may connect to its head, if it is not connected. Call leave after the cycle.
-func (c *Controller) enter(ctx context.Context, r *record) (leave func()) {
-	r.mu.Lock()
-	connected := r.gcs.Ray != nil
-	r.mu.Unlock()
-	if connected {
-		return func() {}
-	}
-	return c.entries.Enter(ctx)
-}
-
-// observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
-func (c *Controller) observe(
-	ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time,
-) (observation.View, error) {
-	v := observation.View{Now: now}
-	var err error
-	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
-		return v, fmt.Errorf("observing %s: %w", key, err)
-	}
-	r.recreated(v.Cluster.UID)
-	v.Mode, v.Why = c.config.modes().Effective(v.Cluster)
-	if v.Mode == nodepool.Off {
-		r.gcs.Close()
-		v.StateErr = errOff
-	} else {
-		v.State, v.StateErr = c.readRay(ctx, r, v.Cluster, v.Now, 0)
-	}
-	if v.Live() {
-		v.ReadAt = c.config.Now()
-		v.Head = membership.LivingHead(v.State.Nodes)
-		if r.gcs.Renewed(v.State) {
-			r.voidRay()
-		}
-	}
-	v.Members = membership.Join(v.Cluster, v.State.Nodes)
-	return v, nil
-}
-
-// errOff means that Ray is not read because the mode is off.
-var errOff = errors.New("mode is off")
 
 func (c *Controller) record(key nodepool.ClusterKey) *record {
 	c.mu.Lock()
@@ -233,75 +145,6 @@ func (c *Controller) Close() {
 	c.reading.Wait() // cycles begin readings
 }
 
-// pace returns the pause until the next reading, and lets the decision stand until then if it may.
-func (c *Controller) pace(r *record, o outcome) time.Duration {
-	v := o.view
-	if o.again {
-		return pace.AfterConflicts(r.conflicts)
-	}
-	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
-		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}
-	c.setMoving(r, v.Live() && r.unsettled(o))
-	next := c.pause(r, o, settings)
-	c.stand(r, o, settings, next)
-	if r.stands.next > 0 {
-		return r.stands.next
-	}
-	return next
-}
-
-// pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
-	v := o.view
-	moving, resting := c.counts()
-	switch {
-	case v.Mode == nodepool.Off:
-		return settings.Off()
-	case errors.Is(v.StateErr, head.ErrNoAddress):
-		return settings.Headless()
-	case !v.Live():
-		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
-	case r.moving:
-		return settings.Moving(moving)
-	}
-	return settings.Resting(resting)
-}
-
-// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for
-// needs none.
-func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
-	if r.urgent {
-		r.urgent, r.slotAt = false, time.Time{}
-		return 0
-	}
-	if r.slotAt.IsZero() {
-		r.slotAt = c.slots.Take(now, c.config.CyclesPerSecond)
-	}
-	if wait := r.slotAt.Sub(now); wait > 0 {
-		return wait
-	}
-	r.slotAt = time.Time{}
-	return 0
-}
-
-// unsettled reports whether anything moves that the next reading may complete.
-func (r *record) unsettled(o outcome) bool {
-	if o.intent.plan.Deferred != nil {
-		return true // the next plan continues with it
-	}
-	if r.movement.Settled(o.view.Now) {
-		return false
-	}
-	demand := o.view.State.Demand
-	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.Active() || r.drains.Open() > 0 ||
-		len(o.intent.launch) > 0 || o.intent.Any() || r.guard.Doubts() ||
-		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
-			return n.State == planner.Pending || n.State == planner.Leaving
-		}) ||
-		slices.ContainsFunc(o.view.Members,
-			func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
-}
-
 // setMoving notes whether a RayCluster moves; the caller holds its record.
 func (c *Controller) setMoving(r *record, moving bool) {
 	c.mu.Lock()
@@ -320,4 +163,29 @@ func (c *Controller) counts() (moving, resting int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.moving, len(c.records) - c.moving
+}
+
+// Decision returns the latest decision about a cluster.
+func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
+	c.mu.Lock()
+	r := c.records[key]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, false
+	}
+	d := r.decision.Load()
+	return d, d != nil
+}
+
+// Decisions returns the latest decision about every cluster, sorted by namespace and name.
+func (c *Controller) Decisions() []*decision.Decision {
+	var all []*decision.Decision
+	for _, r := range c.all() {
+		if d := r.decision.Load(); d != nil {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all,
+		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -94,7 +95,7 @@ func TestNoDeadlineRunsWhileNothingMayBeWritten(t *testing.T) {
 			w.lastNothing("nothing may be written")
 			forbid(&w.kube.cluster, false)
 			w.after(time.Second)
-			w.after(sessionPause)
+			w.after(memory.SessionPause)
 			w.goesAfter(23*time.Second, 2, "the deadline begins anew with the right to write")
 		})
 	}

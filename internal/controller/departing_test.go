@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -96,8 +97,8 @@ func TestAWorkerThatJoinsOnAMachineThatGoesIsDrainedOnceItsWorkIsKnown(t *testin
 		activity []string
 		after    time.Duration
 	}{
-		"it stays idle":   {raydemand.Idle, nil, placed},
-		"an actor runs":   {raydemand.Running, []string{raydemand.ActiveWorkers}, placed},
+		"it stays idle":   {raydemand.Idle, nil, memory.Placed},
+		"an actor runs":   {raydemand.Running, []string{raydemand.ActiveWorkers}, memory.Placed},
 		"no report comes": {raydemand.Running, nil, raydemand.ProcessStart},
 		"something is reserved, or an actor is being placed": {raydemand.Running, []string{"Resource: GPU currently in use."}, raydemand.ProcessStart},
 	} {
@@ -155,14 +156,14 @@ func TestAWorkerWhoseWorkComesAndGoesIsDrainedInTime(t *testing.T) {
 	w.goes(pod, disrupted())
 	w.after(100 * time.Millisecond)
 	begun := w.now
-	for len(w.ray.drained()) == 0 && w.now.Before(begun.Add(2*unsteady)) {
+	for len(w.ray.drained()) == 0 && w.now.Before(begun.Add(2*memory.Unsteady)) {
 		w.node(pod).Status, w.node(pod).Idle = raydemand.Idle, 100*time.Millisecond
 		w.after(time.Second)
 		w.busy(pod)
 		w.after(time.Second)
 	}
-	if took := w.now.Sub(begun); took < unsteady || took > unsteady+2*time.Second {
-		t.Errorf("drained after %v, want after %v", took, unsteady)
+	if took := w.now.Sub(begun); took < memory.Unsteady || took > memory.Unsteady+2*time.Second {
+		t.Errorf("drained after %v, want after %v", took, memory.Unsteady)
 	}
 }
 

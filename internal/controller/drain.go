@@ -24,7 +24,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Drains) == 0 {
 		return
 	}
-	if behind := reduction.OperatorBehind(o.view, r.generation); behind != "" {
+	if behind := r.memory.Patches.OperatorBehind(o.view); behind != "" {
 		o.paused = behind
 		return
 	}
@@ -71,7 +71,7 @@ func (c *Controller) drainDeparting(ctx context.Context, r *record, o *outcome) 
 	if c.config.KeepDeparting {
 		return
 	}
-	going := r.drains.Going(o.view, func(m membership.Member) bool { return r.settled(o.view.Now, m) })
+	going := r.memory.Departing(o.view)
 	if len(going) > 0 && c.config.Now().Sub(o.view.ReadAt) > reduction.ReadingValidity {
 		nodes, err := c.nodesNow(ctx, r, o.view)
 		if err != nil {
@@ -107,7 +107,7 @@ func stillGoes(cluster nodepool.Cluster, pod string) bool {
 // a while.
 func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainRequest) decision.Action {
 	started := c.config.Now()
-	entry := r.drains.Begin(w, started)
+	entry := r.memory.Drains().Begin(w, started)
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}

@@ -3,28 +3,23 @@ package controller
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/reduction"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // emitConditions emits each lasting condition once, when it begins.
 func (c *Controller) emitConditions(ctx context.Context, r *record, o outcome) {
-	lasting := event.Lasting{View: o.view, Drains: r.drains, Plan: o.intent.plan, Held: o.intent.held,
-		Breakers: r.breakers, Reverts: r.reverts.Texts(o.view.Now)}
+	lasting := event.Lasting{View: o.view, Drains: r.memory.Drains(), Plan: o.intent.Plan, Held: o.intent.Held,
+		Breakers: r.memory.Breakers(), Reverts: r.memory.Patches.Reverts(o.view.Now), FreshErr: r.memory.FreshErr()}
 	if r.gcs.Failures > 3 && o.view.Cluster.Head.Ready {
 		lasting.HeadFails = head.Summary(r.gcs.LastErr, o.view.Cluster.Head)
 	}
-	if r.guard.Doubts() {
+	if r.memory.DropDoubted() {
 		lasting.Doubt = o.paused
-	}
-	if r.freshReads.failures > 0 {
-		lasting.FreshErr = r.freshErr
 	}
 	for _, e := range lasting.Events(&r.conditions) {
 		c.emit(ctx, o.view, e)
@@ -45,24 +40,6 @@ func (c *Controller) emit(ctx context.Context, v observation.View, e event.Event
 	}
 	c.config.Log.Log(ctx, level, "state", "cluster", v.Cluster.Key.String(), "reason", e.Reason, "message", e.Message)
 	c.kube.Event(v.Cluster, e.Warning, e.Reason, e.Message)
-}
-
-// recordPatch records a patch: one action, one log line and one Event per group.
-func (c *Controller) recordPatch(
-	ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration,
-) {
-	for _, t := range targets {
-		pods, leaving := o.intent.LeavingText(t.Group)
-		e := event.Patched(t, o.intent.reasonOf(t.Group), pods, leaving)
-		o.actions = append(o.actions,
-			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
-				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})
-		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.Cluster.Key.String(), "group", t.Group,
-			"from", t.From, "to", t.Replicas, "pods", pods, "reason", e.Message)
-		if e.Reason != "" {
-			c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)
-		}
-	}
 }
 
 func (c *Controller) recordDrain(ctx context.Context, o *outcome, w reduction.DrainRequest, action decision.Action) {

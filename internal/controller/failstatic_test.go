@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observation"
-	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -185,7 +184,7 @@ func TestAPatchTheOperatorHasNotSeenDelaysDrains(t *testing.T) {
 	w.ray.drains = nil
 	w.node(w.pod(1)).Status = raydemand.Idle // as if the second had joined late
 	w.node(w.pod(1)).Idle = time.Hour
-	w.c.records[key].drains = reduction.Drains{}
+	clear(w.c.records[key].memory.Drains())
 	w.after(100 * time.Millisecond)
 	if len(w.ray.drains) != 0 {
 		t.Errorf("drained %v before the operator saw generation %d", w.ray.drained(), w.kube.cluster.Generation)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/idleness"
@@ -34,7 +35,7 @@ func (c *Controller) endIdle(ctx context.Context, r *record, o *outcome) {
 		o.idle = "not suspended or deleted: " + v.Why.Message
 		return
 	}
-	doubt := r.doubt(*v, c.config)
+	doubt := c.doubt(r, *v)
 	r.idleClock.Observe(v, doubt)
 	step := r.idleClock.Next(v, policy.Idle, doubt)
 	if step.Do == idleness.Look {
@@ -86,7 +87,7 @@ func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step i
 	case idleness.Announce:
 		c.emit(ctx, o.view, event.Event{Warning: true, Reason: event.IdleAnnounced, Message: "It will be " + step.Text})
 	case idleness.End:
-		if r.idleWrites.resting(o.view.Now) {
+		if r.idleWrites.Resting(o.view.Now) {
 			o.idle = r.idleErr
 			return
 		}
@@ -110,19 +111,19 @@ func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step 
 		Message: string(step.Action) + ": " + step.Text, Took: c.config.Now().Sub(started)}
 	switch {
 	case err == nil:
-		r.idleWrites, r.idleClock = backoff{}, idleness.Clock{}
+		r.idleWrites, r.idleClock = backoff.Pause{}, idleness.Clock{}
 		c.emit(ctx, o.view, event.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
 		action.Result, action.Message = decision.ResultConflict, err.Error()
 		o.idle = fmt.Sprintf("%s failed and is decided again: %v", step.Action, err)
 		r.idleErr = o.idle
-		r.idleWrites.fail(o.view.Now)
+		r.idleWrites.Fail(o.view.Now)
 	default:
 		action.Result, action.Message = decision.ResultError, err.Error()
 		o.idle = fmt.Sprintf("%s failed: %v", step.Action, err)
 		r.idleErr = o.idle
-		r.idleWrites.fail(o.view.Now)
+		r.idleWrites.Fail(o.view.Now)
 	}
 	o.actions = append(o.actions, action)
 }

@@ -2,20 +2,10 @@ package controller
 
 import (
 	"context"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
-
-// jobReading is the last reading of the jobs of a Ray session.
-type jobReading struct {
-	held *jobs.Held
-	// at is when the last one was tried, and read when the last one succeeded.
-	at, read time.Time
-	session  string
-	failed   bool // the last one failed, which the log says once
-}
 
 // jobsStale is how many times the interval of readings a reading counts while later ones fail.
 const jobsStale = 3

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
@@ -78,10 +79,10 @@ func (c *Controller) syncObstacle(
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}
-	if refusal := r.numGPUsWrites.Refusal(g.Name, *n.Reported, v.Now); refusal != nil {
+	if refusal := r.numGPUs.writes.Refusal(g.Name, *n.Reported, v.Now); refusal != nil {
 		return refusal
 	}
-	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
+	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.Launch[g.Name] > 0) {
 		return because(nodepool.SyncNotEmpty, "the group has pods or is about to get some")
 	}
 	if busy := slices.ContainsFunc(o.actions,
@@ -89,7 +90,7 @@ func (c *Controller) syncObstacle(
 		o.err != nil {
 		return because(nodepool.SyncLater, "another patch was written in this cycle")
 	}
-	if r.syncBackoff.resting(v.Now) {
+	if r.numGPUs.rest.Resting(v.Now) {
 		return because(nodepool.SyncLater, "the last write failed")
 	}
 	return nil
@@ -113,15 +114,16 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
 		result, o.again = decision.ResultConflict, true
-		r.conflicts++
+		r.memory.Patches.Conflicted()
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
 		result = decision.ResultError
-		r.syncBackoff.fail(v.Now)
+		r.numGPUs.rest.Fail(v.Now)
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
-		r.syncBackoff, r.generation = backoff{}, generation
+		r.numGPUs.rest = backoff.Pause{}
+		r.memory.Patches.WroteNumGPUs(generation)
 	}
 	attempt := decision.Action{At: started, Kind: decision.ActionSync, Result: result, Took: took}
 	c.recordNumGPUs(ctx, r, o, due, attempt, err)
@@ -139,14 +141,14 @@ func (c *Controller) recordNumGPUs(
 			numbers.Sources.Reported)
 		switch attempt.Result {
 		case decision.ResultOK:
-			r.numGPUsWrites.Wrote(target, v.Now)
+			r.numGPUs.writes.Wrote(target, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, event.NumGPUsWritten, message)
 		case decision.ResultRefused:
 			var refusal *nodepool.SyncRefusal
 			errors.As(err, &refusal)
-			r.numGPUsWrites.Refuse(target.Group, refusal, v.Now)
+			r.numGPUs.writes.Refuse(target.Group, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
 		default:

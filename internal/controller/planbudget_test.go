@@ -65,9 +65,11 @@ func TestTheNextCycleContinuesWithWhatWasTooMuch(t *testing.T) {
 		t.Errorf("the turns are %v", turns)
 	}
 	w.ray.demand = raydemand.Demand{}
-	w.cycle()
-	if d := w.c.record(key).decision.Load(); d.Plan.Deferred != nil || w.c.record(key).turn != "" {
-		t.Errorf("without demand, %+v is deferred, and the turn is %q", d.Plan.Deferred, w.c.record(key).turn)
+	if d := w.cycle(); d.Plan.Deferred != nil {
+		t.Errorf("without demand, %+v is deferred", d.Plan.Deferred)
+	}
+	if d := w.after(time.Minute); d.Snapshot.Turn != "" {
+		t.Errorf("without demand, the turn is %q", d.Snapshot.Turn)
 	}
 }
 

@@ -33,25 +33,25 @@ func (o *outcome) policyStatuses() []capacity.Status {
 func (c *Controller) reportPolicies(ctx context.Context, r *record, o *outcome) {
 	statuses := o.policyStatuses()
 	if len(statuses) == 0 {
-		r.policies, r.policyErr = backoff{}, nil
+		r.policies = failing{}
 	}
-	if !r.policies.resting(o.view.Now) {
+	if !r.policies.rest.Resting(o.view.Now) {
 		for _, status := range statuses {
 			err := c.kube.ReportPolicy(ctx, o.view.Cluster.Key, status)
 			if err == nil {
 				continue
 			}
 			if ctx.Err() == nil && !errors.Is(err, nodepool.ErrNotLeading) && !errors.Is(err, nodepool.ErrReadOnly) {
-				r.policies.fail(o.view.Now)
-				r.policyErr = err
+				r.policies.rest.Fail(o.view.Now)
+				r.policies.err = err
 			}
 			break
 		}
 	}
-	if r.policyErr != nil {
+	if r.policies.err != nil {
 		o.findings = append(o.findings, raydemand.Finding{
 			Code: PolicyUnwritten, Severity: raydemand.Warning, Object: "RayCluster " + o.view.Cluster.Key.String(),
-			Why: r.policyErr.Error(),
+			Why: r.policies.err.Error(),
 			Fix: "grant Heliostat patch on capacitypolicies/status.heliostat.dev, as the chart does",
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/guard"
@@ -26,19 +27,6 @@ const (
 // and workers that get work meanwhile need theirs.
 const longestGuardPause = 3 * time.Second
 
-// protection is what the process remembers of the guards of one RayCluster.
-type protection struct {
-	keeper guard.Keeper
-	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
-	// no longer managed. Another Heliostat that only watches the RayCluster never does.
-	managed bool
-	rest    backoff
-	// wrote: a write has succeeded, so this process has the right to write guards.
-	wrote bool
-	// err is why the last write failed; nil after one that succeeded.
-	err error
-}
-
 // protect writes and removes the annotations that keep node autoscalers from evicting busy workers.
 func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 	defer c.reportGuards(ctx, r, o)
@@ -46,13 +34,13 @@ func (c *Controller) protect(ctx context.Context, r *record, o *outcome) {
 		r.protection.err = nil
 		return
 	}
-	if r.protection.rest.resting(o.view.Now) {
+	if r.protection.rest.Resting(o.view.Now) {
 		return
 	}
 	changes := r.protection.keeper.Changes(o.view, guard.Facts{
-		Trusted:  r.doubt(o.view, c.config) == "",
+		Trusted:  c.doubt(r, o.view) == "",
 		HandBack: o.view.Mode != nodepool.Managed,
-		Drained:  r.drains.EndsIdle,
+		Drained:  r.memory.Drains().EndsIdle,
 		JoinTime: c.config.AllocationTimeout,
 	})
 	if len(changes) == 0 {
@@ -88,19 +76,7 @@ func (c *Controller) mayGuard(r *record, v observation.View) bool {
 		r.protection.managed = true
 		return true
 	}
-	return r.protection.managed && handedBack(v)
-}
-
-// handedBack reports whether somebody chose that Heliostat no longer scales the RayCluster, and nothing forbids writes.
-func handedBack(v observation.View) bool {
-	chosen := v.Why.Code == mode.AsAsked || v.Why.Code == mode.NotAsked || v.Why.Code == mode.SidecarAlive
-	return chosen && v.Mode == nodepool.Shadow && v.Cluster.Writable() == nil
-}
-
-// mayGuardNow reports whether the caches still show the same RayCluster in the same mode.
-func (c *Controller) mayGuardNow(before observation.View, now nodepool.Cluster) bool {
-	mode, _ := c.config.modes().Effective(now)
-	return now.UID == before.Cluster.UID && mode == before.Mode && now.Writable() == nil
+	return r.protection.managed && mode.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
 // writeGuard carries one change out, and reports whether the round may go on.
@@ -119,17 +95,17 @@ func (c *Controller) writeGuard(ctx context.Context, r *record, o *outcome, chan
 		return false
 	case err == nil:
 		r.protection.keeper.Wrote(change)
-		r.protection.rest, r.protection.err, r.protection.wrote = backoff{}, nil, true
+		r.protection.rest, r.protection.err, r.protection.wrote = backoff.Pause{}, nil, true
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		r.protection.keeper.Wrote(change)
 		action.Result = decision.ResultConflict
 	default:
 		r.protection.keeper.Failed(change)
-		longest := longestPause
+		longest := backoff.Longest
 		if r.protection.wrote {
 			longest = longestGuardPause
 		}
-		r.protection.rest.failWithin(o.view.Now, longest)
+		r.protection.rest.FailWithin(o.view.Now, longest)
 		r.protection.err = err
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}

@@ -20,11 +20,11 @@ const (
 // provision writes what the cycle decided about ProvisioningRequests, within the bounds of guards.
 func (c *Controller) provision(ctx context.Context, r *record, o *outcome) {
 	defer c.reportProvisions(r, o)
-	changes := o.intent.nodes.Changes
+	changes := o.intent.Nodes.Changes
 	if len(changes) == 0 {
-		r.provisionErr = nil
+		r.provisioning.err = nil
 	}
-	if len(changes) == 0 || r.provisioning.resting(o.view.Now) {
+	if len(changes) == 0 || r.provisioning.rest.Resting(o.view.Now) {
 		return
 	}
 	writeRound(ctx, c, o, changes, func(change nodepool.ProvisioningChange) bool {
@@ -49,15 +49,15 @@ func (c *Controller) writeProvision(
 	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		return false
 	case err == nil:
-		r.provisioning, r.provisionErr = backoff{}, nil
+		r.provisioning = failing{}
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		action.Result = decision.ResultConflict
 	default:
-		r.provisioning.fail(o.view.Now)
+		r.provisioning.rest.Fail(o.view.Now)
 		if change.Kind == nodepool.AskCapacity {
-			r.provisions.Refused(o.view.Now, change.Request.Group, err)
+			r.memory.ProvisionRefused(o.view.Now, change.Request.Group, err)
 		}
-		r.provisionErr = err
+		r.provisioning.err = err
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
 	o.actions = append(o.actions, action)
@@ -67,17 +67,17 @@ func (c *Controller) writeProvision(
 // reportProvisions reports groups that ask for ProvisioningRequests and are launched without, and failed writes.
 func (c *Controller) reportProvisions(r *record, o *outcome) {
 	cluster := &o.view.Cluster
-	if r.provisionErr != nil {
+	if r.provisioning.err != nil {
 		o.findings = append(o.findings, raydemand.Finding{
 			Code: ProvisioningUnwritten, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-			Why: r.provisionErr.Error(),
+			Why: r.provisioning.err.Error(),
 			Fix: "grant Heliostat its rights on provisioningrequests, podtemplates and pods in namespace " +
 				cluster.Key.Namespace + " (chart value provisioningRequests: true), or correct what the error says",
 		})
 	}
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		why, fix := o.intent.nodes.Without[g.Name], "see docs/reference/provisioning-requests.md"
+		why, fix := o.intent.Nodes.Without[g.Name], "see docs/reference/provisioning-requests.md"
 		if g.Provisions && cluster.Provisioning == nil {
 			why, fix = "this Heliostat creates none", "serve with --provisioning-requests, or remove the annotation"
 		}

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
@@ -21,10 +20,9 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
 		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
-		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.snapshot, Plan: o.intent.plan,
+		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.Snapshot, Plan: o.intent.Plan,
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,
-			o.intent.plan.Findings, r.shapes.Findings(o.view.Cluster),
-			r.reverts.Findings(o.view.Now, &o.view.Cluster))),
+			o.intent.Plan.Findings, r.memory.Findings(&o.view))),
 		Read:      decision.ReadAt(o.view.ReadAt),
 		Paused:    o.paused,
 		Idle:      o.idle,
@@ -42,8 +40,8 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 			d.Read = last.Read
 		}
 	}
-	if r.unwritten != nil {
-		d.Unwritten = r.unwritten.Error()
+	if unwritten := r.memory.Patches.Unwritten(); unwritten != nil {
+		d.Unwritten = unwritten.Error()
 	}
 	if o.err != nil && ctx.Err() == nil { // an error because the process ends is none
 		d.Err = o.err.Error()
@@ -71,29 +69,4 @@ func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.
 		c.config.Published(&d)
 	}
 	return pause
-}
-
-// Decision returns the latest decision about a cluster.
-func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
-	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
-	if r == nil {
-		return nil, false
-	}
-	d := r.decision.Load()
-	return d, d != nil
-}
-
-// Decisions returns the latest decision about every cluster, sorted by namespace and name.
-func (c *Controller) Decisions() []*decision.Decision {
-	var all []*decision.Decision
-	for _, r := range c.all() {
-		if d := r.decision.Load(); d != nil {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all,
-		func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
-	return all
 }

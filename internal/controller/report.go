@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/rayreport"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -15,13 +16,6 @@ import (
 // should not be called often (docs/reference/facts.md#autoscaler-report).
 const minReportInterval = time.Second
 
-// reports remembers the last report to Ray: it is sent again when it changes, or after ReportEvery.
-type reports struct {
-	last   raydemand.Report
-	sentAt time.Time
-	since  map[string]time.Time // group → since when it has pods that do not exist yet
-}
-
 // report sends the GCS what is on its way, so that `ray status` is correct. A report that fails is sent again when the
 // next one is due; scaling does not depend on it.
 func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
@@ -30,8 +24,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 		!c.kube.MayWrite(v.Cluster.Key) {
 		return
 	}
-	report, since := rayreport.Compose(v, o.intent.snapshot, o.intent.plan, r.breakers, r.shapes, r.reports.since)
-	r.reports.since = since
+	report := r.memory.Report(v, &o.intent)
 	if reflect.DeepEqual(report, r.reports.last) && v.Now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -44,24 +37,9 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	}
 }
 
-// clusterConfigs remembers the cluster config that this process sent to this Ray session. If the memory is lost, the
-// config is sent once more.
-type clusterConfigs struct {
-	// sent is nil if this session has no config from this process, as far as is known.
-	sent   *raydemand.ClusterConfig
-	sentAt time.Time
-	// unsupported: the head is older than the call.
-	unsupported bool
-	retry       backoff
-}
-
 // configTimeout bounds one report, because the next cycle waits for it. A healthy head answers in milliseconds. A slow
 // head may still have stored the config; sending it again does no harm.
 const configTimeout = 500 * time.Millisecond
-
-// forget makes the next managed cycle report again: while a cluster is not managed, another process may write its
-// cluster config.
-func (k *clusterConfigs) forget() { k.sent = nil }
 
 // reportClusterConfig sends Ray's libraries the nodes that the cluster could have, when they differ from what this Ray
 // session has. Scaling never depends on it: it is the last step of a cycle, and its errors are only logged.
@@ -71,11 +49,11 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		known.forget()
 		return
 	}
-	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.resting(v.Now) ||
+	if !v.Live() || r.gcs.Ray == nil || known.unsupported || known.retry.Resting(v.Now) ||
 		v.Now.Sub(known.sentAt) < minReportInterval {
 		return
 	}
-	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.shapes)
+	config := rayreport.ClusterConfig(v.Cluster, v.Head, r.memory.Shapes())
 	if known.sent != nil && reflect.DeepEqual(*known.sent, config) || !c.stillManaged(ctx, v.Cluster) {
 		return
 	}
@@ -94,7 +72,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	}
 	switch key := v.Cluster.Key.String(); {
 	case err == nil:
-		known.sent, known.sentAt, known.retry = &config, v.Now, backoff{}
+		known.sent, known.sentAt, known.retry = &config, v.Now, backoff.Pause{}
 		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups",
 			len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
@@ -103,10 +81,10 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 			key)
 		return
 	default:
-		if known.retry.failures == 0 { // once, until it succeeds
+		if known.retry.Failures() == 0 { // once, until it succeeds
 			c.config.Log.WarnContext(ctx, "cannot report the cluster config to Ray", "cluster", key, "err", err)
 		}
-		known.retry.fail(v.Now)
+		known.retry.Fail(v.Now)
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
 	o.actions = append(o.actions, action)

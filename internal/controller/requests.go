@@ -18,11 +18,10 @@ import (
 func (c *Controller) updateRequests(ctx context.Context, r *record, o outcome) {
 	v := &o.view
 	if c.config.Owned == nil || c.config.ReadOnly || v.Cluster.Deleting || c.byDefault(v) || len(v.Cluster.Owned) == 0 {
-		r.reported = nil
+		r.memory.ForgetRequests()
 		return
 	}
-	updates, news, expired := ownerstatus.Updates(v, o.intent.plan, r.reported, &r.starts)
-	r.reported = news
+	updates, expired := r.memory.RequestStatuses(v, o.intent.Plan)
 	for _, request := range expired {
 		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
 			"owner", request.Owner)

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -74,6 +77,7 @@ func TestTheDecisionsOfAFleetAtRestStandLonger(t *testing.T) {
 
 func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.pass(memory.Placed)
 	for i := range 99 {
 		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
 		w.c.setMoving(other, true)
@@ -86,10 +90,15 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	if !stands || wait != 300*time.Millisecond {
 		t.Errorf("200 ms after a cycle, a reading that shows more demand: stands %t, next in %v; want the cycle 300ms later", stands, wait)
 	}
-	node := w.node(w.pod(0))
+	shown := w.now
 	w.pass(wait)
-	if used := w.c.record(key).use.For(w.now, node.ID); used != wait {
-		t.Errorf("a node that became busy in a reading without a cycle has been so for %v, want %v", used, wait)
+	members := membership.Join(w.kube.cluster, w.ray.nodes)
+	members[0].Worker.Going = disrupted()
+	for used, want := range map[time.Duration]int{wait: 0, memory.Placed - 1: 0, memory.Placed: 1} {
+		view := observation.View{Now: shown.Add(used), Cluster: w.kube.cluster, Members: members}
+		if got := w.c.record(key).memory.Departing(view); len(got) != want {
+			t.Errorf("%v after a reading without a cycle showed work, its worker is drained %d times for its machine, want %d", used, len(got), want)
+		}
 	}
 	if _, stands := w.c.Stands(context.Background(), key); stands {
 		t.Error("the decision stands 500 ms after it was made, although demand has grown")

@@ -8,18 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/upgrade"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
-const olderReads = 8
-
-// olderRead is the result of one reading of the RayCluster that another one is to replace.
-type olderRead struct {
-	from        nodepool.ClusterKey
-	deployments []raydemand.Deployment
-	err         error
-}
 
 // lookAtOlder keeps track of an upgrade of a RayService, if the policy of the newer RayCluster keeps room for it. Serve
 // is asked beside the loop, because its head may be slow, and no decision waits for it: a later cycle takes the result.
@@ -27,14 +16,14 @@ func (c *Controller) lookAtOlder(ctx context.Context, r *record, v *observation.
 	select {
 	case got := <-r.olderRead:
 		r.olderRead = nil
-		r.upgrade.Read(v.Now, got.from, got.deployments, got.err)
+		r.memory.Upgrade.Read(v.Now, got.from, got.deployments, got.err)
 	default: // a nil channel never answers
 	}
-	r.upgrade.Observe(v.Now, &v.Cluster, v.Live(), &v.State)
+	r.memory.Upgrade.Observe(v.Now, &v.Cluster, v.Live(), &v.State)
 	if c.config.Serves == nil || v.Mode == nodepool.Off || r.olderRead != nil {
 		return
 	}
-	from := r.upgrade.Due(v.Now)
+	from := r.memory.Upgrade.Due(v.Now)
 	if from == nil {
 		return
 	}
@@ -43,7 +32,7 @@ func (c *Controller) lookAtOlder(ctx context.Context, r *record, v *observation.
 	default:
 		return // too many at once; the next cycle tries again
 	}
-	r.upgrade.Asked(v.Now)
+	r.memory.Upgrade.Asked(v.Now)
 	result := make(chan olderRead, 1)
 	r.olderRead = result
 	ctx = context.WithoutCancel(ctx) // a shard ends the context of a cycle with the cycle
@@ -79,7 +68,7 @@ func (r *record) upgradeStands(now time.Time, long time.Duration) time.Duration 
 	switch {
 	case r.olderRead != nil:
 		return min(long, time.Second)
-	case r.upgrade.Active(now):
+	case r.memory.Upgrade.Active(now):
 		return min(long, upgrade.ReadEvery)
 	}
 	return long

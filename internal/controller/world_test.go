@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -58,7 +59,7 @@ func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *worl
 func (w *world) settle() {
 	w.t.Helper()
 	w.cycle()
-	w.now = w.now.Add(sessionPause)
+	w.now = w.now.Add(memory.SessionPause)
 	w.c.record(key).reports = reports{}
 	w.dials, w.ray.reads, w.ray.reports, w.kube.events, w.kube.changes = 1, 0, nil, nil, nil
 }
@@ -180,7 +181,7 @@ func (w *world) works(pods ...string) {
 		w.busy(pod)
 	}
 	w.after(100 * time.Millisecond)
-	w.after(placed)
+	w.after(memory.Placed)
 }
 
 // want sets the pending requests.

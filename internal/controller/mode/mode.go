@@ -186,3 +186,9 @@ func (r Rules) OnOptIn(cluster nodepool.Cluster) planner.Reason {
 	cluster.Mode = nodepool.Managed
 	return r.Obstacle(cluster)
 }
+
+// HandedBack reports whether somebody chose that Heliostat no longer scales the RayCluster, and nothing forbids writes.
+func HandedBack(cluster *nodepool.Cluster, now nodepool.Mode, why planner.Reason) bool {
+	chosen := why.Code == AsAsked || why.Code == NotAsked || why.Code == SidecarAlive
+	return chosen && now == nodepool.Shadow && cluster.Writable() == nil
+}

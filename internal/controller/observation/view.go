@@ -25,9 +25,11 @@ type View struct {
 	// State is valid if StateErr is nil; Demand is its demand less what was just placed.
 	State    raydemand.State
 	StateErr error
-	ReadAt   time.Time
-	Head     *raydemand.Node
-	Demand   raydemand.Demand
+	// DemandUnknown says why the demand is unknown; empty if StateErr is nil.
+	DemandUnknown string
+	ReadAt        time.Time
+	Head          *raydemand.Node
+	Demand        raydemand.Demand
 	// Reverted: another field manager changed replicas since this process wrote them.
 	Reverted bool
 }

@@ -1,0 +1,32 @@
+// Package backoff computes how long nothing is tried again after writes or calls that failed. It must not wait or ask
+// for the time: the loop asks if the pause is over, and does something else meanwhile.
+package backoff
+
+import "time"
+
+// Longest bounds the pause after failures that nothing else bounds.
+const Longest = 30 * time.Second
+
+// first is the pause after the first failure; it doubles with each further one.
+const first = 500 * time.Millisecond
+
+// Pause is the pause after failures. Its zero value has seen none; assign it after a success.
+type Pause struct {
+	failures int
+	retryAt  time.Time
+}
+
+// Fail notes a failure, and begins a pause of at most Longest.
+func (p *Pause) Fail(now time.Time) { p.FailWithin(now, Longest) }
+
+// FailWithin notes a failure, and begins a pause of at most longest.
+func (p *Pause) FailWithin(now time.Time, longest time.Duration) {
+	p.retryAt = now.Add(min(first<<min(p.failures, 10), longest))
+	p.failures++
+}
+
+// Resting reports whether it is too early for the next try.
+func (p *Pause) Resting(now time.Time) bool { return now.Before(p.retryAt) }
+
+// Failures returns how many failures there were since the last success.
+func (p *Pause) Failures() int { return p.failures }

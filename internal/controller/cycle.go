@@ -1,0 +1,172 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Cycle makes one decision for one RayCluster and returns the pause until the next cycle; 0 means that only an event
+// starts it. It is idempotent: if nothing has changed, it changes nothing. After that pause, Stands tells if a cycle is
+// needed; after an event of Kubernetes, one always is.
+func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
+	r := c.record(key)
+	defer c.enter(ctx, r)()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stands = standing{}
+	now := c.config.Now()
+	if rest := r.restUntil.Sub(now); rest > 0 {
+		return rest
+	}
+	if wait := c.untilSlot(r, now); wait > 0 {
+		return wait
+	}
+	r.heavyTook = 0
+	defer func() { r.restUntil = c.config.Now().Add(r.heavyTook) }()
+	v, err := c.observe(ctx, r, key, now)
+	if ctx.Err() != nil {
+		return 0 // the process ends, and the observation may be incomplete
+	}
+	if errors.Is(err, nodepool.ErrGone) {
+		c.forget(key, r)
+		return c.reportWithoutCluster(ctx, key, now)
+	}
+	if err != nil {
+		return c.observeFailed(ctx, r, key, err)
+	}
+	observed := c.config.Now()
+	v.ObserveTook = observed.Sub(now)
+	if gone := r.memory.Remember(&v, c.config.memory()); gone != nil {
+		r.nodes.Forget(gone)
+		r.numGPUs.writes.Forget(gone)
+	}
+	c.lookAtDraining(ctx, r, &v)
+	c.lookAtOlder(ctx, r, &v)
+	intent, err := c.decide(ctx, r, &v)
+	if err != nil {
+		return 0 // the process ends
+	}
+	v.PlanTook = c.config.Now().Sub(observed)
+	outcome := c.apply(ctx, r, v, intent)
+	r.memory.Conclude(&outcome.view, &outcome.intent, outcome.nodes.PerHour)
+	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
+	next := c.pace(r, outcome)
+	c.publish(ctx, r, outcome, next)
+	c.updateRequests(ctx, r, outcome)
+	return next
+}
+
+// enter waits until the RayCluster may connect to its head, if it is not connected. Call leave after the cycle.
+func (c *Controller) enter(ctx context.Context, r *record) (leave func()) {
+	r.mu.Lock()
+	connected := r.gcs.Ray != nil
+	r.mu.Unlock()
+	if connected {
+		return func() {}
+	}
+	return c.entries.Enter(ctx)
+}
+
+// observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.
+func (c *Controller) observe(
+	ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time,
+) (observation.View, error) {
+	v := observation.View{Now: now}
+	var err error
+	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
+		return v, fmt.Errorf("observing %s: %w", key, err)
+	}
+	r.recreated(v.Cluster.UID)
+	v.Mode, v.Why = c.config.modes().Effective(v.Cluster)
+	if v.Mode == nodepool.Off {
+		r.gcs.Close()
+		v.StateErr = errOff
+	} else {
+		v.State, v.StateErr = c.readRay(ctx, r, v.Cluster, v.Now, 0)
+	}
+	if v.Live() {
+		v.ReadAt = c.config.Now()
+		v.Head = membership.LivingHead(v.State.Nodes)
+		if r.gcs.Renewed(v.State) {
+			r.voidRay()
+		}
+	} else {
+		v.DemandUnknown = demandUnknown(v.StateErr)
+	}
+	v.Members = membership.Join(v.Cluster, v.State.Nodes)
+	return v, nil
+}
+
+// errOff means that Ray is not read because the mode is off.
+var errOff = errors.New("mode is off")
+
+// demandUnknown returns why Ray's demand is unknown, for the reasons of the groups.
+func demandUnknown(err error) string {
+	why := "Ray does not answer"
+	switch {
+	case errors.Is(err, errOff):
+		why = "the mode is off"
+	case errors.Is(err, head.ErrNoAddress):
+		why = "there is no head"
+	}
+	return why + ", so its demand is unknown, and nothing is launched"
+}
+
+// pace returns the pause until the next reading, and lets the decision stand until then if it may.
+func (c *Controller) pace(r *record, o outcome) time.Duration {
+	v := o.view
+	if o.again {
+		return pace.AfterConflicts(r.memory.Patches.Conflicts())
+	}
+	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
+		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}
+	c.setMoving(r, v.Live() && r.memory.Unsettled(&v, &o.intent))
+	next := c.pause(r, o, settings)
+	c.stand(r, o, settings, next)
+	if r.stands.next > 0 {
+		return r.stands.next
+	}
+	return next
+}
+
+// pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
+func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
+	v := o.view
+	moving, resting := c.counts()
+	switch {
+	case v.Mode == nodepool.Off:
+		return settings.Off()
+	case errors.Is(v.StateErr, head.ErrNoAddress):
+		return settings.Headless()
+	case !v.Live():
+		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
+	case r.moving:
+		return settings.Moving(moving)
+	}
+	return settings.Resting(resting)
+}
+
+// untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for
+// needs none.
+func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
+	if r.urgent {
+		r.urgent, r.slotAt = false, time.Time{}
+		return 0
+	}
+	if r.slotAt.IsZero() {
+		r.slotAt = c.slots.Take(now, c.config.CyclesPerSecond)
+	}
+	if wait := r.slotAt.Sub(now); wait > 0 {
+		return wait
+	}
+	r.slotAt = time.Time{}
+	return 0
+}

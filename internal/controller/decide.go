@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/memory"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// decide plans for the view, leaves alone what other RayClusters have on their way, and reserves what it launches.
+// Cycles of RayClusters run side by side: if others have reserved more since the plan began, it plans again.
+func (c *Controller) decide(ctx context.Context, r *record, v *observation.View) (memory.Intent, error) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		before := c.promises.Before(&v.Cluster, v.Now)
+		v.Cluster.Promise(before)
+		i, err := c.plan(ctx, r, *v)
+		switch {
+		case err != nil, v.Mode != nodepool.Managed, len(i.Launch) == 0, v.Cluster.Stock == nil:
+			return i, err
+		case c.promises.Reserve(&v.Cluster, i.Launch, before, v.Now), attempt == attempts:
+			return i, nil
+		}
+	}
+}
+
+// plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
+func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (memory.Intent, error) {
+	asked := memory.Asked{Plan: func(snapshot *planner.Snapshot) (planner.Plan, error) {
+		plan, took, err := c.config.plans.Compute(ctx, snapshot, r.heavyTook)
+		r.heavyTook += took
+		return plan, err
+	}}
+	if c.config.WarmSpent != nil {
+		asked.WarmSpent = func(since time.Time) float64 { return c.config.WarmSpent(v.Cluster.Key, since) }
+	}
+	if last := r.decision.Load(); last != nil && c.config.Forecast != nil {
+		asked.Forecast = func(now time.Time) []planner.WarmEntry { return c.config.Forecast(last, now) }
+	}
+	return r.memory.Decide(v, c.config.memory(), asked)
+}
+
+// paused returns why nothing may be taken away now, or "".
+func (c *Controller) paused(r *record, v observation.View) string {
+	return r.memory.Paused(v, c.link(r))
+}
+
+// doubt returns why Ray's reading does not prove that a node is idle, or "".
+func (c *Controller) doubt(r *record, v observation.View) string {
+	return r.memory.Doubt(v, c.link(r))
+}
+
+func (c *Controller) link(r *record) memory.Link {
+	return memory.Link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
+}

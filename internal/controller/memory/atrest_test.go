@@ -1,0 +1,30 @@
+package memory
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestNothingIsDueAtRest(t *testing.T) {
+	m, v := New(), viewOf(2)
+	v.Cluster.Groups[0].Min = 2
+	v.Cluster.IdleTimeout = time.Minute
+	m.Remember(&v, settings())
+	v = later(v, 40*time.Second)
+	for k := range v.State.Nodes {
+		v.State.Nodes[k].Idle = 40 * time.Second
+	}
+	m.Remember(&v, settings())
+	i, err := m.Decide(v, settings(), planned())
+	if err != nil || !m.AtRest(&v, &i) || m.Unsettled(&v, &i) {
+		t.Fatalf("decided %+v, error %v; want rest", i.Plan, err)
+	}
+	if got := UntilDeadline(&v, &i); got != 20*time.Second+time.Millisecond {
+		t.Errorf("the next deadline is in %v, want it when the workers have been idle for a minute", got)
+	}
+	m.FreshRead(v.Now, errors.New("timeout"))
+	if m.AtRest(&v, &i) {
+		t.Error("at rest although the RayCluster cannot be read")
+	}
+}

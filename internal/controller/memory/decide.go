@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/provision"
+	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Asked is what a decision asks for while it is made. The loop answers from what other parts of the process know; an
+// answer may take CPU time, and none may come from Kubernetes or Ray.
+type Asked struct {
+	// Plan computes the plan of a snapshot, and may change how much work the snapshot's policy allows.
+	Plan func(*planner.Snapshot) (planner.Plan, error)
+	// WarmSpent returns what the warm capacity of the RayCluster has cost since a moment, also in earlier processes;
+	// nil if nobody remembers it.
+	WarmSpent func(since time.Time) float64
+	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none.
+	Forecast func(now time.Time) []planner.WarmEntry
+}
+
+// Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
+func (m *Memory) Decide(v observation.View, s *Settings, asked Asked) (Intent, error) {
+	i := Intent{Snapshot: m.snapshot(v, s, m.warmWanted(v, s, asked))}
+	var errs error
+	compute := func(snapshot *planner.Snapshot) planner.Plan {
+		plan, err := asked.Plan(snapshot)
+		errs = errors.Join(errs, err)
+		return plan
+	}
+	i.Plan = compute(&i.Snapshot)
+	again := func(snapshot planner.Snapshot) planner.Plan { return compute(&snapshot) }
+	i.Launch, i.Held = m.gangs.Launches(v.Now, i.Plan, i.Snapshot, again), heldBack(i.Plan)
+	if errs != nil {
+		return Intent{Snapshot: i.Snapshot}, errs
+	}
+	m.askForNodes(v, &i)
+	if v.Live() {
+		rules := m.reductionRules(&v, s)
+		i.Removals, i.Drains = rules.Removals(v, i.Plan), rules.DrainRequests(v, i.Plan)
+		i.Removals = append(i.Removals, reduction.Evicted(v, i.Launch)...)
+		if m.lag.MayHidePlacement(v.Now) || m.gangs.MayHidePlacement(v.Now) {
+			i.Drains = nil // idle workers may have work by now, and even a refused drain does harm
+		}
+	}
+	return i, nil
+}
+
+// askForNodes lets launches wait for the nodes of a whole gang, where groups ask for it. Other modes write nothing, so
+// nothing waits; what this process has asked for before, it takes back.
+func (m *Memory) askForNodes(v observation.View, i *Intent) {
+	switch {
+	case v.Mode == nodepool.Managed && v.Live():
+		m.provisioned = true
+		i.Nodes = m.provisions.Decide(v.Now, &v.Cluster, i.Launch, len(v.Demand.Gangs) > 0)
+		i.Launch = i.Nodes.Launch
+	case m.provisioned && mode.HandedBack(&v.Cluster, v.Mode, v.Why):
+		i.Nodes = provision.HandBack(&v.Cluster)
+	}
+	for k := range i.Plan.Groups {
+		if g := &i.Plan.Groups[k]; i.Nodes.Waits[g.Name] != "" {
+			waits := planner.Reason{Code: planner.CodeProvisioning, Message: i.Nodes.Waits[g.Name]}
+			g.Reasons = slices.Insert(slices.Clone(g.Reasons), 0, waits)
+		}
+	}
+}
+
+// reductionRules returns the rules for taking workers away.
+func (m *Memory) reductionRules(v *observation.View, s *Settings) reduction.Rules {
+	return reduction.Rules{Drains: m.drains, Breakers: m.breakers, Waits: &m.clocks, TakenBack: m.refusals.TakenBack,
+		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
+		Moved: m.endable.in(&v.Cluster)}
+}
+
+// Targets returns the targets of the patch that carries an intent out. It takes back the names of pods that returned.
+func (m *Memory) Targets(v observation.View, i *Intent, s *Settings) (
+	[]nodepool.Target, []raydemand.Finding, error,
+) {
+	cluster := m.Patches.named.WithReturned(v, m.drains, s.AllocationTimeout)
+	return nodepool.Targets(cluster, i.Launch, reduction.PodsOf(i.Removals))
+}
+
+// Conclude remembers how a decision ended: where the next plan continues, and what warm capacity costs until then.
+// nodesPerHour is what nodes without workers cost. Only what Heliostat scales is there because of it.
+func (m *Memory) Conclude(v *observation.View, i *Intent, nodesPerHour float64) {
+	m.turn = i.nextTurn()
+	if v.Mode != nodepool.Managed {
+		m.warm.meter.Charge(0)
+		return
+	}
+	m.warm.meter.Charge(warmCost(&i.Snapshot, &i.Plan) + nodesPerHour)
+}

@@ -1,0 +1,208 @@
+// Package memory is what Heliostat remembers of one RayCluster between cycles, and what it decides from that and from
+// one view of the RayCluster: what to launch, what to take away, when nothing may be taken away, and when only a change
+// can lead to another decision.
+//
+// It must not call Kubernetes or Ray, write, log or ask for the time. It starts no goroutine and has no lock: the loop
+// holds its record while it uses a Memory. The loop makes the calls, in the order of a cycle, and tells the Memory how
+// they ended. All of it is an optimization or a delay for safety: the goal is computed from what is observed, and what
+// must survive a restart is in the Kubernetes API. So a Memory may be lost at any time.
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/breaker"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/provision"
+	"heliostat.dev/heliostat/internal/controller/quota"
+	"heliostat.dev/heliostat/internal/controller/rayreport"
+	"heliostat.dev/heliostat/internal/controller/reduction"
+	"heliostat.dev/heliostat/internal/controller/upgrade"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Memory is what is remembered of one RayCluster, and not of an earlier one with the same name. Use New.
+type Memory struct {
+	// Upgrade is the upgrade in which the RayCluster is the newer one. The loop reads the older RayCluster beside its
+	// cycles, and gives it what it has read.
+	Upgrade upgrade.Tracker
+	// Patches are those of this process. The loop writes them, and says how that ended.
+	Patches Patches
+
+	session
+	breakers   breaker.Groups
+	refusals   quota.Refusals
+	provisions provision.Requests
+	// provisioned: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no
+	// longer managed.
+	provisioned bool
+	starts      arrival.History
+	reported    ownerstatus.Reported
+	guard       reduction.DropGuard
+	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
+	shapes   observation.Shapes
+	movement pace.Movement
+	endable  endable
+	warm     warm
+	fresh    freshReads
+	// turn is where the next plan continues among demand that was too much for the last one.
+	turn string
+}
+
+// session is what the readings of one Ray session add up to. The drop guard is no part of it: it must notice that the
+// nodes are gone when the session is over.
+type session struct {
+	idle        observation.IdleClock
+	joined      observation.RecentlyJoined
+	use         observation.UseClock
+	lag         observation.PlacementLag
+	gangs       observation.Gangs
+	clocks      observation.Clocks
+	unplaceable observation.Unplaceable
+	shortage    breaker.Shortages
+	drains      reduction.Drains
+	// launching is since when each group has pods that do not exist yet.
+	launching map[string]time.Time
+	// nodes are the nodes that Ray last reported.
+	nodes []raydemand.Node
+}
+
+// New returns the memory of a RayCluster that nobody has seen yet.
+func New() Memory {
+	return Memory{session: newSession(), breakers: breaker.Groups{}, shapes: observation.Shapes{}}
+}
+
+func newSession() session { return session{drains: reduction.Drains{}} }
+
+// VoidRay forgets what was observed of a Ray session that is over.
+func (m *Memory) VoidRay() { m.session = newSession() }
+
+// Remember adds a view to the memory, before anything is decided from it. It completes the view: Demand is Ray's demand
+// less what was just placed, and Reverted says what became of the last patch. It returns which groups the RayCluster no
+// longer has if it has just forgotten some, so that the loop forgets them too; otherwise nil.
+func (m *Memory) Remember(v *observation.View, s *Settings) (gone func(group string) bool) {
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster)
+	if !v.Live() {
+		m.drains.KeepDeadlines(*v, s.DrainDeadline)
+		m.clocks.Pause()
+		m.unplaceable = observation.Unplaceable{}
+		m.breakers.Pause(v.Now)
+		m.shortage = breaker.Shortages{}
+		return nil
+	}
+	m.nodes = v.State.Nodes
+	m.idle.Observe(v.Now, v.State.Nodes, observation.JobsRestartIdleTimes(v.Cluster.RayVersion))
+	m.joined.Observe(v.Now, v.State.Nodes)
+	m.use.Observe(v.Now, v.State.Nodes)
+	v.Demand = v.State.Demand
+	v.Demand.Requests = m.lag.Correct(v.Now, v.State)
+	m.gangs.Observe(v.Now, v.State.Demand.Gangs)
+	m.unplaceable.Observe(v.Now, v.State.Nodes, v.Demand)
+	m.drains.Observe(v.Now, v.State.Nodes, s.DrainTimeout)
+	m.drains.KeepDeadlines(*v, s.DrainDeadline)
+	m.clocks.Observe(v.Now, v.Members, v.State.Demand,
+		len(v.Cluster.RequestResources)+len(ownerstatus.Counted(&v.Cluster, m.reported, v.Now)) > 0)
+	m.starts.Observe(v.Now, observation.Starting(v.Cluster, v.Members), s.NodeTimes)
+	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.Breakers),
+		s.Breakers)
+	m.refusals.Observe(v.Now, v.Cluster, v.Members)
+	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
+	m.drains.Prune(v.Members)
+	m.shapes.Observe(v.Cluster, v.Members)
+	m.movement.Observe(v.Now, v.State.Demand, v.Members)
+	return m.forgetFormerGroups(v)
+}
+
+// RememberFresh adds the RayCluster that was read again from the API server in the same cycle, as the view now has it.
+// forGuard: it was read because the drop guard wants to see the list twice.
+func (m *Memory) RememberFresh(v *observation.View, s *Settings, forGuard bool) {
+	v.Reverted = m.Patches.reverts.Observe(v.Now, &v.Cluster) || v.Reverted
+	m.drains.KeepDeadlines(*v, s.DrainDeadline)
+	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
+	m.refusals.Observe(v.Now, v.Cluster, v.Members)
+	if forGuard && m.guard.WantsFreshList(v.Now) {
+		m.guard.NoteFreshList(v.Now)
+	}
+}
+
+// Glance adds a reading between two cycles. same: it repeats the last one in all but idle times. The last decision
+// rests on a RayCluster with this version of Ray.
+func (m *Memory) Glance(now time.Time, nodes []raydemand.Node, same bool, rayVersion string) {
+	if same {
+		m.use.Repeat(now)
+	} else {
+		m.use.Observe(now, nodes)
+	}
+	if observation.JobsRestartIdleTimes(rayVersion) {
+		m.idle.Observe(now, nodes, true)
+	}
+}
+
+// forgetFormerGroups forgets groups that the RayCluster no longer has and that have no pods: otherwise, a group that is
+// renamed again and again would take more memory each time. The shapes have an entry for each group.
+func (m *Memory) forgetFormerGroups(v *observation.View) (gone func(group string) bool) {
+	if len(m.shapes) <= len(v.Cluster.Groups) {
+		return nil
+	}
+	exists := make(map[string]bool, len(v.Cluster.Groups))
+	for i := range v.Cluster.Groups {
+		exists[v.Cluster.Groups[i].Name] = true
+	}
+	for i := range v.Members {
+		exists[v.Members[i].Group] = true
+	}
+	gone = func(group string) bool { return !exists[group] }
+	m.shapes.Forget(gone)
+	m.breakers.Forget(gone)
+	m.refusals.Forget(gone)
+	m.provisions.Forget(gone)
+	m.Patches.reverts.Forget(gone)
+	return gone
+}
+
+// Drains are the drains that this process asked for in this Ray session. The loop adds those that it asks for.
+func (m *Memory) Drains() reduction.Drains { return m.drains }
+
+// Breakers are the groups whose pods do not join Ray.
+func (m *Memory) Breakers() breaker.Groups { return m.breakers }
+
+// Shapes are what a new pod of each group brings.
+func (m *Memory) Shapes() observation.Shapes { return m.shapes }
+
+// StartTimes returns how long workers take to start, in the form that a patch keeps on the RayCluster.
+func (m *Memory) StartTimes() string { return m.starts.Keep() }
+
+// Findings returns what the memory shows of the RayCluster's own faults.
+func (m *Memory) Findings(v *observation.View) []raydemand.Finding {
+	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
+}
+
+// Report composes what is reported to Ray of a decision, and remembers since when pods are on their way.
+func (m *Memory) Report(v observation.View, i *Intent) raydemand.Report {
+	report, since := rayreport.Compose(v, i.Snapshot, i.Plan, m.breakers, m.shapes, m.launching)
+	m.launching = since
+	return report
+}
+
+// RequestStatuses returns what to write to ResourceRequests, and the requests whose lease was first seen to be over. It
+// remembers what it returned, so that it returns a change once.
+func (m *Memory) RequestStatuses(v *observation.View, plan planner.Plan) (
+	updates []nodepool.OwnedUpdate, expired []*nodepool.OwnedRequest,
+) {
+	updates, m.reported, expired = ownerstatus.Updates(v, plan, m.reported, &m.starts)
+	return updates, expired
+}
+
+// ForgetRequests forgets the statuses of ResourceRequests, while this process does not write them.
+func (m *Memory) ForgetRequests() { m.reported = nil }
+
+// ProvisionRefused notes that the ProvisioningRequest of a group could not be made.
+func (m *Memory) ProvisionRefused(now time.Time, group string, err error) {
+	m.provisions.Refused(now, group, err)
+}

@@ -1,0 +1,77 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+)
+
+// warm is what is remembered of the capacity that a policy keeps free.
+type warm struct {
+	// meter adds up what it costs.
+	meter capacity.Meter
+	// forecast is what forecasts would keep, until the next one is due.
+	forecast []planner.WarmEntry
+	due      time.Time
+}
+
+// WarmSpent returns what warm capacity has cost on the day of the budget.
+func (m *Memory) WarmSpent(now time.Time, budget *capacity.Budget) float64 {
+	return m.warm.meter.Spent(now, budget)
+}
+
+// warmWanted returns what the capacity policy of the RayCluster wants free now, with its budget; nil if nothing.
+func (m *Memory) warmWanted(v observation.View, s *Settings, asked Asked) *planner.Warm {
+	policy := v.Cluster.Policy
+	if policy == nil {
+		return nil
+	}
+	spent := m.WarmSpent(v.Now, policy.Budget)
+	if policy.Budget != nil && asked.WarmSpent != nil {
+		spent = m.warm.meter.AtLeast(asked.WarmSpent(policy.Budget.DayStart(v.Now)))
+	}
+	wanted := planner.WarmOf(policy.Source, policy.At(v.Now))
+	if more := slices.Concat(m.Upgrade.Entries(v.Now), m.expected(v, s, asked)); len(more) > 0 {
+		if wanted == nil {
+			wanted = &planner.Warm{Policy: policy.Source}
+		}
+		wanted.Keep = append(wanted.Keep, more...)
+	}
+	if wanted != nil && policy.Budget != nil {
+		perDay := policy.Budget.PerDay
+		wanted.BudgetPerDay, wanted.SpentToday = &perDay, &spent
+	}
+	return wanted
+}
+
+// forecastLasts is how long a forecast counts. Its slots are five minutes long.
+const forecastLasts = 30 * time.Second
+
+// expected returns what forecasts keep ready, where they are acted on.
+func (m *Memory) expected(v observation.View, s *Settings, asked Asked) []planner.WarmEntry {
+	w := &m.warm
+	if asked.Forecast == nil || v.Cluster.Policy.WhyNoForecast(s.ForecastMode) != "" {
+		w.forecast, w.due = nil, time.Time{}
+		return nil
+	}
+	if !v.Now.Before(w.due) {
+		w.forecast, w.due = asked.Forecast(v.Now), v.Now.Add(forecastLasts)
+	}
+	return w.forecast
+}
+
+// warmCost returns what the pods cost per hour that are free for warm capacity alone.
+func warmCost(s *planner.Snapshot, p *planner.Plan) float64 {
+	perHour := 0.0
+	for k := range p.Warm {
+		for i := range s.Groups {
+			if g := &s.Groups[i]; g.Price != nil {
+				perHour += *g.Price * float64(p.Warm[k].Pods[g.Name])
+			}
+		}
+	}
+	return perHour
+}

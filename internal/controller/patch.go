@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/event"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// patch writes all targets of the cycle at once, or nothing.
+func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
+	key := o.view.Cluster.Key
+	o.growthWanted = r.memory.Patches.GrowthSince()
+	if r.memory.Patches.Rest(o.view.Now) {
+		return
+	}
+	if len(o.intent.Removals) > 0 {
+		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
+	}
+	targets, findings, err := r.memory.Targets(o.view, &o.intent, c.config.memory())
+	o.findings = append(o.findings, findings...)
+	if err != nil {
+		o.err = err
+		return
+	}
+	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, targets)
+	if len(targets) == 0 {
+		r.memory.Patches.NoneDue()
+		return
+	}
+	if !c.stillManaged(ctx, o.view.Cluster) {
+		o.withheld, o.again = true, true
+		return
+	}
+	started := c.config.Now()
+	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID,
+		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.memory.StartTimes()})
+	took := c.config.Now().Sub(started)
+	if err != nil {
+		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
+		return
+	}
+	if wanted := r.memory.Patches.Wrote(generation, targets, o.intent.Removals); !wanted.IsZero() {
+		o.seenToPatched = c.config.Now().Sub(wanted)
+	}
+	c.recordPatch(ctx, o, targets, started, took)
+}
+
+// patchFailed notes a patch that was not written. attempt is the action without its result.
+func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
+	if ctx.Err() != nil { // the process ends, so the next one sees whether the patch was written
+		o.withheld = true
+		return
+	}
+	attempt.Result, attempt.Message = decision.ResultError, err.Error()
+	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
+		errors.Is(err, nodepool.ErrNotLeading) {
+		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
+			r.memory.Patches.Conflicted()
+		}
+		o.withheld = true
+		attempt.Result = decision.ResultConflict
+		o.actions = append(o.actions, attempt)
+		return
+	}
+	if first := r.memory.Patches.Failed(o.view.Now, err); first {
+		c.kube.Event(o.view.Cluster, true, event.PatchFailed, err.Error())
+	}
+	o.err = fmt.Errorf("patching %s: %w", o.view.Cluster.Key, err)
+	o.actions = append(o.actions, attempt)
+}
+
+// recordPatch records a patch: one action, one log line and one Event per group.
+func (c *Controller) recordPatch(
+	ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration,
+) {
+	for _, t := range targets {
+		pods, leaving := o.intent.LeavingText(t.Group)
+		e := event.Patched(t, o.intent.ReasonOf(t.Group), pods, leaving)
+		o.actions = append(o.actions,
+			decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
+				From: t.From, To: t.Replicas, Pods: pods, Message: e.Message, Took: took})
+		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.Cluster.Key.String(), "group", t.Group,
+			"from", t.From, "to", t.Replicas, "pods", pods, "reason", e.Message)
+		if e.Reason != "" {
+			c.kube.Event(o.view.Cluster, e.Warning, e.Reason, e.Message)
+		}
+	}
+}
