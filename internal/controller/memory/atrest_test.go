@@ -27,4 +27,8 @@ func TestNothingIsDueAtRest(t *testing.T) {
 	if m.AtRest(&v, &i) {
 		t.Error("at rest although the RayCluster cannot be read")
 	}
+	m.FreshRead(v.Now, nil)
+	if !m.AtRest(&v, &i) {
+		t.Error("not at rest although the RayCluster could be read again")
+	}
 }

@@ -79,18 +79,13 @@ func (m *Memory) WantsFreshList(now time.Time) bool {
 
 // FreshRead notes how a reading from the API server ended.
 func (m *Memory) FreshRead(now time.Time, err error) {
+	m.fresh.err = err
 	if err != nil {
 		m.fresh.rest.Fail(now)
-		m.fresh.err = err
 		return
 	}
 	m.fresh.rest = backoff.Pause{}
 }
 
 // FreshErr returns why the RayCluster cannot be read from the API server; nil after a reading that succeeded.
-func (m *Memory) FreshErr() error {
-	if m.fresh.rest.Failures() == 0 {
-		return nil
-	}
-	return m.fresh.err
-}
+func (m *Memory) FreshErr() error { return m.fresh.err }
