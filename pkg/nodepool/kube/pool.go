@@ -30,6 +30,7 @@ type pool struct {
 	exists func(nodepool.ClusterKey) bool
 	// panicked receives the cause of a panic, or nil after a cycle without one.
 	panicked func(key nodepool.ClusterKey, cause any)
+	turns    chan struct{} // see turn
 
 	wg sync.WaitGroup
 	mu sync.Mutex
@@ -43,7 +44,7 @@ type pool struct {
 
 func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
 	return &pool{
-		exists: exists, panicked: panicked,
+		exists: exists, panicked: panicked, turns: make(chan struct{}, turnsAtOnce),
 		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
 	}
 }
@@ -96,6 +97,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	panics := 0
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
+	turn, long := newTurn(p.turns), false
 	var rested time.Time // from when on an event may start a cycle
 	for {
 		quiet := false
@@ -110,9 +112,13 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 				t.merge()
 			}
 		case <-due.C:
-			quiet = true
+			quiet = !long || turn.take(ctx, t.fired)
+			if ctx.Err() != nil {
+				return
+			}
 		}
 		next, died := p.cycle(ctx, key, quiet)
+		turn.leave()
 		pause := minPause
 		if died {
 			pause = min(firstBackOff<<min(panics, 10), lastBackOff)
@@ -126,6 +132,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 		}
 		rested = time.Now().Add(pause)
 		due.Stop()
+		long = next >= longPause
 		if next > 0 {
 			due.Reset(max(timing.Jittered(next), pause))
 		}
