@@ -22,7 +22,9 @@ import (
 	"heliostat.dev/heliostat/test/rig/podstore"
 )
 
-const namespace = "fleet"
+// perNamespace is how many RayClusters share a namespace, if NAMESPACES says nothing else: their pods are as many as the
+// 3,000 for which Kubernetes is tested allow.
+const perNamespace = 50
 
 // patience is for what Heliostat does by itself.
 const patience = 2 * time.Minute
@@ -32,7 +34,7 @@ type fleet struct {
 	*rig.Rig
 	heliostat *rig.Heliostat
 	heads     *heads
-	storage   *podstore.Store
+	spaces    []space
 	owners    []podstore.Owner
 	workers   int
 	madeIn    time.Duration
@@ -47,14 +49,20 @@ type fleet struct {
 func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, error) {
 	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, workers: workers,
 		owners: make([]podstore.Owner, clusters)}
-	f.storage = podstore.New(r.Cluster.Etcd(), namespace)
+	spaces := number("NAMESPACES", (clusters+perNamespace-1)/perNamespace)
+	for i := range max(spaces, 1) {
+		name := fmt.Sprintf("fleet-%d", i)
+		f.spaces = append(f.spaces, space{name, podstore.New(r.Cluster.Etcd(), name)})
+	}
 	begun := time.Now()
 	if err := f.connect(); err != nil {
 		return nil, err
 	}
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := f.kube.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("making the namespace: %w", err)
+	for _, space := range f.spaces {
+		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space.name}}
+		if _, err := f.kube.CoreV1().Namespaces().Create(ctx, made, metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("making the namespace: %w", err)
+		}
 	}
 	if err := rig.CreateStandInNode(ctx, f.kube); err != nil {
 		return nil, fmt.Errorf("making the node: %w", err)
@@ -72,6 +80,15 @@ func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, e
 	f.madeIn = time.Since(begun)
 	return f, err
 }
+
+// space is a namespace and the store of its pods.
+type space struct {
+	name    string
+	storage *podstore.Store
+}
+
+// space returns the namespace of a RayCluster.
+func (f *fleet) space(cluster int) space { return f.spaces[cluster%len(f.spaces)] }
 
 // connect makes clients without a limit of their own, whose calls are counted.
 func (f *fleet) connect() error {
@@ -105,25 +122,25 @@ func (f *fleet) add(ctx context.Context, i int) error {
 	if err := f.heads.do(order{Do: "start", Cluster: i, Workers: f.workers}); err != nil {
 		return err
 	}
-	name, workers := clusterName(i), int64(f.workers)
+	name, workers, space := clusterName(i), int64(f.workers), f.space(i)
 	manifest := rig.Cluster{
-		Namespace: namespace, Name: name, IdleSeconds: 5,
+		Namespace: space.name, Name: name, IdleSeconds: 5,
 		Groups: []rig.Group{
 			{Name: "cpu", Replicas: workers, Min: workers, Max: workers, CPU: "8"},
 			{Name: burst, Max: 8, CPU: "8", Params: map[string]string{"resources": `"{\"burst\": 1}"`}},
 		},
 	}.Manifest()
-	made, err := f.objects.Resource(rig.RayClusters).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{})
+	made, err := f.objects.Resource(rig.RayClusters).Namespace(space.name).Create(ctx, manifest, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", name, err)
 	}
 	f.owners[i] = podstore.Owner{Name: name, UID: made.GetUID()}
-	pods := []*corev1.Pod{f.storage.Running(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))}
+	pods := []*corev1.Pod{space.storage.Running(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))}
 	for worker := range f.workers {
 		pods = append(pods,
-			f.storage.Running(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker)))
+			space.storage.Running(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker)))
 	}
-	return f.storage.Add(ctx, pods...)
+	return space.storage.Add(ctx, pods...)
 }
 
 // serve starts Heliostat, and prints how long it takes to decide about every RayCluster.

@@ -50,7 +50,7 @@ func (f *fleet) startOperator(ctx context.Context) *operator {
 }
 
 func (o *operator) follow(ctx context.Context) {
-	client := o.fleet.objects.Resource(rig.RayClusters).Namespace(namespace)
+	client := o.fleet.objects.Resource(rig.RayClusters)
 	for ctx.Err() == nil {
 		watch, err := client.Watch(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -119,7 +119,7 @@ func (o *operator) reconcile(ctx context.Context, c *operated, cluster *unstruct
 	}
 	if err == nil {
 		status := fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, cluster.GetGeneration())
-		client := o.fleet.objects.Resource(rig.RayClusters).Namespace(namespace)
+		client := o.fleet.objects.Resource(rig.RayClusters).Namespace(o.fleet.space(c.index).name)
 		_, err = client.Patch(ctx, c.owner.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 	}
 	if err != nil && ctx.Err() == nil {
@@ -131,13 +131,14 @@ func (o *operator) act(ctx context.Context, c *operated, replicas int64, named [
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.tell()
+	storage := o.fleet.space(c.index).storage
 	for _, pod := range named {
 		at := slices.Index(c.pods, pod)
 		if at < 0 {
 			continue
 		}
 		c.pods = slices.Delete(c.pods, at, at+1)
-		if err := o.fleet.storage.Remove(ctx, pod); err != nil {
+		if err := storage.Remove(ctx, pod); err != nil {
 			return err
 		}
 		if err := o.fleet.heads.do(order{Do: "leave", Cluster: c.index, Pod: pod}); err != nil {
@@ -147,7 +148,7 @@ func (o *operator) act(ctx context.Context, c *operated, replicas int64, named [
 	for int64(len(c.pods)) < replicas {
 		c.made++
 		pod, ip := fmt.Sprintf("%s-burst-%d", c.owner.Name, c.made), workerAddress(c.index, 60+c.made%190)
-		if err := o.fleet.storage.Add(ctx, o.fleet.storage.Running(c.owner, "worker", burst, pod, ip)); err != nil {
+		if err := storage.Add(ctx, storage.Running(c.owner, "worker", burst, pod, ip)); err != nil {
 			return err
 		}
 		c.pods = append(c.pods, pod)
