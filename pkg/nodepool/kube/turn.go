@@ -19,7 +19,7 @@ const (
 
 // turn is one worker's place among the cycles after long pauses. The worker alone calls take.
 type turn struct {
-	turns chan struct{} // has a token for each cycle that counts; blocked senders are served in the order of their calls
+	turns chan struct{} // has a token for each cycle that counts; those who wait are served in the order of their calls
 	taken atomic.Bool
 	over  *time.Timer
 }

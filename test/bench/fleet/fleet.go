@@ -22,8 +22,8 @@ import (
 	"heliostat.dev/heliostat/test/rig/podstore"
 )
 
-// perNamespace is how many RayClusters share a namespace, if NAMESPACES says nothing else: their pods are as many as the
-// 3,000 for which Kubernetes is tested allow.
+// perNamespace is how many RayClusters share a namespace, if NAMESPACES says nothing else. With 50 workers each, their
+// pods stay below the 3,000 per namespace for which Kubernetes is tested.
 const perNamespace = 50
 
 // patience is for what Heliostat does by itself.

@@ -1,6 +1,6 @@
 // Command fleet measures `autoscaler serve` with FLEET (1000) RayClusters of WORKERS (50) workers each: how old the
-// data behind decisions is, how soon a task that nothing can run leads to a patch, and what that costs. 50 RayClusters share
-// a namespace; NAMESPACES is another number of namespaces.
+// data behind decisions is, how soon a task that nothing can run leads to a patch, and what that costs. 50 RayClusters
+// share a namespace; NAMESPACES is another number of namespaces.
 //
 // The API server is real, and so is the wire to the Ray heads, which are simulated in a process of their own. BUSY (5)
 // percent of the RayClusters get tasks again and again; the others rest, and one of them per second gets a task, to
