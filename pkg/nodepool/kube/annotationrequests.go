@@ -96,7 +96,7 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 		return err
 	}
 	if m.newestSeen.needsCycle(written) {
-		m.pool.enqueueForRequest(key)
+		m.pool.EnqueueForRequest(key)
 	}
 	return nil
 }

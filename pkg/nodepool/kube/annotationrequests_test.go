@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,33 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+// apart is longer than the pause between two cycles of a RayCluster.
+const apart = 50 * time.Millisecond
+
+// inPool runs test beside a pool and the number of its cycles; time is synctest's, so nothing really waits.
+func inPool(t *testing.T, test func(p *cycles.Pool, run *atomic.Int64)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		p := cycles.New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
+		var run atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			p.Run(ctx, func(context.Context, nodepool.ClusterKey, bool) time.Duration { run.Add(1); return 0 })
+		}()
+		synctest.Wait()
+		test(p, &run)
+		cancel()
+		<-ended
+	})
+}
 
 // conflicting answers the next PATCH with a conflict, and those after it well.
 func conflicting(server *apiServer) {
@@ -88,7 +113,7 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 }
 
 func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
+	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
@@ -99,31 +124,31 @@ func TestAPlainRequestTakesOneCycleDespiteItsWatchEvent(t *testing.T) {
 		if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(minPause)
+		time.Sleep(apart)
 		seen("7") // of before
 		seen("9")
 		if err := m.SetFreeze(context.Background(), llm, true); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(minPause)
+		time.Sleep(apart)
 		seen("9")
-		if n := j.count(llm); n != 2 {
+		if n := run.Load(); n != 2 {
 			t.Errorf("%d cycles for two writes, each of which a watch reports", n)
 		}
-		if seen("10"); j.count(llm) != 3 {
-			t.Errorf("%d cycles, want one for what somebody else wrote", j.count(llm))
+		if seen("10"); run.Load() != 3 {
+			t.Errorf("%d cycles, want one for what somebody else wrote", run.Load())
 		}
 	})
 }
 
 func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
+	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
 		server.answered = func() {
 			m.clusterUpdated(nil, &unstructured.Unstructured{Object: server.stored})
-			time.Sleep(minPause)
+			time.Sleep(apart)
 		}
 		ask := func(call func() error) {
 			if err := call(); err != nil {
@@ -134,14 +159,14 @@ func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
 		ask(func() error { return m.SetResourceRequests(context.Background(), llm, nil, time.Time{}) })
 		server.stored = rayClusterOf(t, twoGroups, "10")
 		ask(func() error { return m.SetFreeze(context.Background(), llm, true) })
-		if n := j.count(llm); n != 2 {
+		if n := run.Load(); n != 2 {
 			t.Errorf("%d cycles for two writes, each reported by a watch before it is answered", n)
 		}
 	})
 }
 
 func TestRequestsFromAWatchArePlannedInSteps(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
+	inPool(t, func(p *cycles.Pool, run *atomic.Int64) {
 		m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
 		last := &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, "9")}
@@ -154,14 +179,14 @@ func TestRequestsFromAWatchArePlannedInSteps(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		if n := j.count(llm); n < 10 || n > 11 {
-			t.Errorf("%d cycles in a second of another process's writes, want one every %v", n, requestPause)
+		if n := run.Load(); n < 10 || n > 11 {
+			t.Errorf("%d cycles in a second of another process's writes, want one every 100 ms", n)
 		}
-		before := j.count(llm)
+		before := run.Load()
 		frozen := last.DeepCopy()
 		frozen.SetResourceVersion("999")
 		m.clusterUpdated(last, frozen)
-		if synctest.Wait(); j.count(llm) != before+1 {
+		if synctest.Wait(); run.Load() != before+1 {
 			t.Error("what else has changed waits")
 		}
 	})

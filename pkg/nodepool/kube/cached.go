@@ -78,7 +78,7 @@ func (m *Manager) clusterUpdated(before, now any) {
 	case isObject && areObjects &&
 		old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] !=
 			written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
-		m.pool.enqueueForRequest(keyOf(written))
+		m.pool.EnqueueForRequest(keyOf(written))
 	default:
 		m.Enqueue(keyOfAny(now))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
@@ -87,7 +88,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	client := dynamicOf(t, server)
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
-		pool: newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
+		pool: cycles.New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
 		pods: raypods.New(raypods.Config{}), storage: &storageGuard{proof: make(chan error, 1)},
 		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
 	}

@@ -29,6 +29,7 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/buffers"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
@@ -84,7 +85,7 @@ type Manager struct {
 	requestWriter  *requests.Writer
 	// others runs in place of a cycle for RayClusters of other shards; nil means nothing.
 	others     func(context.Context, nodepool.ClusterKey)
-	pool       *pool
+	pool       *cycles.Pool
 	panics     *panics
 	ready      atomic.Bool // the caches are full
 	watchError atomic.Pointer[error]
@@ -119,7 +120,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		panics:     newPanics(options.Logger),
 		writes:     writequeue.New(),
 	}
-	m.pool = newPool(m.needsWorker, m.panics.record)
+	m.pool = cycles.New(m.needsWorker, m.panics.record)
 	if options.Sharded {
 		member, err := newShards(m)
 		if err != nil {
@@ -274,6 +275,9 @@ func (m *Manager) wire() error {
 		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
+// Reconcile runs one cycle of one RayCluster.
+type Reconcile = cycles.Reconcile
+
 // Start fills the caches, waits for the lease if there is one, and runs reconcile for every RayCluster until ctx ends
 // or the lease is lost. A lost lease is an error: the process should exit, and restart as a candidate.
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
@@ -295,7 +299,7 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 			member.Go(func() { m.shards.Start(ctx) })
 			reconcile = m.divided(reconcile)
 		}
-		m.pool.run(ctx, reconcile)
+		m.pool.Run(ctx, reconcile)
 		return nil
 	})
 	ready := onceReady(func(ctx context.Context) {
@@ -363,7 +367,7 @@ func (m *Manager) Leader() (address string, known bool) {
 func (m *Manager) Ready() bool { return m.ready.Load() }
 
 // Enqueue requests a cycle of one RayCluster soon.
-func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
+func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.Enqueue(key) }
 
 // enqueueNamespace requests a cycle of each RayCluster in a namespace, or of all RayClusters if it is empty.
 func (m *Manager) enqueueNamespace(namespace string) {

@@ -37,7 +37,7 @@ func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
 		Client: m.userRequests, Pages: m.requestPages, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Memory: cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory), Logger: m.options.Logger,
-		Changed: m.pool.enqueueForRequest, StatusChanged: m.pool.enqueueForStatus,
+		Changed: m.pool.EnqueueForRequest, StatusChanged: m.pool.EnqueueForStatus,
 	})
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.MayWrite, m.options.Logger)
 }

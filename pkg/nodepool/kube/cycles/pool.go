@@ -1,4 +1,6 @@
-package kube
+// Package cycles runs the cycles of RayClusters: for each one, in a goroutine of its own, when an event asks for a cycle
+// and when the last one said that the next is due. It must not know what a cycle does, or read RayClusters.
+package cycles
 
 import (
 	"context"
@@ -22,9 +24,9 @@ const (
 	lastBackOff  = time.Minute
 )
 
-// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
+// Pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
 // kilobytes; with a bounded number of them a few unreachable heads would block the rest.
-type pool struct {
+type Pool struct {
 	reconcile Reconcile
 	// exists is called after a cycle; the worker of a RayCluster that is gone ends.
 	exists func(nodepool.ClusterKey) bool
@@ -34,7 +36,7 @@ type pool struct {
 
 	wg sync.WaitGroup
 	mu sync.Mutex
-	// Guarded by mu. ctx is nil before run; until then triggers wait in early. closed is set before run waits for the
+	// Guarded by mu. ctx is nil before Run; until then triggers wait in early. closed is set before Run waits for the
 	// workers.
 	ctx      context.Context
 	closed   bool
@@ -42,15 +44,17 @@ type pool struct {
 	triggers map[nodepool.ClusterKey]*trigger
 }
 
-func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
-	return &pool{
+// New returns a pool that runs no cycle before Run. exists is called after each cycle, and panicked with what a cycle
+// panicked with, or nil.
+func New(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *Pool {
+	return &Pool{
 		exists: exists, panicked: panicked, turns: make(chan struct{}, turnsAtOnce),
 		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
 	}
 }
 
-// run starts the workers of all keys enqueued so far and later, and returns when ctx and every worker have ended.
-func (p *pool) run(ctx context.Context, reconcile Reconcile) {
+// Run starts the workers of all keys enqueued so far and later, and returns when ctx and every worker have ended.
+func (p *Pool) Run(ctx context.Context, reconcile Reconcile) {
 	p.mu.Lock()
 	p.ctx, p.reconcile = ctx, reconcile
 	for key := range p.early {
@@ -68,15 +72,15 @@ func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 	p.wg.Wait()
 }
 
-// enqueue requests a cycle soon. Requests that arrive while one waits are merged.
-func (p *pool) enqueue(key nodepool.ClusterKey) {
+// Enqueue requests a cycle soon. Requests that arrive while one waits are merged.
+func (p *Pool) Enqueue(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.trigger(key)
 }
 
 // trigger starts the worker if there is none. The caller holds mu.
-func (p *pool) trigger(key nodepool.ClusterKey) {
+func (p *Pool) trigger(key nodepool.ClusterKey) {
 	if p.closed {
 		return
 	}
@@ -93,7 +97,7 @@ func (p *pool) trigger(key nodepool.ClusterKey) {
 	t.fire()
 }
 
-func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
+func (p *Pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	panics := 0
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
@@ -140,7 +144,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 }
 
 // cycle calls reconcile and recovers from its panics.
-func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration, died bool) {
+func (p *Pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration, died bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			next, died = 0, true
@@ -153,7 +157,7 @@ func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (
 }
 
 // retire forgets a worker unless it has been triggered meanwhile, or is due later.
-func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
+func (p *Pool) retire(key nodepool.ClusterKey, t *trigger) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(t.fired) > 0 || !t.dueAt.IsZero() {

@@ -1,4 +1,4 @@
-package kube
+package cycles
 
 import (
 	"fmt"
@@ -38,12 +38,12 @@ func TestRayClustersAtRestDelayNobodyWhoMoves(t *testing.T) {
 		j.mu.Unlock()
 		return longPause
 	}
-	inPool(t, reconcile, func(p *pool, j *journal) {
+	inPool(t, reconcile, func(p *Pool, j *journal) {
 		const resting = 10 * turnsAtOnce
 		for n := range resting {
-			p.enqueue(atRest(n))
+			p.Enqueue(atRest(n))
 		}
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(10 * time.Second)
 		if most != turnsAtOnce {
 			t.Errorf("%d cycles after long pauses at once, want %d", most, turnsAtOnce)
@@ -69,11 +69,11 @@ func TestHeadsThatDoNotAnswerKeepNoTurn(t *testing.T) {
 		}
 		return longPause
 	}
-	inPool(t, reconcile, func(p *pool, j *journal) {
+	inPool(t, reconcile, func(p *Pool, j *journal) {
 		for n := range 2 * turnsAtOnce {
-			p.enqueue(atRest(n))
+			p.Enqueue(atRest(n))
 		}
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(10 * time.Second)
 		if n := j.count(llm); n < 15 {
 			t.Errorf("%d cycles in 10 s, want about 20", n)
@@ -84,8 +84,8 @@ func TestHeadsThatDoNotAnswerKeepNoTurn(t *testing.T) {
 // TestAnEventDoesNotWaitForATurn has an event come while all turns are taken.
 func TestAnEventDoesNotWaitForATurn(t *testing.T) {
 	reconcile := func(*journal, nodepool.ClusterKey) time.Duration { return longPause }
-	inPool(t, reconcile, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, reconcile, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(longPause / 2)
 		for range turnsAtOnce {
 			p.turns <- struct{}{}
@@ -94,7 +94,7 @@ func TestAnEventDoesNotWaitForATurn(t *testing.T) {
 		if n := j.count(llm); n != 1 {
 			t.Fatalf("%d cycles without a turn, want the first alone", n)
 		}
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(time.Millisecond)
 		if got, want := j.startedByTime(llm), []bool{false, false}; !slices.Equal(got, want) {
 			t.Errorf("quiet: %v, want %v", got, want)

@@ -1,4 +1,4 @@
-package kube
+package cycles
 
 import (
 	"context"
@@ -47,26 +47,26 @@ func (j *journal) startedByTime(key nodepool.ClusterKey) []bool {
 func (j *journal) count(key nodepool.ClusterKey) int { return len(j.at(key)) }
 
 // workersOf counts the pool's workers.
-func workersOf(p *pool) int {
+func workersOf(p *Pool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.triggers)
 }
 
 // inPool runs test beside a pool; time is synctest's, so nothing really waits.
-func inPool(t *testing.T, reconcile func(j *journal, key nodepool.ClusterKey) time.Duration, test func(p *pool, j *journal)) {
+func inPool(t *testing.T, reconcile func(j *journal, key nodepool.ClusterKey) time.Duration, test func(p *Pool, j *journal)) {
 	inPoolOf(t, func(nodepool.ClusterKey) bool { return true }, reconcile, test)
 }
 
-func inPoolOf(t *testing.T, exists func(nodepool.ClusterKey) bool, reconcile func(j *journal, key nodepool.ClusterKey) time.Duration, test func(p *pool, j *journal)) {
+func inPoolOf(t *testing.T, exists func(nodepool.ClusterKey) bool, reconcile func(j *journal, key nodepool.ClusterKey) time.Duration, test func(p *Pool, j *journal)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		j := &journal{times: map[nodepool.ClusterKey][]time.Duration{}, quiet: map[nodepool.ClusterKey][]bool{}, start: time.Now()}
-		p := newPool(exists, func(nodepool.ClusterKey, any) {})
+		p := New(exists, func(nodepool.ClusterKey, any) {})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			p.run(ctx, func(_ context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
+			p.Run(ctx, func(_ context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
 				j.note(key, quiet)
 				return reconcile(j, key)
 			})
@@ -80,8 +80,8 @@ func inPoolOf(t *testing.T, exists func(nodepool.ClusterKey) bool, reconcile fun
 
 func TestACycleRepeatsWhenDueWithJitter(t *testing.T) {
 	every := func(*journal, nodepool.ClusterKey) time.Duration { return time.Second }
-	inPool(t, every, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, every, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(100 * time.Second)
 		times := j.at(llm)
 		if len(times) < 90 || len(times) > 112 {
@@ -103,10 +103,10 @@ func TestACycleRepeatsWhenDueWithJitter(t *testing.T) {
 
 func TestACycleKnowsWhetherAnEventStartedIt(t *testing.T) {
 	every := func(*journal, nodepool.ClusterKey) time.Duration { return time.Second }
-	inPool(t, every, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, every, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(1500 * time.Millisecond)
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(1500 * time.Millisecond)
 		if got, want := j.startedByTime(llm), []bool{false, true, false, true}; !slices.Equal(got, want) {
 			t.Errorf("quiet: %v, want %v", got, want)
@@ -116,9 +116,9 @@ func TestACycleKnowsWhetherAnEventStartedIt(t *testing.T) {
 
 func TestABurstOfEventsIsAFewCycles(t *testing.T) {
 	never := func(*journal, nodepool.ClusterKey) time.Duration { return 0 }
-	inPool(t, never, func(p *pool, j *journal) {
+	inPool(t, never, func(p *Pool, j *journal) {
 		for range 1000 {
-			p.enqueue(llm)
+			p.Enqueue(llm)
 			time.Sleep(100 * time.Microsecond)
 		}
 		time.Sleep(time.Second)
@@ -130,10 +130,10 @@ func TestABurstOfEventsIsAFewCycles(t *testing.T) {
 
 func TestAnEventDuringACycleIsNotLost(t *testing.T) {
 	slow := func(*journal, nodepool.ClusterKey) time.Duration { time.Sleep(time.Second); return 0 }
-	inPool(t, slow, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, slow, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(500 * time.Millisecond)
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(5 * time.Second)
 		if n := j.count(llm); n != 2 {
 			t.Errorf("%d cycles, want 2", n)
@@ -148,9 +148,9 @@ func TestAStuckClusterDelaysNoOther(t *testing.T) {
 		}
 		return time.Second
 	}
-	inPool(t, reconcile, func(p *pool, j *journal) {
-		p.enqueue(chat)
-		p.enqueue(llm)
+	inPool(t, reconcile, func(p *Pool, j *journal) {
+		p.Enqueue(chat)
+		p.Enqueue(llm)
 		time.Sleep(10 * time.Second)
 		if n := j.count(llm); n < 9 {
 			t.Errorf("%d cycles beside a stuck cluster, want about 10", n)
@@ -165,9 +165,9 @@ func TestAPanicIsSurvivedWithGrowingPauses(t *testing.T) {
 		}
 		return 0
 	}
-	inPool(t, panicking, func(p *pool, j *journal) {
+	inPool(t, panicking, func(p *Pool, j *journal) {
 		for range 200 { // events do not shorten the pause
-			p.enqueue(llm)
+			p.Enqueue(llm)
 			time.Sleep(200 * time.Millisecond)
 		}
 		times := j.at(llm)
@@ -184,13 +184,13 @@ func TestTheWorkerOfAGoneClusterEndsAndCanComeBack(t *testing.T) {
 	gone := false
 	exists := func(nodepool.ClusterKey) bool { mu.Lock(); defer mu.Unlock(); return !gone }
 	every := func(*journal, nodepool.ClusterKey) time.Duration { return time.Second }
-	inPoolOf(t, exists, every, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPoolOf(t, exists, every, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(3 * time.Second)
 		mu.Lock()
 		gone = true
 		mu.Unlock()
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(time.Second)
 		before := j.count(llm)
 		time.Sleep(time.Minute)
@@ -200,7 +200,7 @@ func TestTheWorkerOfAGoneClusterEndsAndCanComeBack(t *testing.T) {
 		mu.Lock()
 		gone = false
 		mu.Unlock()
-		p.enqueue(llm)
+		p.Enqueue(llm)
 		time.Sleep(3 * time.Second)
 		if after := j.count(llm); after < before+2 {
 			t.Error("the worker did not come back")
@@ -212,9 +212,9 @@ func TestKeysEnqueuedBeforeTheStartAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		served := make(chan nodepool.ClusterKey, 1)
-		p := newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
-		p.enqueue(llm)
-		go p.run(ctx, func(_ context.Context, key nodepool.ClusterKey, _ bool) time.Duration { served <- key; return 0 })
+		p := New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
+		p.Enqueue(llm)
+		go p.Run(ctx, func(_ context.Context, key nodepool.ClusterKey, _ bool) time.Duration { served <- key; return 0 })
 		if key := <-served; key != llm {
 			t.Errorf("served %v", key)
 		}

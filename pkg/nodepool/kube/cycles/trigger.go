@@ -1,4 +1,4 @@
-package kube
+package cycles
 
 import (
 	"time"
@@ -54,9 +54,9 @@ func (t *trigger) disarm() {
 	t.dueAt, t.dueForRequest = time.Time{}, false
 }
 
-// enqueueForRequest requests a cycle after a request changed: now, or requestPause after the last cycle that such a
+// EnqueueForRequest requests a cycle after a request changed: now, or requestPause after the last cycle that such a
 // change started.
-func (p *pool) enqueueForRequest(key nodepool.ClusterKey) {
+func (p *Pool) EnqueueForRequest(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -71,8 +71,8 @@ func (p *pool) enqueueForRequest(key nodepool.ClusterKey) {
 	}
 }
 
-// enqueueForStatus requests a cycle within statusDelay.
-func (p *pool) enqueueForStatus(key nodepool.ClusterKey) {
+// EnqueueForStatus requests a cycle within statusDelay.
+func (p *Pool) EnqueueForStatus(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.triggers[key]; t != nil {
@@ -81,7 +81,7 @@ func (p *pool) enqueueForStatus(key nodepool.ClusterKey) {
 }
 
 // fireAt starts a cycle at a time, unless one starts earlier. The caller holds mu.
-func (p *pool) fireAt(key nodepool.ClusterKey, t *trigger, at time.Time) {
+func (p *Pool) fireAt(key nodepool.ClusterKey, t *trigger, at time.Time) {
 	if p.closed || !t.dueAt.IsZero() && !at.Before(t.dueAt) {
 		return
 	}
@@ -91,7 +91,7 @@ func (p *pool) fireAt(key nodepool.ClusterKey, t *trigger, at time.Time) {
 }
 
 // enqueueDue starts the cycle that was due at a time, unless another has run instead.
-func (p *pool) enqueueDue(key nodepool.ClusterKey, at time.Time) {
+func (p *Pool) enqueueDue(key nodepool.ClusterKey, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.triggers[key]; t != nil && t.dueAt.Equal(at) {

@@ -1,4 +1,4 @@
-package kube
+package cycles
 
 import (
 	"slices"
@@ -14,11 +14,11 @@ import (
 func never(*journal, nodepool.ClusterKey) time.Duration { return 0 }
 
 func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(time.Second)
 		for range 100 { // ten requests every 100 ms, for a second
-			p.enqueueForRequest(llm)
+			p.EnqueueForRequest(llm)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
@@ -33,10 +33,10 @@ func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
 }
 
 func TestASingleRequestIsPlannedAtOnce(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueForRequest(llm) // also starts the worker
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.EnqueueForRequest(llm) // also starts the worker
 		time.Sleep(time.Second)
-		p.enqueueForRequest(llm)
+		p.EnqueueForRequest(llm)
 		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{0, time.Second}, j.at(llm)); diff != "" {
 			t.Errorf("cycles (-want +got): %s", diff)
@@ -45,13 +45,13 @@ func TestASingleRequestIsPlannedAtOnce(t *testing.T) {
 }
 
 func TestAPodDoesNotWaitForRequests(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(time.Second)
-		p.enqueueForRequest(llm)
+		p.EnqueueForRequest(llm)
 		time.Sleep(minPause + time.Millisecond)
-		p.enqueueForRequest(llm)
-		p.enqueue(llm)
+		p.EnqueueForRequest(llm)
+		p.Enqueue(llm)
 		synctest.Wait()
 		want := []time.Duration{0, time.Second, time.Second + minPause + time.Millisecond}
 		time.Sleep(10 * time.Second) // what was to come later has come already
@@ -62,17 +62,17 @@ func TestAPodDoesNotWaitForRequests(t *testing.T) {
 }
 
 func TestWhatIsOnlyShownIsShownWithinASecond(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueForStatus(llm) // of a cluster that has no worker there is nothing to show
-		p.enqueue(llm)
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.EnqueueForStatus(llm) // of a cluster that has no worker there is nothing to show
+		p.Enqueue(llm)
 		time.Sleep(10 * time.Second)
 		for range 5 {
-			p.enqueueForStatus(llm)
+			p.EnqueueForStatus(llm)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		p.enqueueForStatus(llm)
-		p.enqueueForRequest(llm) // comes earlier, and shows it too
+		p.EnqueueForStatus(llm)
+		p.EnqueueForRequest(llm) // comes earlier, and shows it too
 		time.Sleep(5 * time.Second)
 		times := j.at(llm)
 		want := []time.Duration{0, 10*time.Second + statusDelay, 15*time.Second + 50*time.Millisecond}
@@ -83,12 +83,12 @@ func TestWhatIsOnlyShownIsShownWithinASecond(t *testing.T) {
 }
 
 func TestWhatIsShownDoesNotDelayTheNextRequest(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueue(llm)
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
 		time.Sleep(time.Second)
-		p.enqueueForStatus(llm)
+		p.EnqueueForStatus(llm)
 		time.Sleep(statusDelay + requestPause/2)
-		p.enqueueForRequest(llm)
+		p.EnqueueForRequest(llm)
 		time.Sleep(time.Minute)
 		want := []time.Duration{0, time.Second + statusDelay, time.Second + statusDelay + requestPause/2}
 		if diff := cmp.Diff(want, j.at(llm)); diff != "" {
@@ -98,10 +98,10 @@ func TestWhatIsShownDoesNotDelayTheNextRequest(t *testing.T) {
 }
 
 func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
-	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueForRequest(llm)
+	inPool(t, never, func(p *Pool, j *journal) {
+		p.EnqueueForRequest(llm)
 		time.Sleep(requestPause / 2)
-		p.enqueueForRequest(llm)
+		p.EnqueueForRequest(llm)
 		time.Sleep(time.Minute)
 		if diff := cmp.Diff([]time.Duration{0, requestPause}, j.at(llm)); diff != "" {
 			t.Errorf("cycles (-want +got): %s", diff)
@@ -112,11 +112,11 @@ func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
 // Between a worker's last look and its end a caller may ask for an object that does not exist, and gets that answer.
 func TestAWorkerThatIsToRunLaterDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(func(nodepool.ClusterKey) bool { return false }, func(nodepool.ClusterKey, any) {})
+		p := New(func(nodepool.ClusterKey) bool { return false }, func(nodepool.ClusterKey, any) {})
 		worker := newTrigger()
 		worker.requestedAt = time.Now()
 		p.ctx, p.triggers[llm] = t.Context(), worker
-		p.enqueueForRequest(llm)
+		p.EnqueueForRequest(llm)
 		if p.retire(llm, worker) || p.triggers[llm] == nil {
 			t.Error("the worker has ended, and the cycle that was asked for with it")
 		}
