@@ -1,5 +1,5 @@
-// Package cycles runs the cycles of RayClusters: for each one, in a goroutine of its own, when an event asks for a cycle
-// and when the last one said that the next is due. It must not know what a cycle does, or read RayClusters.
+// Package cycles runs the cycles of RayClusters: for each one, in a goroutine of its own, when an event asks for a
+// cycle, and when the next is due. It must not know what a cycle does, or read RayClusters.
 package cycles
 
 import (
