@@ -30,6 +30,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/ledger/keeper"
+	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
@@ -240,7 +241,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	// From here on, logs are exported too.
 	telemetry.AdoptLibraries(tel.Log)
 	o.loop.Log, o.kube.Logger = tel.Log, tel.Log
-	defer keepMemory(tel.Log)()
+	defer memorylimit.Keep(tel.Log)()
 	tel.Log.Info("API server found", "host", config.Host)
 	config.Wrap(tel.APICalls)
 	return o.serve(ctx, tel.Log, config, tel, registry)

@@ -1,4 +1,7 @@
-package main
+// Package memorylimit keeps the memory of the Go runtime within the limit of its container, and near what live objects
+// need. It must not know what the program does: it reads the container's limit and what the runtime measures of itself,
+// and it sets the runtime's limit.
+package memorylimit
 
 import (
 	"context"
@@ -31,10 +34,11 @@ const (
 	memoryPause = time.Second
 )
 
-// keepMemory limits the memory of the Go runtime until stop is called, unless GOMEMLIMIT is set: by the container's
-// limit, and below that by the size of the live heap. Without a limit, garbage alone can take several times as much as
-// live objects if large objects are allocated quickly. stop waits until the limit is no longer adjusted.
-func keepMemory(log *slog.Logger) (stop func()) {
+// Keep limits the memory of the Go runtime until stop is called, unless GOMEMLIMIT is set: by the container's limit,
+// and below that by the size of the live heap. Without a limit, garbage alone can take several times as much as live
+// objects if large objects are allocated quickly. Keep logs the container's limit, if there is one. stop waits until
+// the limit is no longer adjusted.
+func Keep(log *slog.Logger) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}

@@ -1,4 +1,4 @@
-package main
+package memorylimit
 
 import (
 	"log/slog"
@@ -90,7 +90,7 @@ func TestTheMemoryLimitIsAdjustedUntilItsOwnerStopsIt(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	synctest.Test(t, func(t *testing.T) {
-		stop := keepMemory(slog.New(slog.DiscardHandler))
+		stop := Keep(slog.New(slog.DiscardHandler))
 		time.Sleep(3 * memoryPause)
 		stop() // a goroutine that still runs fails the test
 	})
