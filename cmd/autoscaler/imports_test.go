@@ -15,3 +15,13 @@ func TestTheProgramContainsNothingForTests(t *testing.T) {
 		"testing":                 "a program has no test flags",
 	})
 }
+
+func TestTheProgramOnlyConnectsWhatServes(t *testing.T) {
+	importtest.Imports(t, map[string]string{
+		"internal/access":          "package listen decides who may call",
+		"internal/access/":         "package listen decides who may call",
+		"golang.org/x/net/netutil": "package listen bounds connections",
+		"net/http/pprof":           "package listen serves profiles",
+		"runtime/metrics":          "package memorylimit reads what the runtime measures",
+	})
+}

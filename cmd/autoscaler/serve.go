@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -30,6 +32,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/ledger/keeper"
+	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -52,7 +55,7 @@ const shutdownGrace = httpapi.FinishWithin + time.Second
 type engineOptions struct {
 	loop                controller.Config
 	kubeconfig          string
-	rest                listenOptions
+	ports               listen.Flags
 	logFormat, logLevel string
 	gpuForCPU           bool
 	drainDeparting      bool
@@ -163,7 +166,7 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		"namespace of the leader lease, of the leases of shards, and of histories of demand")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease; those of shards begin with it")
-	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"),
+	f.StringVar(&o.ports.Advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
 			"leader or a shard; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 4000,
@@ -203,11 +206,11 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	if err := o.loop.Validate(); err != nil {
 		return cli.BadInput(err)
 	}
-	if err := o.rest.validate(); err != nil {
+	if err := o.ports.Validate(); err != nil {
 		return cli.BadInput(err)
 	}
 	if o.kube.LeaderElection || o.kube.Sharded {
-		o.kube.Address = o.rest.address()
+		o.kube.Address = o.ports.PeerAddress()
 	}
 	if o.kube.GPUs, err = o.nodes.Reader(); err != nil {
 		return err
@@ -257,25 +260,25 @@ func (o *engineOptions) serve(
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	listening := &servers{fail: cancel}
-	err := o.work(ctx, listening, log, config, tel, registry)
+	servers := listen.NewServers(cancel)
+	err := o.work(ctx, servers, log, config, tel, registry)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	return errors.Join(err, listening.shutdown(shutdownGrace))
+	return errors.Join(err, servers.Shutdown(shutdownGrace))
 }
 
 // work waits for the API server, and then runs the loop until ctx ends. It answers probes from the beginning, because
 // kubelet must not kill a process that waits.
 func (o *engineOptions) work(
 	ctx context.Context,
-	listening *servers,
+	servers *listen.Servers,
 	log *slog.Logger,
 	config *rest.Config,
 	tel *telemetry.Telemetry,
 	registry *prometheus.Registry,
 ) error {
-	if err := o.rest.listenSeparately(listening, metricsOf(registry), o.ready.check, log); err != nil {
+	if err := servers.StartOthers(&o.ports, metricsOf(registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
 	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.ScaleUpAnnotation}
@@ -298,7 +301,7 @@ func (o *engineOptions) work(
 	}
 	defer kept()
 	manager.WatchOthers(loop.Watch)
-	if err := o.listen(ctx, listening, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
+	if err := o.listen(ctx, servers, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
 	}
 	if o.outlook != nil && o.keepHistories {
@@ -308,7 +311,7 @@ func (o *engineOptions) work(
 		}
 		defer ended()
 	}
-	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
+	log.Info("serving", "form", string(o.loop.Form), "listen", o.ports.REST)
 	return manager.Start(ctx, traced(loop, tel.Tracer, keptBy(manager)))
 }
 
@@ -414,7 +417,7 @@ func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 // listen starts the REST API if --listen is not empty.
 func (o *engineOptions) listen(
 	ctx context.Context,
-	listening *servers,
+	servers *listen.Servers,
 	log *slog.Logger,
 	config *rest.Config,
 	manager *kube.Manager,
@@ -423,7 +426,7 @@ func (o *engineOptions) listen(
 	registry *prometheus.Registry,
 	ready func() error,
 ) error {
-	if o.rest.listen == "" {
+	if o.ports.REST == "" {
 		return nil
 	}
 	api := httpapi.Config{
@@ -452,20 +455,22 @@ func (o *engineOptions) listen(
 	if o.kube.Single == nil {
 		api.Nodepools = publish.NewNodepools(config, o.kube)
 	}
-	if o.rest.metrics == "" {
+	if o.ports.Metrics == "" {
 		api.Metrics = metricsOf(registry)
 	}
-	if err := o.rest.secure(ctx, &api, config); err != nil {
+	if err := o.ports.Secure(ctx, &api, config); err != nil {
 		return err
 	}
 	server, err := httpapi.NewServer(api)
 	if err != nil {
 		return err
 	}
-	if err := listening.start("REST", server, maxConnections); err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	return nil
+	return servers.StartREST(server)
+}
+
+// metricsOf returns /metrics in the text format of Prometheus.
+func metricsOf(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
 // restConfig finds the API server as kubectl does. A sidecar has the environment of the user's Ray, which may name

@@ -34,6 +34,7 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 		{[]string{"autoscaler", "serve", "now"}, "now"},
 		{[]string{"autoscaler", "serve", "--cluster-autoscaler-namespace", "Kube System"}, "Kube System"},
 		{[]string{"autoscaler", "serve", "--node-autoscaler", "in-house/compute", "--node-autoscaler", "default-scheduler"}, "default-scheduler"},
+		{[]string{"autoscaler", "serve", "--listen", "0.0.0.0:8090", "--insecure-no-auth"}, "let anybody"},
 		{[]string{"autoscaler", "serve", "--tls-key-file", "key.pem"}, `--tls-key-file "key.pem"`},
 		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=large"}, "example.com/gpu=large"},
 		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=mps", "--pool-label", "example.com/pool"}, "--kubeconfig"},
@@ -58,6 +59,13 @@ func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
 	code := run(t.Context(), args, strings.NewReader(""), &out, &errOut)
 	if code != cli.ExitBadInput || !strings.Contains(errOut.String(), "finding the API server") {
 		t.Errorf("exit %d, %q; want it to get as far as looking for the API server", code, errOut.String())
+	}
+}
+
+func TestASidecarServesMetricsWhereRaysOwnDid(t *testing.T) {
+	flags := newSidecarCommand().Flags()
+	if got := flags.Lookup("metrics-bind-address").Value.String(); got != ":44217" {
+		t.Errorf("a sidecar's metrics are at %q, want :44217, which RayClusters call as-metrics", got)
 	}
 }
 

@@ -29,7 +29,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig file (default: as kubectl finds it, or the pod's ServiceAccount; a sidecar uses only the "+
 			"ServiceAccount)")
-	o.rest.addFlags(f)
+	o.ports.AddTo(f)
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "allow CPU-only work to launch GPU groups even if a CPU group "+

@@ -32,7 +32,7 @@ func newSidecarCommand() *cobra.Command {
 				return cli.BadInput(errors.New("--cluster-name and --cluster-namespace are required"))
 			}
 			o.kube.Single = &key
-			o.rest.metricsIfFree = !c.Flags().Changed("metrics-bind-address")
+			o.ports.MetricsIfFree = !c.Flags().Changed("metrics-bind-address")
 			return o.run(c)
 		},
 	}
@@ -43,7 +43,7 @@ func newSidecarCommand() *cobra.Command {
 	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
 	cli.ValidateAddress(f, "gcs-address", &o.gcsAddress)
 	// The other ports of the head pod belong to Ray and its users.
-	o.rest.listen, o.rest.metrics = "", raysMetrics
+	o.ports.REST, o.ports.Metrics = "", raysMetrics
 	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
 	return cli.AddSettings(c)
 }

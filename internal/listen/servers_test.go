@@ -1,4 +1,4 @@
-package main
+package listen
 
 import (
 	"bytes"
@@ -14,55 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/access/certs"
-	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/httpapi"
 )
 
-func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
-	for name, test := range map[string]struct {
-		options listenOptions
-		want    string
-	}{
-		"as it comes":                       {listenOptions{listen: "127.0.0.1:8090"}, ""},
-		"beyond loopback":                   {listenOptions{listen: ":8090"}, ""},
-		"nobody asked on loopback":          {listenOptions{listen: "localhost:8090", noAuth: true}, ""},
-		"nobody asked and nothing served":   {listenOptions{noAuth: true}, ""},
-		"nobody asked beyond loopback":      {listenOptions{listen: ":8090", noAuth: true}, "let anybody who reaches :8090"},
-		"nobody asked on a name":            {listenOptions{listen: "host:8090", noAuth: true}, "let anybody"},
-		"nobody asked but for certificates": {listenOptions{listen: "[::1]:1", noAuth: true, certs: certs.Files{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
-		"nobody asked but for an audience":  {listenOptions{listen: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
-		"a certificate without a key":       {listenOptions{certs: certs.Files{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
-		"profiles on loopback":              {listenOptions{pprof: "localhost:6060"}, ""},
-		"profiles beyond loopback":          {listenOptions{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
-		"clients' certificates without TLS": {listenOptions{certs: certs.Files{ClientCA: "c"}}, "need TLS"},
-	} {
-		err := test.options.validate()
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%s: %v, want %q", name, err, test.want)
-		}
-	}
-	code, _, errOut := command(t, "", "autoscaler", "serve", "--listen", "0.0.0.0:8090", "--insecure-no-auth")
-	if code != cli.ExitBadInput || !strings.Contains(errOut, "let anybody") {
-		t.Errorf("serve: %d, %s", code, errOut)
-	}
-}
-
-func TestTokensInClearTextAreToldBeyondLoopbackAlone(t *testing.T) {
-	for listen, want := range map[string]bool{"127.0.0.1:8090": false, "localhost:8090": false, "": false, ":8090": true, "10.0.0.1:8090": true} {
-		for _, files := range []certs.Files{{}, {Cert: "a", Key: "b"}} {
-			var log bytes.Buffer
-			o := listenOptions{listen: listen, certs: files}
-			o.warn(slog.New(slog.NewTextHandler(&log, nil)))
-			if told := strings.Contains(log.String(), "clear text"); told != (want && !files.Given()) {
-				t.Errorf("%q with certificate %q: told %v", listen, files.Cert, told)
-			}
-		}
-	}
-}
+// grace is how long the servers of a test may take to stop.
+const grace = httpapi.FinishWithin + time.Second
 
 func TestPortsOfTheirOwnServeWhatTheyAreForAndNothingElse(t *testing.T) {
 	fault := error(nil)
-	server := serverOf("", probes(func() error { return fault }))
+	server := serverOf("", Probes(func() error { return fault }))
 	get := func(method, path string) (int, string) {
 		recorder := httptest.NewRecorder()
 		server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
@@ -98,7 +58,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 	}
 	defer taken.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := &servers{fail: cancel}
+	s := NewServers(cancel)
 	if err := s.start("metrics", serverOf(taken.Addr().String(), nil), 1); err == nil || !strings.Contains(err.Error(), "listening for metrics on "+taken.Addr().String()) {
 		t.Errorf("a port in use: %v", err)
 	}
@@ -110,7 +70,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	response.Body.Close()
-	if err := s.shutdown(shutdownGrace); err != nil || ctx.Err() != nil {
+	if err := s.Shutdown(grace); err != nil || ctx.Err() != nil {
 		t.Errorf("an orderly end: %v, %v", err, context.Cause(ctx))
 	}
 }
@@ -129,10 +89,7 @@ func TestProfilesAreServedAndTakeAsLongAsTheyTake(t *testing.T) {
 	}
 }
 
-func TestASidecarServesMetricsWhereRaysOwnDidUnlessThePortIsTaken(t *testing.T) {
-	if got := newSidecarCommand().Flags().Lookup("metrics-bind-address").Value.String(); got != ":44217" {
-		t.Errorf("a sidecar's metrics are at %q, want :44217, which RayClusters call as-metrics", got)
-	}
+func TestAPortOfMetricsThatIsInUseIsRefusedOnlyIfSomebodyChoseIt(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +97,9 @@ func TestASidecarServesMetricsWhereRaysOwnDidUnlessThePortIsTaken(t *testing.T) 
 	defer taken.Close()
 	for chosen, wantErr := range map[bool]bool{true: true, false: false} {
 		var log bytes.Buffer
-		s := &servers{fail: func(err error) { t.Error(err) }}
-		o := listenOptions{metrics: taken.Addr().String(), metricsIfFree: !chosen}
-		err := o.listenSeparately(s, http.NotFoundHandler(), func() error { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
+		s := NewServers(func(err error) { t.Error(err) })
+		f := Flags{Metrics: taken.Addr().String(), MetricsIfFree: !chosen}
+		err := s.StartOthers(&f, http.NotFoundHandler(), func() error { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 		if (err != nil) != wantErr || wantErr == strings.Contains(log.String(), "no metrics are served") {
 			t.Errorf("a port in use that somebody chose, %v: %v, log %q", chosen, err, log.String())
 		}
@@ -150,18 +107,18 @@ func TestASidecarServesMetricsWhereRaysOwnDidUnlessThePortIsTaken(t *testing.T) 
 }
 
 // probesOn serves probes on a port that stays open, so that no other process can take it. It returns the address.
-func probesOn(t *testing.T, s *servers, connections int) string {
+func probesOn(t *testing.T, s *Servers, connections int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve("probes", serverOf("", probes(func() error { return nil })), listener, connections)
+	s.serve("probes", serverOf("", Probes(func() error { return nil })), listener, connections)
 	return listener.Addr().String()
 }
 
 func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
-	s := &servers{fail: func(err error) { t.Error(err) }}
+	s := NewServers(func(err error) { t.Error(err) })
 	address := probesOn(t, s, 2)
 	silent, err := net.Dial("tcp", address)
 	if err != nil {
@@ -198,7 +155,7 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 		answered <- string(text)
 	}()
 	<-begun
-	if err := s.shutdown(2 * time.Second); err != nil {
+	if err := s.Shutdown(2 * time.Second); err != nil {
 		t.Errorf("an end within its grace: %v", err)
 	}
 	if got := <-answered; got != "done" {
@@ -207,9 +164,9 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 }
 
 func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
-	s := &servers{fail: func(err error) { t.Error(err) }}
+	s := NewServers(func(err error) { t.Error(err) })
 	address := probesOn(t, s, 2)
-	defer func() { _ = s.shutdown(shutdownGrace) }() // closes a connection that still waits
+	defer func() { _ = s.Shutdown(grace) }() // closes a connection that still waits
 	var held []net.Conn
 	answered := make(chan int, 3)
 	for i := range 3 {
@@ -241,28 +198,5 @@ func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
 	held[0].Close()
 	if got := <-answered; got != 2 {
 		t.Errorf("connection %d is answered, want 2", got)
-	}
-}
-
-func TestOtherCopiesCallTheAddressThatIsAdvertisedWhereItIsListenedTo(t *testing.T) {
-	for _, test := range []struct {
-		options listenOptions
-		want    string
-	}{
-		{listenOptions{listen: ":8090", advertised: "10.1.2.3"}, "10.1.2.3:8090"},
-		{listenOptions{listen: "0.0.0.0:8443", advertised: "10.1.2.3"}, "10.1.2.3:8443"},
-		{listenOptions{listen: "[::]:8090", advertised: "fd00::1"}, "[fd00::1]:8090"},
-		{listenOptions{listen: "10.1.2.3:8090", advertised: "10.1.2.3"}, "10.1.2.3:8090"},
-		{listenOptions{listen: "127.0.0.1:8090", advertised: "10.1.2.3"}, ""},
-		{listenOptions{listen: "localhost:8090", noAuth: true, advertised: "10.1.2.3"}, ""},
-		{listenOptions{listen: ":8090"}, ""},
-		{listenOptions{advertised: "10.1.2.3"}, ""},
-	} {
-		if got := test.options.address(); got != test.want {
-			t.Errorf("%+v is called at %q, want %q", test.options, got, test.want)
-		}
-	}
-	if err := (&listenOptions{advertised: "leader.example"}).validate(); err == nil || !strings.Contains(err.Error(), "want an IP address") {
-		t.Errorf("a name is advertised: %v", err)
 	}
 }

@@ -1,0 +1,153 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/access/certs"
+	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
+)
+
+// Flags configure the servers: their addresses, TLS, and who may call. Addresses are host:port; there is no server for
+// an empty one. A command may set the exported fields itself, REST and Metrics after AddTo, which sets their defaults.
+type Flags struct {
+	// REST is the address of the REST API and the page.
+	REST string
+	// Metrics is the address that serves only /metrics.
+	Metrics string
+	// MetricsIfFree logs a warning if the port of Metrics is in use, instead of failing. Set it if nobody chose the
+	// port.
+	MetricsIfFree bool
+	// Advertised is the IP address at which other replicas call this one; empty for none. AddTo adds no flag for it,
+	// because a sidecar has no other replica.
+	Advertised string
+
+	probes, pprof string
+	noAuth        bool
+	certs         certs.Files
+	audiences     []string
+	perSecond     float64
+}
+
+// AddTo adds the flags to those of a command, with a check of each value. Validate checks how they go together.
+func (f *Flags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.REST, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
+	flags.StringVar(&f.Metrics, "metrics-bind-address", "", "address that serves only /metrics, without authentication "+
+		"(default: the REST API serves it, to callers who may get the path /metrics)")
+	flags.StringVar(&f.probes, "health-probe-bind-address", "",
+		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
+	flags.StringVar(&f.pprof, "pprof-bind-address", "",
+		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
+	flags.StringVar(&f.certs.Cert, "tls-cert-file", "",
+		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS)")
+	flags.StringVar(&f.certs.Key, "tls-key-file", "", "PEM file of its private key")
+	flags.StringVar(&f.certs.ClientCA, "client-ca-file", "", "PEM file of authorities of client certificates; a "+
+		"certificate's common name is the user, its organizations are the groups")
+	flags.StringVar(&f.certs.CA, "tls-ca-file", "", "PEM file of the authorities of the REST API's certificate; "+
+		"replicas recognize each other by them while the certificate is renewed; the file may be missing (default: "+
+		"the system's)")
+	flags.StringSliceVar(&f.audiences, "token-audiences", nil, "accepted audiences of bearer tokens (default: those of "+
+		"the API server, or "+access.Audience+")")
+	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
+	flags.Float64Var(&f.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond,
+		"REST calls per second and caller; 0 for no limit")
+	cli.ValidateAddress(flags, "listen", &f.REST)
+	cli.ValidateAddress(flags, "metrics-bind-address", &f.Metrics)
+	cli.ValidateAddress(flags, "health-probe-bind-address", &f.probes)
+	cli.ValidateAddress(flags, "pprof-bind-address", &f.pprof)
+	cli.Validate(flags, "requests-per-second", "a number of 0 or more", cli.Within(&f.perSecond, 0, math.MaxFloat64))
+	cli.Validate(flags, "token-audiences", "a list of strings, each an audience",
+		func() bool { return !slices.Contains(f.audiences, "") })
+}
+
+// Validate returns an error that names the flags if they would let anybody in, or do not go together.
+func (f *Flags) Validate() error {
+	if err := f.certs.Validate(); err != nil {
+		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", f.certs.Cert, f.certs.Key,
+			f.certs.ClientCA, err)
+	}
+	if _, err := netip.ParseAddr(f.Advertised); f.Advertised != "" && err != nil {
+		return fmt.Errorf("--advertise-address %q: want an IP address: %w", f.Advertised, err)
+	}
+	if f.noAuth && f.REST != "" && !httpapi.OnLoopback(f.REST) {
+		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address "+
+			"such as %s", f.REST, httpapi.DefaultListen)
+	}
+	if f.pprof != "" && !httpapi.OnLoopback(f.pprof) {
+		return fmt.Errorf("--pprof-bind-address %q: profiles reveal memory and arguments to every caller: use a "+
+			"loopback address such as localhost:6060", f.pprof)
+	}
+	if f.noAuth && (f.certs.ClientCA != "" || len(f.audiences) > 0) {
+		return errors.New("--insecure-no-auth disables authentication: it cannot be combined with --client-ca-file " +
+			"and --token-audiences")
+	}
+	return nil
+}
+
+// PeerAddress returns the host and port at which other replicas call the REST API of this one; empty if they cannot, as
+// on loopback.
+func (f *Flags) PeerAddress() string {
+	host, port, err := net.SplitHostPort(f.REST)
+	if err != nil || f.noAuth || f.Advertised == "" || port == "0" {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && (ip.IsUnspecified() || host == f.Advertised) {
+		return net.JoinHostPort(f.Advertised, port)
+	}
+	return ""
+}
+
+// Secure sets the address, the calls per second, TLS and authentication of config. It reads the certificates, and
+// reloads them until ctx ends. The API server of kubernetes reviews callers when they call. Secure fails if a file or
+// the configuration of that API server cannot be used.
+func (f *Flags) Secure(ctx context.Context, config *httpapi.Config, kubernetes *rest.Config) error {
+	config.Listen, config.RequestsPerSecond = f.REST, f.perSecond
+	gate := access.Config{}
+	if f.certs.Given() {
+		store, err := certs.Load(f.certs, config.Log)
+		if err != nil {
+			return err
+		}
+		go store.Run(ctx)
+		config.TLS, config.Peers = store.TLS(), store.Peers()
+		if f.certs.ClientCA != "" {
+			gate.ClientCAs = store.ClientCAs
+		}
+	}
+	if f.noAuth {
+		return nil
+	}
+	asked, err := reviews.New(kubernetes, f.audiences)
+	if err != nil {
+		return err
+	}
+	gate.Tokens, gate.Rights = asked, asked
+	guard, err := access.New(gate)
+	if err != nil {
+		return err
+	}
+	config.Access = guard
+	f.warn(config.Log)
+	return nil
+}
+
+// warn logs what the network can read.
+func (f *Flags) warn(log *slog.Logger) {
+	if !f.certs.Given() && !httpapi.OnLoopback(f.REST) {
+		log.Warn("callers' tokens are sent in clear text: set --tls-cert-file and --tls-key-file unless a service "+
+			"mesh encrypts the traffic", "listen", f.REST)
+	}
+}
