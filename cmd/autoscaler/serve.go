@@ -34,6 +34,7 @@ import (
 	"heliostat.dev/heliostat/internal/ledger/keeper"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
+	"heliostat.dev/heliostat/internal/rayenv"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
@@ -495,7 +496,7 @@ func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
 		}
 		if o.kube.Single != nil {
-			if err := rayEnvironment(os.Getenv).authenticate(&config, &cluster); err != nil {
+			if err := rayenv.Authenticate(os.Getenv, &config, &cluster); err != nil {
 				return nil, err
 			}
 		}

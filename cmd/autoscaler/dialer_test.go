@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
 const headService = "llm-head-svc.ml.svc.cluster.local"
@@ -89,23 +87,4 @@ func headAt(t *testing.T, address string) nodepool.Head {
 		t.Fatal(err)
 	}
 	return nodepool.Head{IP: ip, GCSPort: int32(number), ServiceFQDN: headService}
-}
-
-func TestWithoutAnythingInTheEnvironmentTheSecretsAreAsked(t *testing.T) {
-	var config gcs.Config
-	auth := nodepool.Auth{Required: true, TokenSecret: "llm", TokenKey: "auth_token", TLSSecret: "certs"}
-	cluster := nodepool.Cluster{Auth: auth}
-	env := rayEnvironment(func(string) string { return "" })
-	if err := env.authenticate(&config, &cluster); err != nil || config.Token != nil || config.TLS != nil || cluster.Auth != auth {
-		t.Errorf("config %+v, auth %+v, error %v; want all as it was", config, cluster.Auth, err)
-	}
-}
-
-func TestAMissingTokenOfKubeRayNamesItsFile(t *testing.T) {
-	env := rayEnvironment(func(name string) string {
-		return map[string]string{"RAY_ENABLE_K8S_TOKEN_AUTH": "true"}[name]
-	})
-	if _, err := env.token()(t.Context()); err == nil || !strings.Contains(err.Error(), kubeRayTokenFile) {
-		t.Errorf("error is %v, want it to name %s", err, kubeRayTokenFile)
-	}
 }

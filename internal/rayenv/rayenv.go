@@ -1,4 +1,7 @@
-package main
+// Package rayenv takes Ray's own credentials from the environment that KubeRay and the pod template give to Ray's
+// processes and to the sidecar. It must not ask the API server for any: the Role that KubeRay grants a sidecar does not
+// include reading Secrets.
+package rayenv
 
 import (
 	"context"
@@ -14,12 +17,14 @@ import (
 // Ray looks for it, when authOptions.enableK8sTokenAuth is set (utils.RayTokenMountPath, v1.6.2).
 const kubeRayTokenFile = "/var/run/secrets/ray.io/serviceaccount/token"
 
-// rayEnvironment is the environment that KubeRay and the pod template give to Ray's processes and to the sidecar.
-type rayEnvironment func(name string) string
+// environment returns the value of a variable; empty if it is not set.
+type environment func(name string) string
 
-// authenticate uses the token and certificates that Ray's own autoscaler would use, and removes them from cluster.Auth:
-// the Role that KubeRay grants a sidecar does not include reading Secrets.
-func (env rayEnvironment) authenticate(config *gcs.Config, cluster *nodepool.Cluster) error {
+// Authenticate makes config use the token and the certificates that Ray's own autoscaler would use, and removes them
+// from cluster.Auth. What the environment lacks stays in cluster.Auth. getenv returns the value of a variable, as
+// os.Getenv does. An error means that the certificates cannot be read; a token file is read with each call of the head.
+func Authenticate(getenv func(name string) string, config *gcs.Config, cluster *nodepool.Cluster) error {
+	env := environment(getenv)
 	if token := env.token(); token != nil {
 		config.Token = token
 		cluster.Auth = nodepool.Auth{TLSSecret: cluster.Auth.TLSSecret}
@@ -38,7 +43,7 @@ func (env rayEnvironment) authenticate(config *gcs.Config, cluster *nodepool.Clu
 
 // token looks for a token in Ray's order (docs/reference/facts.md#token-and-tls); nil if none is set. It reads a file
 // for each call, since projected tokens rotate.
-func (env rayEnvironment) token() func(context.Context) (string, error) {
+func (env environment) token() func(context.Context) (string, error) {
 	file := env("RAY_AUTH_TOKEN_PATH")
 	switch token := strings.TrimSpace(env("RAY_AUTH_TOKEN")); {
 	case token != "":
@@ -57,6 +62,6 @@ func (env rayEnvironment) token() func(context.Context) (string, error) {
 	}
 }
 
-func (env rayEnvironment) is(name string) bool {
+func (env environment) is(name string) bool {
 	return env(name) == "1" || strings.EqualFold(env(name), "true")
 }
