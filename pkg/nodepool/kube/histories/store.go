@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,8 +35,12 @@ const callTimeout = 10 * time.Second
 // qps bounds the calls to the API server per second, which have a limit of their own: histories never delay a patch.
 const qps = 5
 
-// ErrForbidden means that this process has no right to the ConfigMaps, which it does not need for anything else.
-var ErrForbidden = errors.New("no right to store histories")
+// denied is nodepool.ErrDenied in words that say what is lost: this process has no right to the ConfigMaps, which it
+// does not need for anything else.
+type denied struct{}
+
+func (denied) Error() string        { return "no right to store histories" }
+func (denied) Is(target error) bool { return target == nodepool.ErrDenied }
 
 // configMaps is the part of the client that a Store uses.
 type configMaps interface {
@@ -65,7 +68,8 @@ func Connect(config *rest.Config, namespace string) (*Store, error) {
 	return &Store{client.ConfigMaps(namespace), namespace}, nil
 }
 
-// Read returns the stored history of a RayCluster; empty if there is none.
+// Read returns the stored history of a RayCluster; empty if there is none. nodepool.ErrDenied: this process may not
+// read it.
 func (s *Store) Read(ctx context.Context, key nodepool.ClusterKey) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -82,7 +86,8 @@ func (s *Store) Read(ctx context.Context, key nodepool.ClusterKey) ([]byte, erro
 	return object.BinaryData[dataKey], nil
 }
 
-// Write stores the history of a RayCluster in place of the one before. It counts until a moment.
+// Write stores the history of a RayCluster in place of the one before. It counts until a moment. nodepool.ErrDenied:
+// this process may not write it.
 func (s *Store) Write(ctx context.Context, key nodepool.ClusterKey, history []byte, until time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -156,7 +161,7 @@ func (s *Store) remove(ctx context.Context, object *corev1.ConfigMap) error {
 
 func (s *Store) failed(doing string, key nodepool.ClusterKey, err error) error {
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w: %w", ErrForbidden, err)
+		err = fmt.Errorf("%w: %w", denied{}, err)
 	}
 	return fmt.Errorf("%s the history of demand of %s in ConfigMap %s/%s: %w", doing, key, s.namespace, nameOf(key),
 		err)

@@ -177,18 +177,18 @@ func TestErrorsNameTheRayClusterAndTheConfigMap(t *testing.T) {
 	s, f := newStore()
 	f.err = apierrors.NewForbidden(resource, nameOf(llm), errors.New("no right"))
 	_, err := s.Read(context.Background(), llm)
-	if !errors.Is(err, ErrForbidden) ||
+	if !errors.Is(err, nodepool.ErrDenied) ||
 		!strings.Contains(err.Error(), "reading the history of demand of ml/llm in ConfigMap heliostat/heliostat-demand-") {
 		t.Errorf("reading: %v", err)
 	}
-	if err := s.Write(context.Background(), llm, nil, now); !errors.Is(err, ErrForbidden) {
+	if err := s.Write(context.Background(), llm, nil, now); !errors.Is(err, nodepool.ErrDenied) {
 		t.Errorf("writing: %v", err)
 	}
 	f.err = errors.New("the API server is away")
 	if _, err := s.Sweep(context.Background(), now); !errors.Is(err, f.err) {
 		t.Errorf("removing: %v", err)
 	}
-	if _, err := s.Read(context.Background(), llm); !errors.Is(err, f.err) || errors.Is(err, ErrForbidden) {
+	if _, err := s.Read(context.Background(), llm); !errors.Is(err, f.err) || errors.Is(err, nodepool.ErrDenied) {
 		t.Errorf("reading: %v", err)
 	}
 }
