@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -42,8 +40,8 @@ func traced(
 			}
 		}()
 		next := loop.Cycle(ctx, key)
-		if d, known := loop.Decision(key); known && d != before && (notable(d) || span.Follows()) {
-			span.End(cycleReport(d, begun, time.Now()))
+		if d, known := loop.Decision(key); known && d != before && (publish.Notable(d) || span.Follows()) {
+			span.End(publish.CycleReport(d, begun, time.Now()))
 		}
 		return next
 	}
@@ -89,47 +87,4 @@ func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 	kept, created, err := r.Calls.Put(ctx, wanted, may)
 	end(err)
 	return kept, created, err
-}
-
-// notable reports whether a cycle changed something or failed.
-func notable(d *decision.Decision) bool {
-	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
-}
-
-// cycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
-// could not be read, the decision is that of an earlier cycle, and this one only observed.
-func cycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
-	t := telemetry.CycleReport{
-		Cycle:        publish.Metrics(d),
-		Export:       notable(d),
-		At:           d.At,
-		GrowthWanted: d.GrowthWanted,
-		Observed:     d.Observed,
-		Planned:      d.Planned,
-		Mode:         string(d.Mode),
-		Err:          d.Err,
-	}
-	if d.ObserveFailed {
-		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
-		return t
-	}
-	t.Applied = max(0, d.Took-d.Observed-d.Planned)
-	if t.Err == "" && publish.RayFailed(d) {
-		t.Err = d.RayErr
-	}
-	for _, g := range d.Snapshot.Groups {
-		if g.CoolingSeconds > 0 {
-			if t.Cooling == nil {
-				t.Cooling = map[string]string{}
-			}
-			t.Cooling[g.Name] = g.Closed
-		}
-	}
-	for _, a := range d.Actions {
-		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)
-		t.Reasons = append(t.Reasons, publish.ReasonOf(d, a))
-	}
-	slices.Sort(t.Reasons)
-	t.Reasons = slices.Compact(t.Reasons)
-	return t
 }

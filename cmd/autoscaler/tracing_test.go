@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -20,7 +18,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -29,48 +26,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
-
-func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*decision.Decision)
-		want   bool
-	}{
-		"at rest":                   {func(*decision.Decision) {}, false},
-		"a patch":                   {func(d *decision.Decision) { d.Actions = d.Recent }, true},
-		"a patch that failed":       {func(d *decision.Decision) { d.Err = "patching RayCluster: timeout" }, true},
-		"a head that is silent":     {func(d *decision.Decision) { d.RayErr = "deadline exceeded" }, true},
-		"a head that nobody called": {func(d *decision.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
-	} {
-		d := planned()
-		d.RayErr = ""
-		c.change(d)
-		if got := notable(d); got != c.want {
-			t.Errorf("%s: told %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// cycleItself ignores the field that TestADecisionIsMeasured checks.
-var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
-
-func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
-	d := scaling()
-	d.Observed, d.Planned, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, "no node"
-	want := telemetry.CycleReport{
-		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
-		Cooling: map[string]string{"gpu": "no node"},
-		Actions: []string{"patch-ok", "drain-refused", "patch-ok", "patch-ok"}, Reasons: []string{"idle", "launch"},
-	}
-	if diff := cmp.Diff(want, cycleReport(d, d.At, d.At), cycleItself); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
-	begun := d.At.Add(time.Minute)
-	want = telemetry.CycleReport{Export: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
-	if diff := cmp.Diff(want, cycleReport(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
-		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
-	}
-}
 
 // stillKube returns one RayCluster that never changes, returns an error, or panics.
 type stillKube struct {
@@ -223,29 +178,4 @@ func (r *records) WithGroup(string) slog.Handler            { return r }
 func (r *records) Handle(ctx context.Context, _ slog.Record) error {
 	r.traced = append(r.traced, trace.SpanContextFromContext(ctx).IsValid())
 	return nil
-}
-
-// planned returns a decision that has not been carried out yet.
-func planned() *decision.Decision {
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return &decision.Decision{
-		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Mode: nodepool.Managed,
-		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 1, Desired: 2, Max: 4}}},
-		Recent: []decision.Action{
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: decision.ActionDrain, Result: decision.ResultRefused, Group: "gpu", Pods: []string{"a"}},
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
-			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
-		},
-	}
-}
-
-// scaling returns a decision that has been carried out while a group is in cooldown.
-func scaling() *decision.Decision {
-	d := planned()
-	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}
-	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
-	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
-	d.Actions = slices.Clone(d.Recent)
-	return d
 }

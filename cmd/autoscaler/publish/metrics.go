@@ -15,7 +15,7 @@ import (
 func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
-		At: d.At, Failed: d.Err != "", RayFailed: RayFailed(d), Reverted: d.Reverted,
+		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Reverted: d.Reverted,
 		SeenToPatched: d.SeenToPatched,
 		State:         func() telemetry.State { return stateOf(d) },
 	}
@@ -32,8 +32,8 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 	return c
 }
 
-// RayFailed reports whether the GCS was called in this cycle and did not answer.
-func RayFailed(d *decision.Decision) bool {
+// rayFailed reports whether the GCS was called in this cycle and did not answer.
+func rayFailed(d *decision.Decision) bool {
 	return d.RayErr != "" && d.Mode != nodepool.Off && !d.ObserveFailed
 }
 
@@ -43,7 +43,7 @@ func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 	if a.Result != decision.ResultOK || a.ScalesNothing() {
 		return measured
 	}
-	measured.Decision, measured.Reason = actionName(a), ReasonOf(d, a)
+	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)
 	if a.Kind == decision.ActionPatch {
 		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
 	}
@@ -62,9 +62,9 @@ func hostsOf(d *decision.Decision, group string) int {
 	return max(1, g.NumOfHosts)
 }
 
-// ReasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
+// reasonOf returns the code of the reason for an action: why its first pod leaves, otherwise why the group has its
 // size.
-func ReasonOf(d *decision.Decision, a decision.Action) string {
+func reasonOf(d *decision.Decision, a decision.Action) string {
 	if a.Reason != "" {
 		return a.Reason
 	}

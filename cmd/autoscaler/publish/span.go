@@ -1,0 +1,52 @@
+package publish
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/telemetry"
+)
+
+// Notable reports whether a cycle changed something or failed.
+func Notable(d *decision.Decision) bool {
+	return len(d.Actions) > 0 || d.Err != "" || rayFailed(d)
+}
+
+// CycleReport returns the span's contents for a decision of a cycle that lasted from begun to ended. If the RayCluster
+// could not be read, the decision is that of an earlier cycle, and this one only observed.
+func CycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleReport {
+	t := telemetry.CycleReport{
+		Cycle:        Metrics(d),
+		Export:       Notable(d),
+		At:           d.At,
+		GrowthWanted: d.GrowthWanted,
+		Observed:     d.Observed,
+		Planned:      d.Planned,
+		Mode:         string(d.Mode),
+		Err:          d.Err,
+	}
+	if d.ObserveFailed {
+		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
+		return t
+	}
+	t.Applied = max(0, d.Took-d.Observed-d.Planned)
+	if t.Err == "" && rayFailed(d) {
+		t.Err = d.RayErr
+	}
+	for _, g := range d.Snapshot.Groups {
+		if g.CoolingSeconds > 0 {
+			if t.Cooling == nil {
+				t.Cooling = map[string]string{}
+			}
+			t.Cooling[g.Name] = g.Closed
+		}
+	}
+	for _, a := range d.Actions {
+		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)
+		t.Reasons = append(t.Reasons, reasonOf(d, a))
+	}
+	slices.Sort(t.Reasons)
+	t.Reasons = slices.Compact(t.Reasons)
+	return t
+}
