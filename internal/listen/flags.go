@@ -45,8 +45,9 @@ type Flags struct {
 // AddTo adds the flags to those of a command, with a check of each value. Validate checks how they go together.
 func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.REST, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
-	flags.StringVar(&f.Metrics, "metrics-bind-address", "", "address that serves only /metrics, without authentication "+
-		"(default: the REST API serves it, to callers who may get the path /metrics)")
+	flags.StringVar(&f.Metrics, "metrics-bind-address", "",
+		"address that serves only /metrics, without authentication (default: the REST API serves it, to callers who "+
+			"may get the path /metrics)")
 	flags.StringVar(&f.probes, "health-probe-bind-address", "",
 		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
 	flags.StringVar(&f.pprof, "pprof-bind-address", "",
@@ -59,8 +60,8 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.certs.CA, "tls-ca-file", "", "PEM file of the authorities of the REST API's certificate; "+
 		"replicas recognize each other by them while the certificate is renewed; the file may be missing (default: "+
 		"the system's)")
-	flags.StringSliceVar(&f.audiences, "token-audiences", nil, "accepted audiences of bearer tokens (default: those of "+
-		"the API server, or "+access.Audience+")")
+	flags.StringSliceVar(&f.audiences, "token-audiences", nil,
+		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
 	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
 	flags.Float64Var(&f.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond,
 		"REST calls per second and caller; 0 for no limit")
