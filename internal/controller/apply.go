@@ -19,7 +19,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v observation.View, i
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, o)
 	if o.view.Mode != nodepool.Managed {
-		r.memory.Patches.WantGrowth(o.view.Now, nil)
+		r.memory.Patches.WantNoGrowth()
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)

@@ -3,8 +3,8 @@
 // (docs/design/0001-the-loop.md). Packages below it observe, remember, guard and report. It uses Kubernetes and Ray
 // only through small interfaces (Kube in kube.go, Ray in package head) and must not import their clients.
 //
-// Begin with cycle.go, which has the order of a cycle, and apply.go, which has the list of its steps. Each step has a
-// file of its own. No step knows that list or the cycle; what steps share is in the controller, the record, the outcome
+// Begin with cycle.go, which has the order of a cycle, and apply.go, which has the list of its steps. The steps are in
+// files named after them, and do not call one another; what they share is in the controller, the record, the outcome
 // and the files of the loop's readings and last checks (read.go, managed.go).
 package controller
 

@@ -21,6 +21,7 @@ const (
 	NodeIdle     Stage = "idle"           // the GCS reports the Ray node as idle
 	NodeBusy     Stage = "busy"           // the GCS reports the Ray node as running work
 	Drained      Stage = "drained"        // the GCS reports the Ray node as draining or dead
+	PodFailed    Stage = "pod failed"     // the pod's processes have ended by themselves
 	PodStopping  Stage = "pod stopping"   // the operator deleted the pod, whose processes may still run
 	PodGone      Stage = "pod gone"       // the pod is gone
 	DemandGone   Stage = "demand gone"    // the GCS reports no more pending demand
@@ -127,11 +128,13 @@ func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 
 // StoppedUndrained returns the pods of a group that were stopped although Ray had not drained them. That is certain
 // only if the GCS was asked after the stop was seen, and showed the node as not drained: an answer may be late. A pod
-// whose Ray node has never been alive has nothing to drain, for example one whose raylet gave up on a busy machine.
+// that failed before the GCS listed its Ray node has nothing to drain: on a busy machine, a raylet may give up.
 func StoppedUndrained(facts []Fact, group string) (pods []string) {
 	for _, pod := range Pods(facts, group) {
 		stopped, ok := OfPod(facts, pod, PodStopping)
-		if _, alive := OfPod(facts, pod, NodeAlive); !ok || !alive {
+		_, failed := OfPod(facts, pod, PodFailed)
+		_, joined := First(facts, func(f Fact) bool { return f.Pod == pod && f.Node != "" })
+		if !ok || failed && !joined {
 			continue
 		}
 		drained, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == Drained })

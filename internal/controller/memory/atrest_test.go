@@ -27,6 +27,11 @@ func TestNothingIsDueAtRest(t *testing.T) {
 	if m.AtRest(&v, &i) {
 		t.Error("at rest although the RayCluster cannot be read")
 	}
+	v.Now = v.Now.Add(time.Minute)
+	if !m.AtRest(&v, &i) {
+		t.Error("not at rest although nothing waits for another reading any more")
+	}
+	m.FreshRead(v.Now, errors.New("timeout"))
 	m.FreshRead(v.Now, nil)
 	if !m.AtRest(&v, &i) {
 		t.Error("not at rest although the RayCluster could be read again")

@@ -41,12 +41,15 @@ func (p *Patches) WantGrowth(now time.Time, targets []nodepool.Target) time.Time
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
 	case !grows:
-		p.growthSince = time.Time{}
+		p.WantNoGrowth()
 	case p.growthSince.IsZero():
 		p.growthSince = now
 	}
 	return p.growthSince
 }
+
+// WantNoGrowth forgets since when growth was wanted.
+func (p *Patches) WantNoGrowth() { p.growthSince = time.Time{} }
 
 // GrowthSince returns since when growth is wanted that is not patched yet; zero if none is.
 func (p *Patches) GrowthSince() time.Time { return p.growthSince }

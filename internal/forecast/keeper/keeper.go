@@ -1,5 +1,6 @@
 // Package keeper keeps histories of demand over restarts: it reads what an earlier process stored of each RayCluster,
-// and stores what has changed since. It must not know what holds the stored histories, or what they say.
+// and stores what has changed since. It must not read Kubernetes, or know what histories say; only its advice names what
+// stores them.
 package keeper
 
 import (
@@ -21,8 +22,8 @@ const (
 	pause = 5 * time.Minute
 )
 
-// Store holds a history of demand for each RayCluster. An error that wraps nodepool.ErrDenied means that another try is
-// useless: histories then end with the process.
+// Store holds a history of demand for each RayCluster. An error of Read or Write that wraps nodepool.ErrDenied means
+// that another try is useless: histories then end with the process.
 type Store interface {
 	// Read returns a history; empty if there is none.
 	Read(ctx context.Context, key nodepool.ClusterKey) ([]byte, error)

@@ -1,5 +1,5 @@
 // Package fleet prepares a snapshot for planning: its groups and nodes, their limits, and the gangs and items in their
-// order. What groups share is in package shared. It also says which nodes the plan stops, for example idle ones
+// order. What groups share is in package sharedlimits. It also says which nodes the plan stops, for example idle ones
 // (idle.go). A Fleet does not change after New returns it: New stops the nodes that must stop, and WithoutIdle returns
 // another Fleet. The package must not place demand, and it must not know what launching costs.
 package fleet

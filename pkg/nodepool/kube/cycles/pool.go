@@ -116,7 +116,7 @@ func (p *Pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 				t.merge()
 			}
 		case <-due.C:
-			quiet = !long || turn.take(ctx, t.fired)
+			quiet = !t.merge() && (!long || turn.take(ctx, t.fired))
 			if ctx.Err() != nil {
 				return
 			}

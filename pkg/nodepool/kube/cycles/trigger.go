@@ -39,11 +39,13 @@ func (t *trigger) fire() {
 	}
 }
 
-// merge forgets that a cycle should run now, because one begins.
-func (t *trigger) merge() {
+// merge forgets that a cycle should run now, because one begins, and reports whether one should.
+func (t *trigger) merge() bool {
 	select {
 	case <-t.fired:
+		return true
 	default:
+		return false
 	}
 }
 

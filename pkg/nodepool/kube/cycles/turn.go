@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	// longPause is the shortest pause after which a cycle waits for a turn: that of a RayCluster at rest, at which
-	// nobody waits for tenths of a second.
+	// longPause is the shortest pause after which a cycle waits for a turn. Who pauses for so long does not need to run
+	// to the tenth of a second: mostly RayClusters at rest.
 	longPause = 500 * time.Millisecond
 	// turnsAtOnce is how many cycles after long pauses run at once. On a full machine, a thousand of them that share
 	// its cores delay every step of every other cycle.
 	turnsAtOnce = 64
-	// turnLasts is how long a cycle counts. One that takes longer waits for a server, and delays nobody.
-	turnLasts = 50 * time.Millisecond
+	// turnLasts is how long a cycle counts at most. It is longer than 64 cycles take that share two cores, so what takes
+	// longer waits for a server. 64 heads that do not answer let 256 other cycles begin per second.
+	turnLasts = 250 * time.Millisecond
 )
 
-// turn is one worker's place among the cycles after long pauses. The worker alone calls take.
+// turn is one worker's place among the cycles after long pauses. The worker alone calls take and leave.
 type turn struct {
 	turns chan struct{} // has a token for each cycle that counts; those who wait are served in the order of their calls
 	taken atomic.Bool
@@ -26,12 +27,12 @@ type turn struct {
 
 func newTurn(turns chan struct{}) *turn {
 	t := &turn{turns: turns}
-	t.over = time.AfterFunc(time.Hour, t.leave)
+	t.over = time.AfterFunc(time.Hour, t.release)
 	t.over.Stop()
 	return t
 }
 
-// take waits for a turn, or until an event wants a cycle at once.
+// take waits for a turn, or until an event wants a cycle at once, which it reports with false.
 func (t *turn) take(ctx context.Context, event <-chan struct{}) (quiet bool) {
 	select {
 	case t.turns <- struct{}{}:
@@ -47,8 +48,13 @@ func (t *turn) take(ctx context.Context, event <-chan struct{}) (quiet bool) {
 
 // leave ends the turn, if there is one.
 func (t *turn) leave() {
+	t.over.Stop()
+	t.release()
+}
+
+// release lets another cycle begin, once for each turn.
+func (t *turn) release() {
 	if t.taken.CompareAndSwap(true, false) {
-		t.over.Stop()
 		<-t.turns
 	}
 }
