@@ -50,9 +50,9 @@ demo: ## the whole loop on a real Ray, step by step; DEMO_EXIT=1 exits by itself
 demo-karpenter: ## the real Karpenter beside it: machines come, go and are reclaimed under real Ray work
 	@$(call run,demo/karpenter)
 
-# Tests with a dev cluster run side by side with the compiler and the linters, which have a lower priority. Each test
-# starts Ray nodes, which keep a core busy until they are ready, and give up after half a minute: with two dev clusters at
-# once on two cores, some did. Each dev cluster takes up to 3 GiB.
+# Tests with a dev cluster run beside the compiler and the linters, which have a lower priority. Each test starts Ray
+# nodes, which keep a core busy until they are ready, and give up after half a minute: with two dev clusters at once on
+# two cores, some did. Each dev cluster takes up to 3 GiB.
 LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 || '$(shell nproc)' < 4 ? 1 : 2 }' /proc/meminfo)
 
 # times collects the lines of go test for slowest.
@@ -165,12 +165,11 @@ cluster: heads
 	@cd test/devcluster
 	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
 
-# The tests of outages kill or stop what a dev cluster shares, so they have one for themselves. They run beside other
-# tests of test/e2e, after those of the dev cluster. Two dev clusters at once keep two cores busy.
+# The tests of outages kill or stop what a dev cluster shares, so they have one for themselves.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
-# Ray Serve starts half a dozen Python processes for each RayCluster. Beside other lanes and compilers, that is more than
-# two cores start within the half minute after which a raylet gives up.
+# Ray Serve starts half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more than two
+# cores start within the half minute after which a raylet gives up.
 SERVE := '^Test(HalfEmptyWorkersOfServe|AnUpgradeOfARayService)'
 
 loop:
