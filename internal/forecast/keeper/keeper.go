@@ -1,6 +1,6 @@
 // Package keeper keeps histories of demand over restarts: it reads what an earlier process stored of each RayCluster,
-// and stores what has changed since. It must not read Kubernetes, or know what histories say; only its advice names what
-// stores them.
+// and stores what has changed since. It must not read Kubernetes, or know what histories say. Only its advice names
+// what stores them.
 package keeper
 
 import (

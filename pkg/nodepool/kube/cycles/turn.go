@@ -13,8 +13,8 @@ const (
 	// turnsAtOnce is how many cycles after long pauses run at once. On a full machine, a thousand of them that share
 	// its cores delay every step of every other cycle.
 	turnsAtOnce = 64
-	// turnLasts is how long a cycle counts at most. It is longer than 64 cycles take that share two cores, so what takes
-	// longer waits for a server. 64 heads that do not answer let 256 other cycles begin per second.
+	// turnLasts is how long a cycle counts at most. 64 cycles that share two cores take less, so what takes longer waits
+	// for a server. 64 heads that do not answer let 256 other cycles begin per second.
 	turnLasts = 250 * time.Millisecond
 )
 
