@@ -13,7 +13,7 @@ const (
 	// turnsAtOnce is how many cycles after long pauses run at once. On a full machine, a thousand of them that share
 	// its cores delay every step of every other cycle.
 	turnsAtOnce = 64
-	// turnLasts is how long a cycle counts at most. 64 cycles that share two cores take less, so what takes longer waits
+	// turnLasts is how long a cycle counts at most. 64 cycles on two cores take less, so one that takes longer waits
 	// for a server. 64 heads that do not answer let 256 other cycles begin per second.
 	turnLasts = 250 * time.Millisecond
 )
