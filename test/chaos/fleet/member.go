@@ -113,14 +113,6 @@ func (m *Member) Hold(random *rand.Rand) {
 	}
 }
 
-// Worked reports whether all work that ends by itself has ended: no more is left than what is held.
-func (m *Member) Worked() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	counts := m.Head.Counts()
-	return counts.Waiting+counts.Running <= len(m.held)
-}
-
 // Release ends the work of Hold.
 func (m *Member) Release() {
 	m.mu.Lock()
