@@ -84,6 +84,9 @@ func TestTaskWaitsRunsAndLeavesItsNodeIdle(t *testing.T) {
 	if len(state.Demand.Requests) != 0 || find(t, state, "w1").Status != raydemand.Running {
 		t.Errorf("after the node joined: %+v", state)
 	}
+	if counts := head.Counts(); counts != (simray.Counts{Running: 1, Ending: 1}) {
+		t.Errorf("counts while the task runs: %+v", counts)
+	}
 	clock.move(25 * time.Second)
 	worker := find(t, read(t, client), "w1")
 	if worker.Status != raydemand.Idle || worker.Idle != 15*time.Second || worker.Available["GPU"] != raydemand.One {
@@ -91,6 +94,10 @@ func TestTaskWaitsRunsAndLeavesItsNodeIdle(t *testing.T) {
 	}
 	if counts := head.Counts(); counts != (simray.Counts{}) {
 		t.Errorf("counts %+v", counts)
+	}
+	head.Submit(simray.Task{Bundle: gpus(1)})
+	if counts := head.Counts(); counts != (simray.Counts{Running: 1}) {
+		t.Errorf("counts with work that runs until it is canceled: %+v", counts)
 	}
 }
 

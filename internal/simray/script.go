@@ -102,8 +102,9 @@ func (h *Head) Cancel(id WorkID) {
 	})
 }
 
-// Counts holds how much work is pending and running, and how many tasks, actors and bundles were lost with dead nodes.
-type Counts struct{ Waiting, Running, Lost int }
+// Counts holds how much work is pending and running, how much of what runs ends by itself, and how many tasks, actors
+// and bundles were lost with dead nodes.
+type Counts struct{ Waiting, Running, Ending, Lost int }
 
 // Counts returns the counts of the current session.
 func (h *Head) Counts() (counts Counts) {
@@ -116,6 +117,9 @@ func (h *Head) Counts() (counts Counts) {
 				counts.Waiting++
 			default:
 				counts.Running++
+				if !w.ends.IsZero() {
+					counts.Ending++
+				}
 			}
 		}
 	})

@@ -39,8 +39,9 @@ type settings struct {
 	duration                        time.Duration
 	seed                            uint64
 	clusters, real, faults, replays int
-	// storm, calm and rest are the lengths of the phases of a round.
-	storm, calm, rest time.Duration
+	// storm, calm and rest are the lengths of the phases of a round. settles is how long before a rest the last work of
+	// the storm ends.
+	storm, calm, settles, rest time.Duration
 	// schedule replaces the faults of every round.
 	schedule []schedule.Fault
 }
@@ -49,7 +50,8 @@ type settings struct {
 // reading after a pause of a broken head, an idle timeout, a drain, and the operator.
 func defaults() settings {
 	return settings{duration: 2 * time.Hour, seed: uint64(time.Now().UnixNano()), clusters: 12, faults: 16,
-		replays: 12, storm: 30 * time.Second, calm: 30 * time.Second, rest: 8 * time.Second}
+		replays: 12, storm: 30 * time.Second, calm: 30 * time.Second, settles: simulatedSettles,
+		rest: 8 * time.Second}
 }
 
 // realCalm is the shortest calm with RayClusters on a real Ray, whose containers take seconds to start and to end: see
@@ -84,7 +86,7 @@ func fromEnvironment() (settings, error) {
 		return s, fmt.Errorf("CLUSTERS is %d, want 2 to 200", s.clusters)
 	}
 	if s.real > 0 {
-		s.calm = realCalm
+		s.calm, s.settles = realCalm, realSettles
 	}
 	if value := os.Getenv("SCHEDULE"); value != "" {
 		file, err := os.ReadFile(value)

@@ -220,15 +220,16 @@ func (t *trial) round(ctx context.Context, number int, faults []schedule.Fault) 
 }
 
 const (
-	// realSettles is how long before a rest the last work on a real Ray ends: an idle timeout of 3 s, a drain, and 5 s
-	// until a container has ended, on a busy machine.
+	// simulatedSettles is an idle timeout of 3 s, a drain, and what the operator and Heliostat then write.
+	simulatedSettles = 8 * time.Second
+	// realSettles is the same with up to 5 s until a container has ended, on a busy machine.
 	realSettles = 20 * time.Second
 	// longestCalm is when a rest begins although work goes on, which then is a violation.
 	longestCalm = 4 * time.Minute
 )
 
-// calmDown waits for the length of a calm, and until work on a real Ray has been over for a while. Such work takes as
-// long as the machine lets it.
+// calmDown waits for the length of a calm, and until the work of the storm has been over for a while: what waits takes
+// its turn on few workers, and on a real Ray as long as the machine lets it.
 func (t *trial) calmDown(ctx context.Context, worked func() bool) error {
 	begun := time.Now()
 	for last := begun; ; {
@@ -240,15 +241,16 @@ func (t *trial) calmDown(ctx context.Context, worked func() bool) error {
 			last = now
 		}
 		calm := now.Sub(begun)
-		if calm >= longestCalm || calm >= t.calm && (last == begun || now.Sub(last) >= realSettles) {
+		if calm >= longestCalm || calm >= t.calm && (last == begun || now.Sub(last) >= t.settles) {
 			return nil
 		}
 	}
 }
 
-// worked reports whether the work of the storm has ended on each real Ray.
+// worked reports whether the work of the storm has ended on each head.
 func (t *trial) worked() bool {
-	return !slices.ContainsFunc(t.reals, func(m *fleet.Real) bool { return !m.Worked() })
+	return !slices.ContainsFunc(t.reals, func(m *fleet.Real) bool { return !m.Worked() }) &&
+		!slices.ContainsFunc(t.fleet.Members, func(m *fleet.Member) bool { return !m.Worked() })
 }
 
 // leaveRest begins the storm of a round and then releases the work of the round before. The rest must be over by then:

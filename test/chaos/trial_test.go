@@ -55,7 +55,7 @@ func TestARestBeginsAWhileAfterTheLastWork(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
-			run := &trial{program: &program{settings: settings{calm: 45 * time.Second}}}
+			run := &trial{program: &program{settings: settings{calm: 45 * time.Second, settles: realSettles}}}
 			if err := run.calmDown(t.Context(), func() bool { return time.Since(begun) >= c.works }); err != nil {
 				t.Fatal(err)
 			}

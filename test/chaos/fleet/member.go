@@ -113,6 +113,9 @@ func (m *Member) Hold(random *rand.Rand) {
 	}
 }
 
+// Worked reports whether no work runs that ends by itself. Such work may still wait, behind held work, for good.
+func (m *Member) Worked() bool { return m.Head.Counts().Ending == 0 }
+
 // Release ends the work of Hold.
 func (m *Member) Release() {
 	m.mu.Lock()
