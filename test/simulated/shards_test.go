@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,8 +45,11 @@ type member struct {
 	stop func()
 }
 
+// clusters is how many RayClusters there are.
+const clusters = 30
+
 func TestShardsOnARealAPIServerNeverWriteInTurns(t *testing.T) {
-	const clusters, patience = 30, 15 * time.Second
+	const patience = 15 * time.Second
 	rig.Quiet()
 	s := &sharded{lab: &lab{T: t, namespace: "ml"}, histories: map[string][]string{}, written: map[string]time.Time{}}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -181,11 +185,13 @@ func (s *sharded) watch(ctx context.Context) {
 func (s *sharded) wrote(name, term string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if term == "" {
+		s.Errorf("%s was written without a term", name)
+		return
+	}
 	history := s.histories[name]
 	s.written[name] = time.Now()
 	switch at := slices.Index(history, term); {
-	case term == "":
-		s.Errorf("%s was written without a term", name)
 	case at < 0:
 		s.histories[name] = append(history, term)
 	case at != len(history)-1:
@@ -193,26 +199,42 @@ func (s *sharded) wrote(name, term string) {
 	}
 }
 
-// allWritten waits until every RayCluster was written since a moment a little from now, and returns how long that took.
+// allWritten waits until every RayCluster was written since a moment a little from now, and the members that are not cut
+// off, and only those, were the last writers of some. It returns how long that took.
 func (s *sharded) allWritten(when string, most time.Duration) time.Duration {
 	s.Helper()
 	begin := time.Now()
 	for {
 		time.Sleep(50 * time.Millisecond)
-		s.mu.Lock()
-		missing := 30 - len(s.written)
-		for _, at := range s.written {
-			if at.Sub(begin) < time.Second {
-				missing++
-			}
-		}
-		s.mu.Unlock()
+		missing, owners := s.writtenSince(begin.Add(time.Second))
+		wrong := slices.DeleteFunc(slices.Clone(s.members), func(m *member) bool {
+			return owners[m.Shards().ID()] > 0 == !m.cut.Load()
+		})
 		took := time.Since(begin)
-		if missing == 0 {
+		if missing+len(wrong) == 0 {
 			return took.Round(100 * time.Millisecond)
 		}
 		if took > most {
-			s.Fatalf("%s: %d RayClusters are not written after %v", when, missing, most)
+			for _, m := range s.members {
+				s.Logf("%s, cut off: %v, may write for %v, knows %+v", m.Shards().ID(), m.cut.Load(), m.Shards().Left(), m.Shards().View())
+			}
+			s.Fatalf("%s: after %v, %d RayClusters are not written, and the last writers are %v", when, most, missing, owners)
 		}
 	}
+}
+
+// writtenSince counts the RayClusters that were not written since a moment, and those that each member wrote last.
+func (s *sharded) writtenSince(moment time.Time) (missing int, owners map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing, owners = clusters-len(s.written), map[string]int{}
+	for name, at := range s.written {
+		if at.Before(moment) {
+			missing++
+		}
+		history := s.histories[name]
+		owner, _, _ := strings.Cut(history[len(history)-1], ".")
+		owners[owner]++
+	}
+	return missing, owners
 }
