@@ -19,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
@@ -142,7 +143,7 @@ func writer(objects ...runtime.Object) (*Watch, *dynamicfake.FakeDynamicClient) 
 		}
 		return true, object, err
 	})
-	return NewWatch(made.Config{Client: client, Discovery: served{version: "v1beta1", resource: resourceName},
+	return NewWatch(attached.Config{Client: client, Discovery: served{version: "v1beta1", resource: resourceName},
 		Logger: slog.New(slog.DiscardHandler), Changed: func(nodepool.ClusterKey) {}}), client
 }
 
@@ -158,7 +159,7 @@ func TestABufferIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Replace("", []*unstructured.Unstructured{object}, made.State{Tried: true})
+	w.Store("").ReplaceAll([]*unstructured.Unstructured{object}, "")
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid",
 		Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: podfit.PodShape{}}},
 		Policy: &capacity.Written{Policy: capacity.Policy{KeepWarmNodes: []capacity.WarmNodes{{Group: "gpu", Count: 2}}}}}

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
@@ -42,8 +43,13 @@ const twoWarm = `keepWarm: [{group: gpu, count: 2}]`
 
 func newTestWatch(namespaces ...string) (*Watch, *[]nodepool.ClusterKey, *bytes.Buffer) {
 	changes, log := &[]nodepool.ClusterKey{}, &bytes.Buffer{}
-	return NewWatch(Config{Namespaces: namespaces, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	return NewWatch(attached.Config{Namespaces: namespaces, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Changed: func(key nodepool.ClusterKey) { *changes = append(*changes, key) }}), changes, log
+}
+
+// replace takes a whole list.
+func (w *Watch) replace(namespace string, list ...*unstructured.Unstructured) {
+	w.Store(namespace).ReplaceAll(list, "")
 }
 
 func (w *Watch) cluster() *nodepool.Cluster {
@@ -61,7 +67,7 @@ func TestUntilTheFirstListThePoliciesAreUnknown(t *testing.T) {
 	if w.AddTo(annotated); annotated.PolicyUnknown != "" {
 		t.Error("the annotation counts, whatever the objects say")
 	}
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	c := w.cluster()
 	if c.PolicyUnknown != "" || c.Policy == nil || c.Policy.KeepWarm[0].Count != 2 || len(*changes) != 1 {
 		t.Errorf("unknown %q, policy %+v, %d cycles", c.PolicyUnknown, c.Policy, len(*changes))
@@ -70,9 +76,9 @@ func TestUntilTheFirstListThePoliciesAreUnknown(t *testing.T) {
 
 func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 	w, _, _ := newTestWatch("ml")
-	w.replace("ml", nil)
-	w.put(object(t, policyNamed("young", "2026-01-02T00:00:00Z", `keepWarm: [{group: gpu, count: 9}]`)))
-	w.put(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
+	w.replace("ml")
+	w.Store("ml").Put(object(t, policyNamed("young", "2026-01-02T00:00:00Z", `keepWarm: [{group: gpu, count: 9}]`)))
+	w.Store("ml").Put(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
 	c := w.cluster()
 	if c.Policy.Source != "CapacityPolicy old" {
 		t.Errorf("%s counts", c.Policy.Source)
@@ -88,7 +94,7 @@ func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 	if len(c.Findings) != 1 || c.Findings[0].Code != capacity.FindingSuperseded || c.Findings[0].Object != "CapacityPolicy ml/young" {
 		t.Errorf("findings %+v", c.Findings)
 	}
-	w.remove(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
+	w.Store("ml").Remove(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
 	if c = w.cluster(); c.Policy.Source != "CapacityPolicy young" || len(c.Findings) != 0 {
 		t.Errorf("after the oldest is gone: %s, %+v", c.Policy.Source, c.Findings)
 	}
@@ -96,10 +102,8 @@ func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 
 func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 	w, _, _ := newTestWatch()
-	w.replace("", []*unstructured.Unstructured{
-		object(t, policyNamed("a", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`)),
-		object(t, policyNamed("b", "2026-01-02T00:00:00Z", twoWarm)),
-	})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`)),
+		object(t, policyNamed("b", "2026-01-02T00:00:00Z", twoWarm)))
 	c := w.cluster()
 	if !c.Policy.IsZero() {
 		t.Errorf("policy %+v, want one that wants nothing", c.Policy)
@@ -116,7 +120,7 @@ func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 func TestAStatusIsWrittenOnce(t *testing.T) {
 	w, changes, _ := newTestWatch()
 	text := policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)
-	w.replace("", []*unstructured.Unstructured{object(t, text)})
+	w.replace("", object(t, text))
 	wanted := w.cluster().PolicyStatuses[0]
 	patch, err := StatusPatch(wanted)
 	if err != nil {
@@ -131,7 +135,7 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 	status["observedGeneration"] = int64(status["observedGeneration"].(float64))
 	written.Object["status"] = status
 	before := len(*changes)
-	w.put(written)
+	w.Store("ml").Put(written)
 	if c := w.cluster(); len(c.PolicyStatuses) != 0 {
 		t.Errorf("%+v is written again", c.PolicyStatuses)
 	}
@@ -142,10 +146,10 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 
 func TestWithoutTheRightTheLogSaysItOnce(t *testing.T) {
 	w, changes, log := newTestWatch("ml")
-	w.replace("ml", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("ml", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	*changes = nil
-	w.without("ml", "forbidden")
-	w.without("ml", "forbidden")
+	w.Unread("ml", "forbidden")
+	w.Unread("ml", "forbidden")
 	if lines := strings.Count(log.String(), "\n"); lines != 1 {
 		t.Errorf("%d lines in the log, want 1:\n%s", lines, log)
 	}
@@ -158,7 +162,7 @@ func TestARayClusterWithoutPolicyGetsNothing(t *testing.T) {
 	var none *Watch
 	none.AddTo(&nodepool.Cluster{Key: llm})
 	w, _, _ := newTestWatch()
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	other := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "other"}}
 	if w.AddTo(other); other.Policy != nil || len(other.Findings)+len(other.PolicyStatuses) != 0 {
 		t.Errorf("%+v", other)
@@ -172,7 +176,7 @@ func TestAPolicyWithoutARayClusterSaysSo(t *testing.T) {
 	}
 	w, _, _ := newTestWatch()
 	bad := object(t, policyNamed("bad", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`))
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)), bad})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)), bad)
 	if got := w.Clusters(); len(got) != 1 || got[0] != llm {
 		t.Errorf("RayClusters %v", got)
 	}
@@ -184,7 +188,7 @@ func TestAPolicyWithoutARayClusterSaysSo(t *testing.T) {
 	}
 	written := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
 	written.Object["status"] = map[string]any{"observedGeneration": int64(3), "state": string(want.State), "message": want.Message}
-	w.put(written)
+	w.Store("ml").Put(written)
 	if got := w.WithoutCluster(llm); len(got) != 1 || got[0].Name != "bad" {
 		t.Errorf("%+v is written again", got)
 	}

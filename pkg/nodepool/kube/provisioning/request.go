@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
@@ -84,7 +85,7 @@ type condition struct {
 }
 
 // read reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
-func read(object *unstructured.Unstructured) (of made.Object[nodepool.ProvisioningRequest], ok bool) {
+func read(object *unstructured.Unstructured) (of attached.Object[nodepool.ProvisioningRequest], ok bool) {
 	group, ours := object.GetAnnotations()[groupAnnotation]
 	var spec struct {
 		Spec struct {
