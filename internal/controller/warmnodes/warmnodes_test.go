@@ -165,11 +165,11 @@ func TestWritesThatFailAreReportedAndPaused(t *testing.T) {
 	w.err = errors.New("forbidden")
 	tries := 0
 	for range 60 {
-		before := w.keeper.failures
+		before := w.keeper.rest.Failures()
 		if d := w.round(t, "failing", Keep); !has(d, Unwritten) || w.keeper.Settled() {
 			t.Fatalf("findings %+v", d.Findings)
 		}
-		tries += w.keeper.failures - before
+		tries += w.keeper.rest.Failures() - before
 	}
 	if tries < 2 || tries > 5 {
 		t.Errorf("%d writes in a minute, want a few", tries)
