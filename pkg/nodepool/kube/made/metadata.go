@@ -1,5 +1,5 @@
-// Package made has the metadata by which Heliostat knows the objects that it made for RayClusters, such as
-// CapacityBuffers. It must not read or write objects.
+// Package made has what objects share that Heliostat makes for RayClusters, such as CapacityBuffers: the metadata by
+// which it knows them, and the pod template of a worker group. It must not read or write objects.
 package made
 
 import (
