@@ -55,7 +55,7 @@ const (
 
 // Round decides, and writes what the authority allows.
 func (k *Keeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (Decision, []decision.Action) {
-	d := k.Decide(s)
+	d := k.decide(s)
 	switch {
 	case a == Wait:
 		d.Changes = nil
@@ -63,9 +63,9 @@ func (k *Keeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (Deci
 	case a == Keep:
 		k.managed = true
 	case a == Release, a == ReleaseOwn && k.managed:
-		d.Changes = HandBack(s.Cluster).Changes
+		d.Changes = handBack(s.Cluster)
 	default:
-		d.Changes, d.Findings = nil, append(d.Findings, LeftOver(s.Cluster)...)
+		d.Changes, d.Findings = nil, append(d.Findings, leftOver(s.Cluster)...)
 	}
 	if len(d.Changes) == 0 {
 		k.rest, k.err = backoff.Pause{}, nil

@@ -107,7 +107,7 @@ func TestABufferGoesWithItsGroup(t *testing.T) {
 	w := newWorld()
 	w.round(t, "at first", Keep, "gpu 2 v1")
 	w.cluster.Groups[0].Name = "other"
-	if d := w.round(t, "renamed", Keep, "remove gpu"); !has(d, planner.FindingWarmGroupUnknown) {
+	if d := w.round(t, "renamed", Keep, "remove gpu"); !has(d, capacity.FindingGroupUnknown) {
 		t.Errorf("findings %+v", d.Findings)
 	}
 }
