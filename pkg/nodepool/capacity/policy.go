@@ -164,12 +164,6 @@ func (d Duration) String() string {
 	return text
 }
 
-// IsZero reports whether the policy wants nothing.
-func (p *Policy) IsZero() bool {
-	return p == nil || len(p.KeepWarm)+len(p.KeepWarmNodes) == 0 && p.OnUpgrade != UpgradeMatch &&
-		(p.Idle == nil || *p.Idle == Idle{})
-}
-
 // Wanted is what one entry wants at a moment.
 type Wanted struct {
 	// Entry is the position of the entry in the policy.

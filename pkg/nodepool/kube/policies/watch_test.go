@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -105,7 +106,7 @@ func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`)),
 		object(t, policyNamed("b", "2026-01-02T00:00:00Z", twoWarm)))
 	c := w.cluster()
-	if !c.Policy.IsZero() {
+	if !cmp.Equal(c.Policy.Policy, capacity.Policy{}) {
 		t.Errorf("policy %+v, want one that wants nothing", c.Policy)
 	}
 	f := c.Findings[0]
@@ -114,6 +115,39 @@ func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 	}
 	if s := c.PolicyStatuses[0]; s.State != capacity.Unreadable || !strings.Contains(s.Message, "spec.idle.suspendAfter") {
 		t.Errorf("status %+v", s)
+	}
+}
+
+func TestAPolicyThatIsBeingDeletedDoesNotCountAndGetsNoStatus(t *testing.T) {
+	w, _, _ := newTestWatch()
+	going := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
+	now := metav1.Now()
+	going.SetDeletionTimestamp(&now)
+	w.replace("", going)
+	if c := w.cluster(); c.Policy != nil || len(c.PolicyStatuses)+len(c.Findings) != 0 || c.PolicyStatus != nil {
+		t.Errorf("policy %+v, statuses %+v, findings %+v", c.Policy, c.PolicyStatuses, c.Findings)
+	}
+	if got := w.WithoutCluster(llm); len(got) != 0 {
+		t.Errorf("without a RayCluster: %+v", got)
+	}
+}
+
+// What became of warm nodes is decided later, so it stays in the status until then.
+func TestTheStatusKeepsWhatBecameOfWarmNodes(t *testing.T) {
+	w, _, _ := newTestWatch()
+	written := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
+	status := map[string]any{"observedGeneration": int64(2), "state": "Active", "message": "it counts for the RayCluster",
+		"warmNodes": []any{"keepWarmNodes[0]: warm", "keepWarmNodes[1]: at_max"}}
+	written.Object["status"] = status
+	w.replace("", written)
+	c, lines := w.cluster(), "keepWarmNodes[0]: warm\nkeepWarmNodes[1]: at_max"
+	if len(c.PolicyStatuses) != 1 || c.PolicyStatuses[0].WarmNodes != lines || *c.PolicyStatus != c.PolicyStatuses[0] {
+		t.Errorf("to write %+v, wanted %+v; want the lines of the status in both", c.PolicyStatuses, c.PolicyStatus)
+	}
+	status["observedGeneration"] = int64(3)
+	w.replace("", written)
+	if c := w.cluster(); len(c.PolicyStatuses) != 0 || c.PolicyStatus == nil || c.PolicyStatus.WarmNodes != lines {
+		t.Errorf("to write %+v, wanted %+v; want nothing to write", c.PolicyStatuses, c.PolicyStatus)
 	}
 }
 
