@@ -3,8 +3,11 @@ package controller
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -50,6 +53,31 @@ func TestTheStatusOfAPolicyIsWrittenOnceAndOnlyIfManaged(t *testing.T) {
 	w.after(time.Minute)
 	if d := w.after(time.Minute); len(w.kube.policies) != 1 || slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == PolicyUnwritten }) {
 		t.Errorf("written %+v, findings %+v", w.kube.policies, d.Findings)
+	}
+}
+
+func TestTheStatusOfAPolicySaysWhatBecameOfItsWarmNodes(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}, {"group": "tpu", "count": 1}]}`)
+	w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}}
+	counts := capacity.Status{Name: "office", UID: "u-9", State: capacity.Active}
+	other := capacity.Status{Name: "other", UID: "u-8", State: capacity.Superseded}
+	w.kube.cluster.PolicyStatus, w.kube.cluster.PolicyStatuses = &counts, []capacity.Status{counts, other}
+	w.cycle()
+	want := counts
+	want.WarmNodes = "keepWarmNodes[0]: nodes_waiting: nodes for 2 of 2 workers of group gpu\n" +
+		"keepWarmNodes[1]: no_group: nodes for 0 of 1 workers of group tpu"
+	if diff := cmp.Diff([]capacity.Status{other, want}, w.kube.policies); diff != "" {
+		t.Fatalf("written (-want +got):\n%s", diff)
+	}
+	w.kube.cluster.PolicyStatus = &want // as the watch shows it
+	if w.after(time.Second); len(w.kube.policies) != 2 {
+		t.Errorf("%+v is written again", w.kube.policies[2:])
+	}
+	w.kube.cluster.Buffers.List[0].Provided = true
+	if w.after(time.Second); len(w.kube.policies) != 3 ||
+		!strings.HasPrefix(w.kube.policies[2].WarmNodes, "keepWarmNodes[0]: warm: ") {
+		t.Errorf("once nodes are there, written %+v", w.kube.policies[2:])
 	}
 }
 

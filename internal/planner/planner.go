@@ -99,8 +99,6 @@ const (
 	FindingPodRepeated      = model.FindingPodRepeated
 	FindingNodePodsUnknown  = model.FindingNodePodsUnknown
 	FindingKeyUnknown       = model.FindingKeyUnknown
-	FindingWarmGroupUnknown = model.FindingWarmGroupUnknown
-	FindingWarmUnpriced     = model.FindingWarmUnpriced
 )
 
 // A question about a plan and its answer; see package model.

@@ -20,8 +20,11 @@ type Pause struct {
 func (p *Pause) Fail(now time.Time) { p.FailWithin(now, Longest) }
 
 // FailWithin notes a failure, and begins a pause of at most longest.
-func (p *Pause) FailWithin(now time.Time, longest time.Duration) {
-	p.retryAt = now.Add(min(first<<min(p.failures, 10), longest))
+func (p *Pause) FailWithin(now time.Time, longest time.Duration) { p.FailBetween(now, first, longest) }
+
+// FailBetween notes a failure, and begins a pause of shortest after the first one, and of at most longest.
+func (p *Pause) FailBetween(now time.Time, shortest, longest time.Duration) {
+	p.retryAt = now.Add(min(shortest<<min(p.failures, 10), longest))
 	p.failures++
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 func TestBuffersAreDecidedWithoutKubernetes(t *testing.T) {
-	importtest.Only(t, "internal/controller/decision", "internal/planner", "pkg/nodepool", "pkg/nodepool/capacity",
-		"pkg/raydemand")
+	importtest.Only(t, "internal/controller/backoff", "internal/controller/decision", "internal/planner", "pkg/nodepool",
+		"pkg/nodepool/capacity", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":           "package pkg/nodepool/kube/buffers knows Kubernetes objects",
 		"pkg/nodepool/kube": "adapters and the loop meet in cmd/autoscaler",

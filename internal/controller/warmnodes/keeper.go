@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -34,10 +35,9 @@ type Keeper struct {
 	repaired map[string]time.Time
 	// managed: this process may have made buffers, so it removes them when the RayCluster is no longer managed.
 	managed bool
-	// err is why the last write failed, retryAt when the next one may come.
-	err      error
-	failures int
-	retryAt  time.Time
+	// rest is the pause after a write that failed, and err is why it failed.
+	rest backoff.Pause
+	err  error
 }
 
 // Authority says what may be done with the buffers of a RayCluster.
@@ -55,7 +55,7 @@ const (
 
 // Round decides, and writes what the authority allows.
 func (k *Keeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (Decision, []decision.Action) {
-	d := k.Decide(s)
+	d := k.decide(s)
 	switch {
 	case a == Wait:
 		d.Changes = nil
@@ -63,12 +63,12 @@ func (k *Keeper) Round(ctx context.Context, w Writer, a Authority, s Seen) (Deci
 	case a == Keep:
 		k.managed = true
 	case a == Release, a == ReleaseOwn && k.managed:
-		d.Changes = HandBack(s.Cluster).Changes
+		d.Changes = handBack(s.Cluster)
 	default:
-		d.Changes, d.Findings = nil, append(d.Findings, LeftOver(s.Cluster)...)
+		d.Changes, d.Findings = nil, append(d.Findings, leftOver(s.Cluster)...)
 	}
 	if len(d.Changes) == 0 {
-		k.err, k.failures, k.retryAt = nil, 0, time.Time{}
+		k.rest, k.err = backoff.Pause{}, nil
 	}
 	actions := k.write(ctx, w, s, d.Changes)
 	if k.err != nil {
@@ -88,7 +88,7 @@ func (k *Keeper) Settled() bool { return k.err == nil }
 // write writes changes, those first that remove a buffer, whose nodes cost money. A change that fails delays the next
 // round, and not the other changes.
 func (k *Keeper) write(ctx context.Context, w Writer, s Seen, changes []nodepool.BufferChange) []decision.Action {
-	if s.Now.Before(k.retryAt) {
+	if k.rest.Resting(s.Now) {
 		return nil
 	}
 	slices.SortStableFunc(changes, func(a, b nodepool.BufferChange) int { return removed(b) - removed(a) })
@@ -118,10 +118,10 @@ func (k *Keeper) write(ctx context.Context, w Writer, s Seen, changes []nodepool
 	}
 	switch {
 	case failed != nil:
-		k.err, k.retryAt = failed, s.Now.Add(min(firstPause<<min(k.failures, 10), longestPause))
-		k.failures++
+		k.rest.FailBetween(s.Now, firstPause, longestPause)
+		k.err = failed
 	case len(actions) > 0:
-		k.err, k.failures, k.retryAt = nil, 0, time.Time{}
+		k.rest, k.err = backoff.Pause{}, nil
 	}
 	return actions
 }

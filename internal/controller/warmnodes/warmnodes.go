@@ -40,8 +40,8 @@ type Seen struct {
 	Spent float64
 }
 
-// Decide decides for a RayCluster that is managed. While the policies or the buffers are unknown, nothing changes.
-func (k *Keeper) Decide(s Seen) Decision {
+// decide decides for a RayCluster that is managed. While the policies or the buffers are unknown, nothing changes.
+func (k *Keeper) decide(s Seen) Decision {
 	var d Decision
 	cluster := s.Cluster
 	groups := groupsOf(s)
@@ -63,14 +63,14 @@ func (k *Keeper) Decide(s Seen) Decision {
 		if pods[name] == 0 {
 			continue
 		}
-		want := nodepool.Buffer{Name: Name(cluster.UID, name), Group: name, Pods: pods[name],
+		want := nodepool.Buffer{Name: nameOf(cluster.UID, name), Group: name, Pods: pods[name],
 			Template: known.Templates[name]}
 		if k.differs(s.Now, known.Of(name), want) {
 			d.change(cluster, nodepool.BufferChange{Buffer: want})
 		}
 	}
 	for _, b := range known.List {
-		if !b.Deleting && (pods[b.Group] == 0 || b.Name != Name(cluster.UID, b.Group)) {
+		if !b.Deleting && (pods[b.Group] == 0 || b.Name != nameOf(cluster.UID, b.Group)) {
 			d.change(cluster, nodepool.BufferChange{Buffer: b, Remove: true})
 		}
 	}
@@ -102,22 +102,23 @@ func (k *Keeper) Forget(gone func(group string) bool) {
 	}
 }
 
-// HandBack removes all buffers of a RayCluster that is no longer managed, or that is suspended.
-func HandBack(cluster *nodepool.Cluster) (d Decision) {
+// handBack removes all buffers of a RayCluster that is no longer managed, or that is suspended.
+func handBack(cluster *nodepool.Cluster) []nodepool.BufferChange {
+	var d Decision
 	if cluster.Buffers == nil || cluster.Buffers.Missing != "" {
-		return d
+		return nil
 	}
 	for _, b := range cluster.Buffers.List {
 		if !b.Deleting {
 			d.change(cluster, nodepool.BufferChange{Buffer: b, Remove: true})
 		}
 	}
-	return d
+	return d.Changes
 }
 
-// LeftOver reports the buffers of a RayCluster that this process may not write to: their nodes cost money, and nothing
+// leftOver reports the buffers of a RayCluster that this process may not write to: their nodes cost money, and nothing
 // changes them.
-func LeftOver(cluster *nodepool.Cluster) (all []raydemand.Finding) {
+func leftOver(cluster *nodepool.Cluster) (all []raydemand.Finding) {
 	if cluster.Buffers == nil {
 		return nil
 	}
@@ -136,9 +137,9 @@ func (d *Decision) change(cluster *nodepool.Cluster, change nodepool.BufferChang
 	d.Changes = append(d.Changes, change)
 }
 
-// Name returns the name of the buffer of a group. It is always the same, so that a process that did not see its own
+// nameOf returns the name of the buffer of a group. It is always the same, so that a process that did not see its own
 // write makes no second one.
-func Name(uid, group string) string {
+func nameOf(uid, group string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s", uid, group))
 	return "heliostat-nodes-" + hex.EncodeToString(sum[:8])
 }

@@ -11,7 +11,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +23,9 @@ type world struct {
 	cluster nodepool.Cluster
 	now     time.Time
 	desired int
+	surge   int
 	spent   float64
+	follows bool   // another process may write
 	err     error  // fails every write
 	failing string // the group whose writes fail
 	writes  []string
@@ -38,7 +42,7 @@ func newWorld() *world {
 	}}
 }
 
-func (w *world) MayWrite(nodepool.ClusterKey) bool { return true }
+func (w *world) MayWrite(nodepool.ClusterKey) bool { return !w.follows }
 
 func (w *world) KeepNodes(_ context.Context, c nodepool.BufferChange) error {
 	if w.err != nil {
@@ -69,7 +73,8 @@ func (w *world) round(t *testing.T, when string, a Authority, want ...string) De
 	g := w.cluster.Groups
 	snapshot, plan := planner.Snapshot{}, planner.Plan{}
 	for i := range g {
-		snapshot.Groups = append(snapshot.Groups, planner.Group{Name: g[i].Name, Max: g[i].Max, Price: g[i].Price})
+		snapshot.Groups = append(snapshot.Groups, planner.Group{Name: g[i].Name, Max: g[i].Max,
+			Price: g[i].Price, NumOfHosts: g[i].NumOfHosts, Surge: w.surge})
 		plan.Groups = append(plan.Groups, planner.GroupPlan{Name: g[i].Name, Desired: w.desired})
 	}
 	d, _ := w.keeper.Round(context.Background(), w, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
@@ -103,11 +108,104 @@ func TestABufferFollowsThePolicyAndTheGroup(t *testing.T) {
 	w.round(t, "the policy has gone", Keep, "remove gpu")
 }
 
+func TestNodesAreAskedForWorkersThatTheGroupMayLaunch(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(w *world)
+		writes []string
+		says   string
+	}{
+		{"what surge keeps free is not for them", func(w *world) { w.desired, w.surge = 1, 2 }, []string{"gpu 1 v1"}, "at most 2"},
+		{"a worker of several hosts is a replica", func(w *world) { w.cluster.Groups[0].NumOfHosts, w.desired = 4, 9 },
+			[]string{"gpu 4 v1"}, "has or launches 3 of at most 4 workers"},
+		{"a group that cannot be planned", func(w *world) { w.cluster.Groups[0].Broken = true }, nil, "cannot be planned"},
+		{"a suspended group", func(w *world) { w.cluster.Groups[0].Suspended = true }, nil, "is suspended"},
+		{"a queued RayCluster", func(w *world) { w.cluster.Queue.Mark = "label" }, nil, "no quota covers nodes"},
+		{"what finds room", func(w *world) {
+			w.cluster.Groups[0].Kind = &binpack.Pod{Name: "gpu", Requests: podfit.Quantities{"pods": raydemand.One}}
+			w.cluster.Places = []binpack.Place{{Nodes: new(int64(1)), Accepts: []string{"gpu"},
+				Free: podfit.Quantities{"pods": raydemand.One}}}
+		}, []string{"gpu 2 v1"}, "room for 1 now"},
+	} {
+		w := newWorld()
+		c.change(w)
+		if d := w.round(t, c.name, Keep, c.writes...); !strings.Contains(d.Plans[0].Message, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, d.Plans[0].Message, c.says)
+		}
+	}
+}
+
+func TestAQueuedRayClusterSaysThatItHasNoNodes(t *testing.T) {
+	w := newWorld()
+	w.cluster.Queue.Mark = "label"
+	d := w.round(t, "queued", Keep)
+	if !has(d, capacity.FindingNodesUnused) || !strings.Contains(d.Findings[0].Fix, "queue") {
+		t.Errorf("findings %+v", d.Findings)
+	}
+}
+
+func TestSeveralEntriesForAGroupThatIsNotThereAreOneFinding(t *testing.T) {
+	w := newWorld()
+	w.cluster.Policy.Budget = &capacity.Budget{PerDay: 1}
+	w.cluster.Groups[0].Price = nil
+	w.cluster.Policy.KeepWarmNodes = append(w.cluster.Policy.KeepWarmNodes, w.cluster.Policy.KeepWarmNodes[0])
+	if d := w.round(t, "without a price", Keep); len(d.Findings) != 1 || d.Findings[0].Code != capacity.FindingUnpriced {
+		t.Errorf("findings %+v, want one", d.Findings)
+	}
+}
+
+func TestABufferThatIsBeingDeletedIsNotDeletedAgain(t *testing.T) {
+	w := newWorld()
+	w.round(t, "at first", Keep, "gpu 2 v1")
+	w.cluster.Buffers.List[0].Deleting = true
+	w.cluster.Policy = nil
+	w.round(t, "no policy wants it", Keep)
+	w.round(t, "suspended", Release)
+}
+
+func TestBuffersThatAreUnknownAreNotHandedBack(t *testing.T) {
+	w := newWorld()
+	w.round(t, "at first", Keep, "gpu 2 v1")
+	w.cluster.Buffers.Missing = "the API server does not serve capacitybuffers"
+	w.round(t, "suspended", Release)
+}
+
+func TestNodesThatNoEntryWantsGoBeforeOthersCome(t *testing.T) {
+	w := newWorld()
+	other := w.cluster.Groups[0]
+	other.Name = "other"
+	w.cluster.Groups = append(w.cluster.Groups, other)
+	w.cluster.Buffers.Templates["other"] = "v1"
+	w.round(t, "at first", Keep, "gpu 2 v1")
+	w.cluster.Policy.KeepWarmNodes[0].Group = "other"
+	w.round(t, "for another group", Keep, "remove gpu", "other 2 v1")
+}
+
+func TestAConflictIsNoFailure(t *testing.T) {
+	for _, err := range []error{nodepool.ErrConflict, nodepool.ErrGone} {
+		w := newWorld()
+		w.err = fmt.Errorf("writing: %w", err)
+		if d := w.round(t, "conflict", Keep); has(d, Unwritten) || !w.keeper.Settled() {
+			t.Errorf("%v: findings %+v", err, d.Findings)
+		}
+		w.err = nil
+		w.round(t, "at once", Keep, "gpu 2 v1")
+	}
+}
+
+func TestAProcessThatMayNotWriteWritesNothing(t *testing.T) {
+	w := newWorld()
+	w.follows = true
+	if d := w.round(t, "another process leads", Keep); has(d, Unwritten) {
+		t.Errorf("findings %+v", d.Findings)
+	}
+}
+
 func TestABufferGoesWithItsGroup(t *testing.T) {
 	w := newWorld()
 	w.round(t, "at first", Keep, "gpu 2 v1")
 	w.cluster.Groups[0].Name = "other"
-	if d := w.round(t, "renamed", Keep, "remove gpu"); !has(d, planner.FindingWarmGroupUnknown) {
+	if d := w.round(t, "renamed", Keep, "remove gpu"); !has(d, capacity.FindingGroupUnknown) {
 		t.Errorf("findings %+v", d.Findings)
 	}
 }
@@ -165,11 +263,11 @@ func TestWritesThatFailAreReportedAndPaused(t *testing.T) {
 	w.err = errors.New("forbidden")
 	tries := 0
 	for range 60 {
-		before := w.keeper.failures
+		before := w.keeper.rest.Failures()
 		if d := w.round(t, "failing", Keep); !has(d, Unwritten) || w.keeper.Settled() {
 			t.Fatalf("findings %+v", d.Findings)
 		}
-		tries += w.keeper.failures - before
+		tries += w.keeper.rest.Failures() - before
 	}
 	if tries < 2 || tries > 5 {
 		t.Errorf("%d writes in a minute, want a few", tries)

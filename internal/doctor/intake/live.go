@@ -36,11 +36,8 @@ type source struct {
 	required bool
 }
 
-// ours is the group of Heliostat's kinds, and byUs selects what it has made.
-var (
-	ours = v1alpha1.GroupVersion
-	byUs = made.Label + "=" + made.By
-)
+// ours is the group of Heliostat's kinds.
+var ours = v1alpha1.GroupVersion
 
 var sources = []source{
 	{resource("ray.io", "v1", "rayclusters"), "RayCluster", true, "", true},
@@ -60,8 +57,8 @@ var sources = []source{
 	{resource("kueue.x-k8s.io", "v1beta2", "resourceflavors"), "ResourceFlavor", false, "", false},
 	{resource(ours.Group, ours.Version, "capacitypolicies"), "CapacityPolicy", true, "", false},
 	{resource(ours.Group, ours.Version, "resourcerequests"), "ResourceRequest", true, "", false},
-	{resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"), "CapacityBuffer", true, byUs, false},
-	{resource("autoscaling.x-k8s.io", "v1alpha1", "capacitybuffers"), "CapacityBuffer", true, byUs, false},
+	{resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers"), "CapacityBuffer", true, made.Selector, false},
+	{resource("autoscaling.x-k8s.io", "v1alpha1", "capacitybuffers"), "CapacityBuffer", true, made.Selector, false},
 	{resource("keda.sh", "v1alpha1", "scaledobjects"), "ScaledObject", true, "", false},
 }
 

@@ -1,7 +1,5 @@
 package model
 
-import "heliostat.dev/heliostat/pkg/nodepool/capacity"
-
 // FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
@@ -60,15 +58,9 @@ const (
 	WarmImpossible  = "impossible"   // no group could ever serve it
 )
 
-// Codes of the findings about warm capacity.
-const (
-	// FindingWarmUnpriced: the policy has a budget, and a group that it would use has no price.
-	FindingWarmUnpriced = capacity.FindingUnpriced
-	// FindingWarmGroupUnknown: the policy names a worker group that does not exist.
-	FindingWarmGroupUnknown = capacity.FindingGroupUnknown
-	// FindingWarmImpossible: no worker group could ever hold a bundle of the policy.
-	FindingWarmImpossible = "warm-impossible"
-)
+// FindingWarmImpossible is the code of a finding: no worker group could ever hold a bundle of the policy. Package
+// capacity has the others about policies.
+const FindingWarmImpossible = "warm-impossible"
 
 // Codes of what keeps workers from being idle although no work uses their resources.
 const (

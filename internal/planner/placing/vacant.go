@@ -14,9 +14,6 @@ type Vacant struct {
 	Nodes                   []int
 }
 
-// Count returns how many replicas there are.
-func (v *Vacant) Count() int64 { return v.Joined + v.Coming + v.Planned }
-
 // vacantUnit is one replica, with the numbers of its nodes.
 type vacantUnit struct {
 	nodes []int

@@ -9,7 +9,7 @@ import (
 )
 
 func TestForHowManyWorkersNodesAreKept(t *testing.T) {
-	price, room := 6.0, int64(3)
+	price, room := 6.0, int64(2)
 	gpu := capacity.NodeGroup{Hosts: 1, Max: 4, Wanted: 1, Price: &price, Provided: true}
 	change := func(f func(*capacity.NodeGroup)) capacity.NodeGroup { g := gpu; f(&g); return g }
 	entry := func(count int64, schedules ...capacity.Schedule) capacity.WarmNodes {
@@ -40,7 +40,7 @@ func TestForHowManyWorkersNodesAreKept(t *testing.T) {
 			"0/2 at_max", ""},
 		{"room is shared by entries", []capacity.WarmNodes{entry(2), entry(1)},
 			change(func(g *capacity.NodeGroup) { g.Room = &room }), nil, capacity.NodesWanted{}, "2/2 warm, 1/1 warm",
-			"room for 1 now"},
+			"room for 0 now"},
 		{"there is no such group", []capacity.WarmNodes{{Group: "tpu", Count: 1}}, gpu, nil, capacity.NodesWanted{},
 			"0/1 no_group", `no worker group "tpu"`},
 		{"they cannot be asked for", one, gpu, nil, capacity.NodesWanted{Unavailable: "it is off"},

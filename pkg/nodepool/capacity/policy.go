@@ -122,23 +122,16 @@ type Budget struct {
 }
 
 // Day is the day of the budget at a moment, for example 2026-03-29.
-func (b *Budget) Day(at time.Time) string {
-	location := b.Location
-	if location == nil {
-		location = time.UTC
-	}
-	return at.In(location).Format(time.DateOnly)
-}
+func (b *Budget) Day(at time.Time) string { return b.local(at).Format(time.DateOnly) }
 
 // DayStart is when the day of a moment began.
 func (b *Budget) DayStart(at time.Time) time.Time {
-	location := b.Location
-	if location == nil {
-		location = time.UTC
-	}
-	at = at.In(location)
-	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, location)
+	at = b.local(at)
+	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
 }
+
+// local is a moment in the time zone of the budget.
+func (b *Budget) local(at time.Time) time.Time { return at.In(cmp.Or(b.Location, time.UTC)) }
 
 // Idle says what happens to a RayCluster without work. 0 means that nothing happens.
 type Idle struct {
@@ -169,12 +162,6 @@ func (d Duration) String() string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-// IsZero reports whether the policy wants nothing.
-func (p *Policy) IsZero() bool {
-	return p == nil || len(p.KeepWarm)+len(p.KeepWarmNodes) == 0 && p.OnUpgrade != UpgradeMatch &&
-		(p.Idle == nil || *p.Idle == Idle{})
 }
 
 // Wanted is what one entry wants at a moment.

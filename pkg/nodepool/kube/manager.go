@@ -28,10 +28,10 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/buffers"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
@@ -254,18 +254,17 @@ func (m *Manager) wire() error {
 		Changed:    m.Enqueue,
 		Logger:     m.options.Logger,
 	})
-	m.policies = policies.NewWatch(policies.Config{Client: m.dynamic, Discovery: m.discovery,
-		Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
+	reads := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
+		Changed: m.Enqueue, Logger: m.options.Logger}
+	m.policies = policies.NewWatch(reads)
 	if m.options.Provisioning {
-		m.provisioning = provisioning.NewWatch(made.Config{Client: m.dynamic, Discovery: m.discovery,
-			Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
+		m.provisioning = provisioning.NewWatch(reads)
 		if err := m.manager.Add(m.provisioning); err != nil {
 			return fmt.Errorf("adding the watch of ProvisioningRequests: %w", err)
 		}
 	}
 	if m.options.WarmNodes {
-		m.buffers = buffers.NewWatch(made.Config{Client: m.dynamic, Discovery: m.discovery,
-			Namespaces: m.options.Namespaces, Changed: m.Enqueue, Logger: m.options.Logger})
+		m.buffers = buffers.NewWatch(reads)
 		if err := m.manager.Add(m.buffers); err != nil {
 			return fmt.Errorf("adding the watch of CapacityBuffers: %w", err)
 		}

@@ -20,6 +20,7 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 )
 
@@ -81,7 +82,7 @@ func TestAWorkerStaysForPoliciesOfAClusterThatIsNotThere(t *testing.T) {
 		return false, nil, nil
 	})
 	seen := make(chan nodepool.ClusterKey, 8)
-	known := policies.NewWatch(policies.Config{Client: client, Discovery: serving{}, Logger: slog.New(slog.DiscardHandler),
+	known := policies.NewWatch(attached.Config{Client: client, Discovery: serving{}, Logger: slog.New(slog.DiscardHandler),
 		Changed: func(key nodepool.ClusterKey) { seen <- key }})
 	m := &Manager{policies: known, source: nothing{}}
 	if m.needsWorker(llm) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
@@ -63,7 +64,7 @@ func ours(object *unstructured.Unstructured, rayClusterUID string) bool {
 }
 
 // read reads a buffer with the RayCluster that owns it; false for one that is not Heliostat's.
-func read(object *unstructured.Unstructured) (buffer made.Object[nodepool.Buffer], ok bool) {
+func read(object *unstructured.Unstructured) (buffer attached.Object[nodepool.Buffer], ok bool) {
 	var fields struct {
 		Spec struct {
 			Replicas int64 `json:"replicas"`
@@ -87,7 +88,7 @@ func read(object *unstructured.Unstructured) (buffer made.Object[nodepool.Buffer
 			judge(&b, fields.Status.Conditions)
 		}
 		cluster := nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
-		return made.Object[nodepool.Buffer]{Cluster: cluster, UID: string(reference.UID), Value: b}, true
+		return attached.Object[nodepool.Buffer]{Cluster: cluster, UID: string(reference.UID), Value: b}, true
 	}
 	return buffer, false
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
@@ -142,7 +144,7 @@ func writer(objects ...runtime.Object) (*Watch, *dynamicfake.FakeDynamicClient) 
 		}
 		return true, object, err
 	})
-	return NewWatch(made.Config{Client: client, Discovery: served{version: "v1beta1", resource: resourceName},
+	return NewWatch(attached.Config{Client: client, Discovery: served{version: "v1beta1", resource: resourceName},
 		Logger: slog.New(slog.DiscardHandler), Changed: func(nodepool.ClusterKey) {}}), client
 }
 
@@ -158,7 +160,7 @@ func TestABufferIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Replace("", []*unstructured.Unstructured{object}, made.State{Tried: true})
+	w.Store("").ReplaceAll([]*unstructured.Unstructured{object}, "")
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid",
 		Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: podfit.PodShape{}}},
 		Policy: &capacity.Written{Policy: capacity.Policy{KeepWarmNodes: []capacity.WarmNodes{{Group: "gpu", Count: 2}}}}}
@@ -190,6 +192,73 @@ func TestABufferIsReadAsItWasWritten(t *testing.T) {
 	for _, kind := range []schema.GroupVersionResource{bufferKind, templateKind} {
 		if _, err := client.Tracker().Get(kind, "ml", asked.Name); !apierrors.IsNotFound(err) {
 			t.Errorf("%s is left: %v", kind.Resource, err)
+		}
+	}
+}
+
+func TestUntilTheFirstListBuffersAreUnknownAndNotMissing(t *testing.T) {
+	w, _ := writer()
+	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid"}
+	if w.AddTo(&cluster, rayCluster(t)); cluster.Buffers.Unread == "" || cluster.Buffers.Missing != "" {
+		t.Errorf("before the first list: %+v", cluster.Buffers)
+	}
+	w.Unread("", "forbidden")
+	if w.AddTo(&cluster, rayCluster(t)); cluster.Buffers.Unread != "" || cluster.Buffers.Missing != "forbidden" {
+		t.Errorf("without the right to read: %+v", cluster.Buffers)
+	}
+}
+
+func TestABufferThatIsBeingDeletedSaysSo(t *testing.T) {
+	object := buffer(rayCluster(t), "v1beta1", asked)
+	if b, ok := read(object); !ok || b.Value.Deleting {
+		t.Errorf("%+v, %t", b, ok)
+	}
+	now := metav1.Now()
+	object.SetDeletionTimestamp(&now)
+	if b, ok := read(object); !ok || !b.Value.Deleting {
+		t.Errorf("%+v, %t", b, ok)
+	}
+}
+
+// A buffer of the same name that was made again since the read must not be changed, and what others wrote to the
+// fields of this one does not prevent the change.
+func TestAChangeIsOfTheVeryObjectThatWasRead(t *testing.T) {
+	w, client := writer()
+	if err := w.Keep(t.Context(), rayCluster(t), nil, asked); err != nil {
+		t.Fatal(err)
+	}
+	client.ClearActions()
+	more := asked
+	more.Pods = 3
+	if err := w.Keep(t.Context(), rayCluster(t), nil, more); err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for _, action := range client.Actions() {
+		patch, is := action.(clienttesting.PatchActionImpl)
+		if !is {
+			continue
+		}
+		changed++
+		force := patch.PatchOptions.Force
+		if !strings.Contains(string(patch.Patch), `"uid":"made"`) || force == nil || !*force {
+			t.Errorf("%s: force %v, %s", patch.Resource.Resource, force, patch.Patch)
+		}
+	}
+	if changed != 2 {
+		t.Errorf("%d patches, want one of the PodTemplate and one of the buffer", changed)
+	}
+	made := more
+	made.UID = "made"
+	client.ClearActions()
+	if err := w.Remove(t.Context(), rayCluster(t), made); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range client.Actions() {
+		if del, is := action.(clienttesting.DeleteActionImpl); is {
+			if p := del.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "made" {
+				t.Errorf("%s is deleted without its uid: %+v", del.Resource.Resource, p)
+			}
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestBuffersAreReadBesideNodes(t *testing.T) {
-	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/kube/made", "pkg/nodepool/kube/reflector")
+	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/kube/attached", "pkg/nodepool/kube/made", "pkg/nodepool/kube/reflector")
 	importtest.Dependencies(t, map[string]string{
 		"pkg/nodepool/kube":               "the manager stands above its reads",
 		"internal/controller":             "the adapter carries out decisions; it makes none",

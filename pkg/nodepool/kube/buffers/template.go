@@ -1,11 +1,10 @@
 package buffers
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
 // What a node autoscaler looks at in a pod. Commands, environments and mounts are left out: they may contain what not
@@ -23,42 +22,20 @@ var (
 )
 
 // groupTemplate returns the template of a group's pods, as far as it says which node they need; nil if there is no such
-// group. labels are those of its pods, with the ones that KubeRay adds: anti-affinity and spread constraints may select
-// them. What else KubeRay adds, no scheduler looks at, except for a small init container.
+// group. labels are those of its pods.
 func groupTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (map[string]any, error) {
-	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
-	if err != nil {
-		return nil, fmt.Errorf("reading the worker groups of RayCluster %s/%s: %w", rayCluster.GetNamespace(),
-			rayCluster.GetName(), err)
+	template, err := made.PodTemplate(rayCluster, group, labels)
+	spec, _ := template["spec"].(map[string]any)
+	if err != nil || spec == nil {
+		return nil, err
 	}
-	for _, each := range groups {
-		fields, _ := each.(map[string]any)
-		template, _ := fields["template"].(map[string]any)
-		spec, _ := template["spec"].(map[string]any)
-		if spec == nil || fields["groupName"] != group {
-			continue
-		}
-		metadata := map[string]any{}
-		if from, _ := template["metadata"].(map[string]any); from != nil {
-			copyFields(metadata, from, "annotations", "labels")
-		}
-		if err := addLabels(metadata, labels); err != nil {
-			return nil, fmt.Errorf("the labels of worker group %s: %w", group, err)
-		}
-		return map[string]any{"metadata": metadata, "spec": podSpec(spec)}, nil
+	metadata := map[string]any{}
+	if from, _ := template["metadata"].(map[string]any); from != nil {
+		copyFields(metadata, from, "annotations", "labels")
 	}
-	return nil, nil
-}
-
-func addLabels(metadata map[string]any, labels map[string]string) error {
-	for name, value := range labels {
-		if err := unstructured.SetNestedField(metadata, value, "labels", name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return map[string]any{"metadata": metadata, "spec": podSpec(spec)}, nil
 }
 
 func podSpec(from map[string]any) map[string]any {

@@ -9,23 +9,25 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Watch knows the CapacityBuffers of RayClusters, and writes them.
 type Watch struct {
-	*made.Objects[nodepool.Buffer]
+	*attached.Objects[nodepool.Buffer]
 	client dynamic.Interface
 	served reflector.Served
 }
 
 // NewWatch prepares the reads; Start begins them.
-func NewWatch(c made.Config) *Watch {
+func NewWatch(c attached.Config) *Watch {
 	served := reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: apiGroup, Versions: versions,
 		Resource: resourceName, Logger: c.Logger}
 	return &Watch{client: c.Client, served: served,
-		Objects: made.New(c, made.Kind[nodepool.Buffer]{Served: served, Resource: resourceName, Read: read})}
+		Objects: attached.New(c, attached.Kind[nodepool.Buffer]{Served: served, Resource: resourceName,
+			Selector: made.Selector, Read: read})}
 }
 
 // AddTo adds to a RayCluster what is known of its buffers, and what those that its policy wants are made of.

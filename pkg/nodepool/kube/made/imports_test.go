@@ -6,10 +6,10 @@ import (
 	"heliostat.dev/heliostat/internal/importtest"
 )
 
-func TestObjectsAreReadBesideTheManager(t *testing.T) {
-	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/kube/reflector")
+func TestObjectsAreDescribedWithoutAClient(t *testing.T) {
+	importtest.Only(t)
 	importtest.Dependencies(t, map[string]string{
-		"pkg/nodepool/kube":               "the manager stands above its reads",
-		"sigs.k8s.io/controller-runtime/": "the manager's caches wait for their objects; these reads may be forbidden",
+		"k8s.io/client-go": "packages buffers and provisioning read and write",
+		"pkg/nodepool":     "it is metadata alone",
 	})
 }

@@ -1,8 +1,16 @@
+// Package made has what objects share that Heliostat makes for RayClusters, such as CapacityBuffers: the metadata by
+// which it knows them, and the pod template of a worker group. It must not read or write objects.
 package made
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Label is the label that all such objects have, with the value By. Selector selects them.
+const (
+	Label, By = "app.kubernetes.io/managed-by", "heliostat"
+	Selector  = Label + "=" + By
 )
 
 // For returns an object for a RayCluster. The RayCluster owns it, so that it goes with the RayCluster.

@@ -4,52 +4,26 @@
 package policies
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Config says what is read and how.
-type Config struct {
-	Client    dynamic.Interface
-	Discovery discovery.ServerResourcesInterface
-	// Namespaces are those whose RayClusters are served; empty means all.
-	Namespaces []string
-	// Changed is called after something changed for a RayCluster.
-	Changed func(nodepool.ClusterKey)
-	Logger  *slog.Logger
-}
-
 // Watch knows the CapacityPolicies of RayClusters.
 type Watch struct {
-	config Config
-
-	mu sync.Mutex
-	// Guarded by mu. all are the policies by RayCluster and name.
-	all map[nodepool.ClusterKey]map[string]*policy
-	// unread says by namespace why its policies are not known yet; empty if they are known, or if this process never
-	// will know them. Until then, idle workers that a policy wants must not go.
-	unread map[string]string
-	// said is the last line about reads that are not possible, by namespace.
-	said map[string]string
+	*attached.Objects[*policy]
 }
 
 // policy is one object and the status that it has.
@@ -60,116 +34,24 @@ type policy struct {
 }
 
 // NewWatch prepares the reads; Start begins them.
-func NewWatch(c Config) *Watch {
-	if len(c.Namespaces) == 0 {
-		c.Namespaces = []string{metav1.NamespaceAll}
-	}
-	w := &Watch{config: c, unread: map[string]string{}, said: map[string]string{},
-		all: map[nodepool.ClusterKey]map[string]*policy{}}
-	for _, namespace := range c.Namespaces {
-		w.unread[namespace] = "they have not been read yet"
-	}
-	return w
-}
-
-// Start reads until ctx ends.
-func (w *Watch) Start(ctx context.Context) error {
-	served := reflector.Served{Client: w.config.Client, Discovery: w.config.Discovery,
-		Group: v1alpha1.GroupVersion.Group, Versions: []string{v1alpha1.GroupVersion.Version}, Logger: w.config.Logger}
-	var reads sync.WaitGroup
-	for _, namespace := range w.config.Namespaces {
-		without := func(why string) { w.without(namespace, why) }
-		reads.Go(func() {
-			served.Source(v1alpha1.CapacityPolicyResource.Resource, namespace, "", without).
-				Into(ctx, &reflector.Store[*unstructured.Unstructured]{
-					Put: w.put, Remove: w.remove,
-					ReplaceAll: func(list []*unstructured.Unstructured, _ string) { w.replace(namespace, list) },
-				})
-		})
-	}
-	reads.Wait()
-	return nil
-}
-
-// NeedLeaderElection reports false: a candidate for leadership reads as well.
-func (w *Watch) NeedLeaderElection() bool { return false }
-
-// without notes that the policies of a namespace cannot be read, and says so once.
-func (w *Watch) without(namespace, why string) {
-	w.mu.Lock()
-	news := w.said[namespace] != why
-	w.said[namespace], w.unread[namespace] = why, ""
-	changed := w.forget(namespace)
-	w.mu.Unlock()
-	if news {
-		w.config.Logger.Info("CapacityPolicies do not count; the annotation "+capacity.Annotation+" does",
-			"namespace", namespace, "reason", why)
-	}
-	w.tell(changed)
-}
-
-// forget drops the policies of a namespace, or of all, and returns the RayClusters that had some. The caller holds mu.
-func (w *Watch) forget(namespace string) map[nodepool.ClusterKey]bool {
-	changed := map[nodepool.ClusterKey]bool{}
-	maps.DeleteFunc(w.all, func(key nodepool.ClusterKey, _ map[string]*policy) bool {
-		gone := namespace == metav1.NamespaceAll || key.Namespace == namespace
-		changed[key] = gone
-		return gone
-	})
-	maps.DeleteFunc(changed, func(_ nodepool.ClusterKey, gone bool) bool { return !gone })
-	return changed
-}
-
-func (w *Watch) tell(changed map[nodepool.ClusterKey]bool) {
-	for key := range changed {
-		w.config.Changed(key)
-	}
-}
-
-func (w *Watch) put(object *unstructured.Unstructured) {
-	key, found := read(object)
-	w.mu.Lock()
-	before := w.all[key][found.Name]
-	w.keep(key, found)
-	w.mu.Unlock()
-	// A status that this process has written starts no cycle.
-	if before == nil || before.Generation != found.Generation || before.UID != found.UID ||
-		before.Deleting != found.Deleting {
-		w.config.Changed(key)
-	}
-}
-
-// keep keeps a policy. The caller holds mu.
-func (w *Watch) keep(key nodepool.ClusterKey, read *policy) {
-	if w.all[key] == nil {
-		w.all[key] = map[string]*policy{}
-	}
-	w.all[key][read.Name] = read
-}
-
-func (w *Watch) remove(object *unstructured.Unstructured) {
-	key, found := read(object)
-	w.mu.Lock()
-	delete(w.all[key], found.Name)
-	if len(w.all[key]) == 0 {
-		delete(w.all, key)
-	}
-	w.mu.Unlock()
-	w.config.Changed(key)
-}
-
-// replace takes a whole list: the first one, or the one after a watch broke.
-func (w *Watch) replace(namespace string, list []*unstructured.Unstructured) {
-	w.mu.Lock()
-	changed := w.forget(namespace)
-	w.unread[namespace], w.said[namespace] = "", ""
-	for _, object := range list {
-		key, found := read(object)
-		w.keep(key, found)
-		changed[key] = true
-	}
-	w.mu.Unlock()
-	w.tell(changed)
+func NewWatch(c attached.Config) *Watch {
+	return &Watch{attached.New(c, attached.Kind[*policy]{
+		Served: reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: v1alpha1.GroupVersion.Group,
+			Versions: []string{v1alpha1.GroupVersion.Version}, Logger: c.Logger},
+		Resource: v1alpha1.CapacityPolicyResource.Resource,
+		Read: func(object *unstructured.Unstructured) (attached.Object[*policy], bool) {
+			key, found := read(object)
+			return attached.Object[*policy]{Cluster: key, Value: found}, true
+		},
+		// A status that this process has written starts no cycle.
+		Same: func(before, now *policy) bool {
+			return before.Generation == now.Generation && before.UID == now.UID && before.Deleting == now.Deleting
+		},
+		Unread: func(namespace, why string) {
+			c.Logger.Info("CapacityPolicies do not count; the annotation "+capacity.Annotation+" does",
+				"namespace", namespace, "reason", why)
+		},
+	})}
 }
 
 // read reads one object, and returns the RayCluster that it is for. It never fails: what cannot be read is a fault of
@@ -205,23 +87,21 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	if w == nil {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if cluster.Policy == nil {
-		cluster.PolicyUnknown = w.unreadIn(cluster.Key.Namespace)
+	known, state := w.of(cluster.Key)
+	// Until they are known, idle workers that a policy wants must not go. What this process cannot read does not count.
+	if cluster.Policy == nil && !state.Tried {
+		cluster.PolicyUnknown = state.Unknown
 	}
-	known := w.all[cluster.Key]
 	if len(known) == 0 {
 		return
 	}
 	objects := make([]*capacity.Object, 0, len(known))
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		objects = append(objects, &known[name].Object)
+	for _, one := range known {
+		objects = append(objects, &one.Object)
 	}
 	annotated := cluster.Policy
 	cluster.Policy = capacity.Choose(annotated, objects)
-	for _, object := range objects {
-		one := known[object.Name]
+	for _, one := range known {
 		if one.Deleting {
 			continue
 		}
@@ -241,9 +121,14 @@ func (w *Watch) Clusters() []nodepool.ClusterKey {
 	if w == nil {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.all))
+	return w.Objects.Clusters()
+}
+
+// of returns the policies for a RayCluster by name, and what is known of those of its namespace.
+func (w *Watch) of(key nodepool.ClusterKey) ([]*policy, attached.State) {
+	known, state := w.Of(key, "")
+	slices.SortFunc(known, func(a, b *policy) int { return strings.Compare(a.Name, b.Name) })
+	return known, state
 }
 
 // WithoutCluster returns the statuses that are to be written to the policies of a RayCluster that does not exist.
@@ -251,10 +136,8 @@ func (w *Watch) WithoutCluster(key nodepool.ClusterKey) (statuses []capacity.Sta
 	if w == nil {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(w.all[key])) {
-		one := w.all[key][name]
+	known, _ := w.of(key)
+	for _, one := range known {
 		wanted := one.wanted(nil)
 		if wanted.State != capacity.Unreadable {
 			wanted.State = capacity.NoRayCluster
@@ -303,14 +186,6 @@ func Read(object *unstructured.Unstructured) (nodepool.ClusterKey, *capacity.Obj
 		return key, &found.Object, nil
 	}
 	return key, &found.Object, &found.findings(key.Namespace, nil)[0]
-}
-
-// unreadIn says why the policies of a namespace are not known yet. The caller holds mu.
-func (w *Watch) unreadIn(namespace string) string {
-	if why, one := w.unread[namespace]; one {
-		return why
-	}
-	return w.unread[metav1.NamespaceAll]
 }
 
 // StatusPatch returns a merge patch of the whole status. The uid guards against another object of the same name.

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
@@ -42,8 +44,13 @@ const twoWarm = `keepWarm: [{group: gpu, count: 2}]`
 
 func newTestWatch(namespaces ...string) (*Watch, *[]nodepool.ClusterKey, *bytes.Buffer) {
 	changes, log := &[]nodepool.ClusterKey{}, &bytes.Buffer{}
-	return NewWatch(Config{Namespaces: namespaces, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	return NewWatch(attached.Config{Namespaces: namespaces, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Changed: func(key nodepool.ClusterKey) { *changes = append(*changes, key) }}), changes, log
+}
+
+// replace takes a whole list.
+func (w *Watch) replace(namespace string, list ...*unstructured.Unstructured) {
+	w.Store(namespace).ReplaceAll(list, "")
 }
 
 func (w *Watch) cluster() *nodepool.Cluster {
@@ -61,7 +68,7 @@ func TestUntilTheFirstListThePoliciesAreUnknown(t *testing.T) {
 	if w.AddTo(annotated); annotated.PolicyUnknown != "" {
 		t.Error("the annotation counts, whatever the objects say")
 	}
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	c := w.cluster()
 	if c.PolicyUnknown != "" || c.Policy == nil || c.Policy.KeepWarm[0].Count != 2 || len(*changes) != 1 {
 		t.Errorf("unknown %q, policy %+v, %d cycles", c.PolicyUnknown, c.Policy, len(*changes))
@@ -70,9 +77,9 @@ func TestUntilTheFirstListThePoliciesAreUnknown(t *testing.T) {
 
 func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 	w, _, _ := newTestWatch("ml")
-	w.replace("ml", nil)
-	w.put(object(t, policyNamed("young", "2026-01-02T00:00:00Z", `keepWarm: [{group: gpu, count: 9}]`)))
-	w.put(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
+	w.replace("ml")
+	w.Store("ml").Put(object(t, policyNamed("young", "2026-01-02T00:00:00Z", `keepWarm: [{group: gpu, count: 9}]`)))
+	w.Store("ml").Put(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
 	c := w.cluster()
 	if c.Policy.Source != "CapacityPolicy old" {
 		t.Errorf("%s counts", c.Policy.Source)
@@ -88,7 +95,7 @@ func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 	if len(c.Findings) != 1 || c.Findings[0].Code != capacity.FindingSuperseded || c.Findings[0].Object != "CapacityPolicy ml/young" {
 		t.Errorf("findings %+v", c.Findings)
 	}
-	w.remove(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
+	w.Store("ml").Remove(object(t, policyNamed("old", "2026-01-01T00:00:00Z", twoWarm)))
 	if c = w.cluster(); c.Policy.Source != "CapacityPolicy young" || len(c.Findings) != 0 {
 		t.Errorf("after the oldest is gone: %s, %+v", c.Policy.Source, c.Findings)
 	}
@@ -96,12 +103,10 @@ func TestTheOldestCountsAndTheOthersSaySo(t *testing.T) {
 
 func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 	w, _, _ := newTestWatch()
-	w.replace("", []*unstructured.Unstructured{
-		object(t, policyNamed("a", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`)),
-		object(t, policyNamed("b", "2026-01-02T00:00:00Z", twoWarm)),
-	})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`)),
+		object(t, policyNamed("b", "2026-01-02T00:00:00Z", twoWarm)))
 	c := w.cluster()
-	if !c.Policy.IsZero() {
+	if !cmp.Equal(c.Policy.Policy, capacity.Policy{}) {
 		t.Errorf("policy %+v, want one that wants nothing", c.Policy)
 	}
 	f := c.Findings[0]
@@ -113,10 +118,43 @@ func TestAnUnreadablePolicyNamesTheFieldAndWantsNothing(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatIsBeingDeletedDoesNotCountAndGetsNoStatus(t *testing.T) {
+	w, _, _ := newTestWatch()
+	going := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
+	now := metav1.Now()
+	going.SetDeletionTimestamp(&now)
+	w.replace("", going)
+	if c := w.cluster(); c.Policy != nil || len(c.PolicyStatuses)+len(c.Findings) != 0 || c.PolicyStatus != nil {
+		t.Errorf("policy %+v, statuses %+v, findings %+v", c.Policy, c.PolicyStatuses, c.Findings)
+	}
+	if got := w.WithoutCluster(llm); len(got) != 0 {
+		t.Errorf("without a RayCluster: %+v", got)
+	}
+}
+
+// What became of warm nodes is decided later, so it stays in the status until then.
+func TestTheStatusKeepsWhatBecameOfWarmNodes(t *testing.T) {
+	w, _, _ := newTestWatch()
+	written := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
+	status := map[string]any{"observedGeneration": int64(2), "state": "Active", "message": "it counts for the RayCluster",
+		"warmNodes": []any{"keepWarmNodes[0]: warm", "keepWarmNodes[1]: at_max"}}
+	written.Object["status"] = status
+	w.replace("", written)
+	c, lines := w.cluster(), "keepWarmNodes[0]: warm\nkeepWarmNodes[1]: at_max"
+	if len(c.PolicyStatuses) != 1 || c.PolicyStatuses[0].WarmNodes != lines || *c.PolicyStatus != c.PolicyStatuses[0] {
+		t.Errorf("to write %+v, wanted %+v; want the lines of the status in both", c.PolicyStatuses, c.PolicyStatus)
+	}
+	status["observedGeneration"] = int64(3)
+	w.replace("", written)
+	if c := w.cluster(); len(c.PolicyStatuses) != 0 || c.PolicyStatus == nil || c.PolicyStatus.WarmNodes != lines {
+		t.Errorf("to write %+v, wanted %+v; want nothing to write", c.PolicyStatuses, c.PolicyStatus)
+	}
+}
+
 func TestAStatusIsWrittenOnce(t *testing.T) {
 	w, changes, _ := newTestWatch()
 	text := policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)
-	w.replace("", []*unstructured.Unstructured{object(t, text)})
+	w.replace("", object(t, text))
 	wanted := w.cluster().PolicyStatuses[0]
 	patch, err := StatusPatch(wanted)
 	if err != nil {
@@ -131,7 +169,7 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 	status["observedGeneration"] = int64(status["observedGeneration"].(float64))
 	written.Object["status"] = status
 	before := len(*changes)
-	w.put(written)
+	w.Store("ml").Put(written)
 	if c := w.cluster(); len(c.PolicyStatuses) != 0 {
 		t.Errorf("%+v is written again", c.PolicyStatuses)
 	}
@@ -142,10 +180,10 @@ func TestAStatusIsWrittenOnce(t *testing.T) {
 
 func TestWithoutTheRightTheLogSaysItOnce(t *testing.T) {
 	w, changes, log := newTestWatch("ml")
-	w.replace("ml", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("ml", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	*changes = nil
-	w.without("ml", "forbidden")
-	w.without("ml", "forbidden")
+	w.Unread("ml", "forbidden")
+	w.Unread("ml", "forbidden")
 	if lines := strings.Count(log.String(), "\n"); lines != 1 {
 		t.Errorf("%d lines in the log, want 1:\n%s", lines, log)
 	}
@@ -158,7 +196,7 @@ func TestARayClusterWithoutPolicyGetsNothing(t *testing.T) {
 	var none *Watch
 	none.AddTo(&nodepool.Cluster{Key: llm})
 	w, _, _ := newTestWatch()
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)))
 	other := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "other"}}
 	if w.AddTo(other); other.Policy != nil || len(other.Findings)+len(other.PolicyStatuses) != 0 {
 		t.Errorf("%+v", other)
@@ -172,7 +210,7 @@ func TestAPolicyWithoutARayClusterSaysSo(t *testing.T) {
 	}
 	w, _, _ := newTestWatch()
 	bad := object(t, policyNamed("bad", "2026-01-01T00:00:00Z", `idle: {suspendAfter: soon}`))
-	w.replace("", []*unstructured.Unstructured{object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)), bad})
+	w.replace("", object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm)), bad)
 	if got := w.Clusters(); len(got) != 1 || got[0] != llm {
 		t.Errorf("RayClusters %v", got)
 	}
@@ -184,7 +222,7 @@ func TestAPolicyWithoutARayClusterSaysSo(t *testing.T) {
 	}
 	written := object(t, policyNamed("a", "2026-01-01T00:00:00Z", twoWarm))
 	written.Object["status"] = map[string]any{"observedGeneration": int64(3), "state": string(want.State), "message": want.Message}
-	w.put(written)
+	w.Store("ml").Put(written)
 	if got := w.WithoutCluster(llm); len(got) != 1 || got[0].Name != "bad" {
 		t.Errorf("%+v is written again", got)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestProvisioningRequestsAreReadBesideNodes(t *testing.T) {
-	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/kube/made", "pkg/nodepool/kube/reflector")
+	importtest.Only(t, "pkg/nodepool", "pkg/nodepool/kube/attached", "pkg/nodepool/kube/made", "pkg/nodepool/kube/reflector")
 	importtest.Dependencies(t, map[string]string{
 		"pkg/nodepool/kube":               "the manager stands above its reads",
 		"k8s.io/autoscaler":               "two API versions are read; the module requires its own Kubernetes",

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 )
 
@@ -48,31 +49,20 @@ func object(rayCluster *unstructured.Unstructured, version string, r nodepool.Pr
 	})
 }
 
-// template returns the PodTemplate of a group of the RayCluster, with the labels of its pods: KubeRay adds some, and
-// anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
-// small init container.
+// template returns the PodTemplate of a request, with the labels of the group's pods.
 func template(rayCluster *unstructured.Unstructured, labels map[string]string, r nodepool.ProvisioningRequest,
 ) (*unstructured.Unstructured, error) {
-	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
-	if err != nil {
-		return nil, fmt.Errorf("reading the worker groups of RayCluster %s/%s: %w", rayCluster.GetNamespace(),
-			rayCluster.GetName(), err)
+	pods, err := made.PodTemplate(rayCluster, r.Group, labels)
+	switch {
+	case err != nil:
+		return nil, err
+	case pods == nil:
+		return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
+			rayCluster.GetName(), r.Group, nodepool.ErrConflict)
 	}
-	for _, each := range groups {
-		group, _ := each.(map[string]any)
-		if pods, _ := group["template"].(map[string]any); pods != nil && group["groupName"] == r.Group {
-			for name, value := range labels {
-				if err := unstructured.SetNestedField(pods, value, "metadata", "labels", name); err != nil {
-					return nil, fmt.Errorf("the labels of worker group %s: %w", r.Group, err)
-				}
-			}
-			return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
-				"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
-			}), nil
-		}
-	}
-	return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
-		rayCluster.GetName(), r.Group, nodepool.ErrConflict)
+	return made.For(rayCluster, r.Name, map[string]string{groupAnnotation: r.Group}, map[string]any{
+		"apiVersion": "v1", "kind": "PodTemplate", "template": pods,
+	}), nil
 }
 
 // condition is one of a ProvisioningRequest's status.
@@ -84,7 +74,7 @@ type condition struct {
 }
 
 // read reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
-func read(object *unstructured.Unstructured) (of made.Object[nodepool.ProvisioningRequest], ok bool) {
+func read(object *unstructured.Unstructured) (of attached.Object[nodepool.ProvisioningRequest], ok bool) {
 	group, ours := object.GetAnnotations()[groupAnnotation]
 	var spec struct {
 		Spec struct {

@@ -8,23 +8,25 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Watch knows the ProvisioningRequests of RayClusters, and writes them.
 type Watch struct {
-	*made.Objects[nodepool.ProvisioningRequest]
+	*attached.Objects[nodepool.ProvisioningRequest]
 	client dynamic.Interface
 	served reflector.Served
 }
 
 // NewWatch prepares the reads; Start begins them.
-func NewWatch(c made.Config) *Watch {
+func NewWatch(c attached.Config) *Watch {
 	served := reflector.Served{Client: c.Client, Discovery: c.Discovery, Group: apiGroup, Versions: versions,
 		Logger: c.Logger}
-	kind := made.Kind[nodepool.ProvisioningRequest]{Served: served, Resource: resourceName, Read: read}
-	return &Watch{client: c.Client, served: served, Objects: made.New(c, kind)}
+	kind := attached.Kind[nodepool.ProvisioningRequest]{Served: served, Resource: resourceName, Selector: made.Selector,
+		Read: read}
+	return &Watch{client: c.Client, served: served, Objects: attached.New(c, kind)}
 }
 
 // AddTo adds to a RayCluster what is known of its ProvisioningRequests.

@@ -13,7 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 )
 
 // served serves v1.
@@ -47,7 +47,7 @@ func writer(rejects bool, objects ...runtime.Object) (*Watch, *dynamicfake.FakeD
 			}
 			return true, create.Object, err
 		})
-	return NewWatch(made.Config{Client: client, Discovery: served{}}), client
+	return NewWatch(attached.Config{Client: client, Discovery: served{}}), client
 }
 
 var asked = nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu", Pods: 4}

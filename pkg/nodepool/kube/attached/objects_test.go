@@ -1,4 +1,4 @@
-package made
+package attached
 
 import (
 	"slices"
@@ -46,10 +46,10 @@ func TestObjectsOfARayCluster(t *testing.T) {
 		llm, other []string
 	}{
 		{"the first list", func() {
-			o.Replace("ml", []*unstructured.Unstructured{object("ml", "a", "llm", "1"), object("ml", "b", "", "")}, State{Tried: true})
+			o.Store("ml").ReplaceAll([]*unstructured.Unstructured{object("ml", "a", "llm", "1"), object("ml", "b", "", "")}, "")
 		}, []nodepool.ClusterKey{llm}, []string{"1"}, nil},
 		{"the list of another namespace", func() {
-			o.Replace("other", []*unstructured.Unstructured{object("other", "a", "llm", "9")}, State{Tried: true})
+			o.Store("other").ReplaceAll([]*unstructured.Unstructured{object("other", "a", "llm", "9")}, "")
 		}, []nodepool.ClusterKey{other}, []string{"1"}, []string{"9"}},
 		{"the same again", func() { o.put(object("ml", "a", "llm", "1")) }, nil, []string{"1"}, []string{"9"}},
 		{"a change", func() { o.put(object("ml", "a", "llm", "2")) }, []nodepool.ClusterKey{llm}, []string{"2"}, []string{"9"}},
@@ -68,14 +68,45 @@ func TestObjectsOfARayCluster(t *testing.T) {
 		}
 	}
 	o.put(object("ml", "a", "llm", "1"))
+	if clusters := o.Clusters(); !slices.Equal(clusters, []nodepool.ClusterKey{llm}) {
+		t.Errorf("objects are for %v", clusters)
+	}
 	if values, _ := o.Of(llm, "of a former RayCluster"); len(values) > 0 {
 		t.Errorf("%v of a former RayCluster of that name", values)
 	}
-	o.Replace("ml", nil, State{Unknown: "forbidden", Tried: true})
+	o.Unread("ml", "forbidden")
 	if values, state := o.Of(llm, "uid"); len(values) > 0 || state.Unknown != "forbidden" || !state.Tried {
 		t.Errorf("without the right to read: %v, %+v", values, state)
 	}
 	if _, state := o.Of(nodepool.ClusterKey{Namespace: "elsewhere"}, ""); state.Unknown == "" || !state.Tried {
 		t.Errorf("in a namespace that is not served: %+v", state)
+	}
+}
+
+func TestAReadingThatMeansTheSameIsKeptAndIsNoNews(t *testing.T) {
+	llm, changes := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, 0
+	o := New(Config{Changed: func(nodepool.ClusterKey) { changes++ }},
+		Kind[string]{Read: read, Same: func(before, now string) bool { return before[0] == now[0] }})
+	o.put(object("ml", "a", "llm", "1 first"))
+	o.put(object("ml", "a", "llm", "1 second"))
+	if values, _ := o.Of(llm, "uid"); changes != 1 || !slices.Equal(values, []string{"1 second"}) {
+		t.Errorf("%v after %d changes", values, changes)
+	}
+	if o.put(object("ml", "a", "llm", "2")); changes != 2 {
+		t.Errorf("%d changes, want 2", changes)
+	}
+}
+
+func TestWhyObjectsCannotBeReadIsReportedOnce(t *testing.T) {
+	var reported []string
+	o := New(Config{Namespaces: []string{"ml"}}, Kind[string]{Read: read,
+		Unread: func(namespace, why string) { reported = append(reported, namespace+": "+why) }})
+	o.Unread("ml", "forbidden")
+	o.Unread("ml", "forbidden")
+	o.Unread("ml", "not served")
+	o.Store("ml").ReplaceAll(nil, "")
+	o.Unread("ml", "not served")
+	if want := []string{"ml: forbidden", "ml: not served", "ml: not served"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 }

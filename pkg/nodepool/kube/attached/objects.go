@@ -1,11 +1,13 @@
-// Package made reads the objects of one kind that Heliostat made for RayClusters, such as CapacityBuffers, and keeps
-// them by RayCluster. It gives new ones the metadata by which it knows them. It must not write, or know what the
-// objects are for.
-package made
+// Package attached reads the objects of one kind that are for RayClusters, such as CapacityPolicies, and keeps them by
+// RayCluster. The kind, and the right to read it, may be missing. The package must not write, or know what the objects
+// are for.
+package attached
 
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +18,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
-
-// Label is the label that all such objects have, with the value By.
-const Label, By = "app.kubernetes.io/managed-by", "heliostat"
 
 // Config says where objects are read, and who wants to know.
 type Config struct {
@@ -35,11 +34,18 @@ type Config struct {
 type Kind[T comparable] struct {
 	Served   reflector.Served
 	Resource string
-	// Read reads an object; false for one that Heliostat did not make for a RayCluster.
+	// Selector selects objects by label; empty means all.
+	Selector string
+	// Read reads an object; false for one that is not for a RayCluster.
 	Read func(*unstructured.Unstructured) (Object[T], bool)
+	// Same reports whether two readings of an object mean the same; nil compares them.
+	Same func(before, now T) bool
+	// Unread is called with the reason if the objects of a namespace cannot be read; nil if that needs no action.
+	Unread func(namespace, why string)
 }
 
-// Object is what is known of an object. Cluster is the RayCluster that owns it, and UID that of this RayCluster.
+// Object is what is known of an object. Cluster is the RayCluster that it is for, and UID that of this RayCluster, or
+// empty if the object has only the name.
 type Object[T comparable] struct {
 	Cluster nodepool.ClusterKey
 	UID     string
@@ -81,39 +87,58 @@ func New[T comparable](c Config, kind Kind[T]) *Objects[T] {
 func (o *Objects[T]) Start(ctx context.Context) error {
 	var reads sync.WaitGroup
 	for _, namespace := range o.config.Namespaces {
-		unread := func(why string) { o.Replace(namespace, nil, State{Unknown: why, Tried: true}) }
+		unread := func(why string) { o.Unread(namespace, why) }
 		reads.Go(func() {
-			source := o.kind.Served.Source(o.kind.Resource, namespace, Label+"="+By, unread)
-			source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
-				Put: o.put, Remove: o.remove,
-				ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
-					o.Replace(namespace, list, State{Tried: true})
-				},
-			})
+			o.kind.Served.Source(o.kind.Resource, namespace, o.kind.Selector, unread).Into(ctx, o.Store(namespace))
 		})
 	}
 	reads.Wait()
 	return nil
 }
 
+// Store takes what is read of a namespace, or of all.
+func (o *Objects[T]) Store(namespace string) *reflector.Store[*unstructured.Unstructured] {
+	return &reflector.Store[*unstructured.Unstructured]{
+		Put: o.put, Remove: o.remove,
+		ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
+			o.replace(namespace, list, State{Tried: true})
+		},
+	}
+}
+
+// Unread notes why the objects of a namespace, or of all, cannot be read.
+func (o *Objects[T]) Unread(namespace, why string) {
+	news := o.replace(namespace, nil, State{Unknown: why, Tried: true})
+	if news && o.kind.Unread != nil {
+		o.kind.Unread(namespace, why)
+	}
+}
+
 // NeedLeaderElection reports false: a candidate for leadership reads as well.
 func (o *Objects[T]) NeedLeaderElection() bool { return false }
 
-// put keeps an object. One whose owner or annotations somebody has removed is no longer Heliostat's.
+// put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten.
 func (o *Objects[T]) put(object *unstructured.Unstructured) {
-	now, ours := o.kind.Read(object)
+	now, is := o.kind.Read(object)
 	o.mu.Lock()
 	before, was := o.drop(object)
-	if ours {
+	if is {
 		o.keep(object.GetName(), now)
 	}
 	o.mu.Unlock()
-	if was && (!ours || before.Cluster != now.Cluster) {
+	if was && (!is || before.Cluster != now.Cluster) {
 		o.config.Changed(before.Cluster)
 	}
-	if ours && before != now {
+	if is && !(was && o.same(before, now)) {
 		o.config.Changed(now.Cluster)
 	}
+}
+
+func (o *Objects[T]) same(before, now Object[T]) bool {
+	if o.kind.Same == nil {
+		return before == now
+	}
+	return before.Cluster == now.Cluster && before.UID == now.UID && o.kind.Same(before.Value, now.Value)
 }
 
 func (o *Objects[T]) remove(object *unstructured.Unstructured) {
@@ -150,9 +175,9 @@ func (o *Objects[T]) drop(object *unstructured.Unstructured) (before Object[T], 
 	return before, false
 }
 
-// Replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they
-// cannot be read.
-func (o *Objects[T]) Replace(namespace string, list []*unstructured.Unstructured, state State) {
+// replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they
+// cannot be read. It reports whether the state is another one.
+func (o *Objects[T]) replace(namespace string, list []*unstructured.Unstructured, state State) (news bool) {
 	changed := map[nodepool.ClusterKey]bool{}
 	o.mu.Lock()
 	for key := range o.all {
@@ -161,9 +186,10 @@ func (o *Objects[T]) Replace(namespace string, list []*unstructured.Unstructured
 			delete(o.all, key)
 		}
 	}
+	news = o.state[namespace] != state
 	o.state[namespace] = state
 	for _, object := range list {
-		if now, ours := o.kind.Read(object); ours {
+		if now, is := o.kind.Read(object); is {
 			o.keep(object.GetName(), now)
 			changed[now.Cluster] = true
 		}
@@ -172,6 +198,14 @@ func (o *Objects[T]) Replace(namespace string, list []*unstructured.Unstructured
 	for key := range changed {
 		o.config.Changed(key)
 	}
+	return news
+}
+
+// Clusters lists the RayClusters, existing or not, that have objects.
+func (o *Objects[T]) Clusters() []nodepool.ClusterKey {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.all))
 }
 
 // Of returns the objects of exactly this RayCluster, in no order, and what is known of those of its namespace.

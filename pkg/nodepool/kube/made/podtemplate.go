@@ -1,0 +1,34 @@
+package made
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// PodTemplate returns a copy of the pod template of a worker group, with the labels of its pods: KubeRay adds some, and
+// anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
+// small init container. It returns nil if there is no such group with a template.
+func PodTemplate(
+	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
+) (map[string]any, error) {
+	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
+	if err != nil {
+		return nil, fmt.Errorf("reading the worker groups of RayCluster %s/%s: %w", rayCluster.GetNamespace(),
+			rayCluster.GetName(), err)
+	}
+	for _, each := range groups {
+		fields, _ := each.(map[string]any)
+		template, _ := fields["template"].(map[string]any)
+		if template == nil || fields["groupName"] != group {
+			continue
+		}
+		for name, value := range labels {
+			if err := unstructured.SetNestedField(template, value, "metadata", "labels", name); err != nil {
+				return nil, fmt.Errorf("the labels of worker group %s: %w", group, err)
+			}
+		}
+		return template, nil
+	}
+	return nil, nil
+}
