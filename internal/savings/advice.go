@@ -30,11 +30,6 @@ const (
 	Slices         Kind = "slices"
 )
 
-// Kinds returns all kinds.
-func Kinds() []Kind {
-	return []Kind{Manage, IdleTimeout, MinReplicas, KeepWarm, SmallerWorkers, Slices}
-}
-
 // Advice is one change and what it would have meant.
 type Advice struct {
 	Record
