@@ -363,7 +363,7 @@ func (l *Ledger) makeRoom() {
 		}
 	}
 	slices.SortFunc(gone, func(a, b ended) int {
-		return cmp.Or(a.gone.Compare(b.gone), cmp.Compare(a.key.String(), b.key.String()))
+		return cmp.Or(a.gone.Compare(b.gone), a.key.Compare(b.key))
 	})
 	for _, e := range gone[:min(len(gone), max(len(l.clusters)-l.limits.Clusters*9/10, 0))] {
 		other := nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}

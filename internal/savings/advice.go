@@ -262,7 +262,7 @@ func Sort(all []Advice) {
 	slices.SortStableFunc(all, func(a, b Advice) int {
 		x, y := a.Saves(), b.Saves()
 		return cmp.Or(cmp.Compare(y.Money(), x.Money()), cmp.Compare(y.GPUSeconds(), x.GPUSeconds()),
-			cmp.Compare(y.PodSeconds(), x.PodSeconds()), cmp.Compare(a.Cluster.String(), b.Cluster.String()),
+			cmp.Compare(y.PodSeconds(), x.PodSeconds()), a.Cluster.Compare(b.Cluster),
 			cmp.Compare(a.Group, b.Group))
 	})
 }

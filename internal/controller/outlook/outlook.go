@@ -119,7 +119,7 @@ func (o *Outlook) keys(which func(*cluster) bool) (keys []nodepool.ClusterKey) {
 		}
 	}
 	slices.SortFunc(keys, func(a, b nodepool.ClusterKey) int {
-		return cmp.Or(o.clusters[a].saveAt.Compare(o.clusters[b].saveAt), cmp.Compare(a.String(), b.String()))
+		return cmp.Or(o.clusters[a].saveAt.Compare(o.clusters[b].saveAt), a.Compare(b))
 	})
 	return keys
 }
