@@ -125,35 +125,34 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 	azure := &podfit.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
 	file := pools.Config{Pools: []pools.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
 	for name, c := range map[string]struct {
-		book   *price.Book
-		node   *podfit.Node
-		want   float64
-		source price.Source
-		known  bool
+		book  *price.Book
+		node  *podfit.Node
+		want  float64
+		known bool
 	}{
-		"the built-in list":             {nil, node, 21.957642, price.FromList, true},
-		"in any case of letters":        {&price.Book{}, azure, 3.673, price.FromList, true},
-		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, price.FromUser, true},
-		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, price.FromUser, true},
-		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, price.FromUser, true},
-		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, price.FromList, true},
-		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, "", false},
-		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, "", false},
-		"a machine nobody knows":        {nil, &podfit.Node{}, 0, "", false},
-		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, price.FromUser, true},
-		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, price.FromUser, true},
-		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, price.FromUser, true},
-		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, price.FromUser, true},
+		"the built-in list":             {nil, node, 21.957642, true},
+		"in any case of letters":        {&price.Book{}, azure, 3.673, true},
+		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, true},
+		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, true},
+		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, true},
+		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, true},
+		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, false},
+		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, false},
+		"a machine of no type":          {nil, &podfit.Node{}, 0, false},
+		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, true},
+		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, true},
+		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, true},
+		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, source, known := c.book.Node(c.node)
-			if got != c.want || source != c.source || known != c.known {
-				t.Errorf("%v from %q (%v), want %v from %q (%v)", got, source, known, c.want, c.source, c.known)
+			got, known := c.book.Node(c.node)
+			if got != c.want || known != c.known {
+				t.Errorf("%v (%v), want %v (%v)", got, known, c.want, c.known)
 			}
 		})
 	}
 	half := &podfit.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
-	if got, _, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
+	if got, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
 		t.Errorf("half a node costs %v (%v)", got, known)
 	}
 }
