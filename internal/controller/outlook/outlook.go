@@ -159,13 +159,3 @@ func (o *Outlook) Save(key nodepool.ClusterKey, now time.Time) (encoded []byte, 
 	_, seen := c.history.Seen()
 	return c.history.Encode(), seen.Add(forecast.Span), true
 }
-
-// Size returns about how much memory all histories take, in bytes.
-func (o *Outlook) Size() (bytes int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, c := range o.clusters {
-		bytes += c.history.Size()
-	}
-	return bytes
-}
