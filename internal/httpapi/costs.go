@@ -170,13 +170,7 @@ func heldBy(s *ledger.Streak, drivers []jobs.Job) string {
 }
 
 // short formats a number with at most one decimal.
-func short(n float64) string {
-	text := strconv.FormatFloat(n, 'f', 1, 64)
-	if len(text) > 2 && text[len(text)-2:] == ".0" {
-		text = text[:len(text)-2]
-	}
-	return text
-}
+func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
 
 // idleCommand returns what to run about the largest idle part.
 func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *clusterview.View) string {
