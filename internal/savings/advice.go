@@ -35,7 +35,7 @@ type Advice struct {
 	Record
 	Kind Kind
 	// From and To are the setting now and after the change: seconds, replicas, workers or GPUs. From is 0 for a
-	// RayCluster that nobody manages.
+	// RayCluster that is not managed.
 	From, To float64
 	Outcome
 	// Why says what was seen, and Change is what to run or to edit.
@@ -69,7 +69,7 @@ func (s Situation) Advise(r Record) []Advice {
 	return slices.DeleteFunc(all, func(a Advice) bool { return a.Outcome.Cost == a.Observed && a.Starts == 0 })
 }
 
-// timeouts replays other idle timeouts, or, of a RayCluster that nobody manages, the one that it has.
+// timeouts replays other idle timeouts, or, of a RayCluster that is not managed, the one that it has.
 func (s Situation) timeouts(r Record, g *nodepool.WorkerGroup) (all []Advice) {
 	now := s.Cluster.IdleTimeout
 	if g.IdleTimeout != nil {
