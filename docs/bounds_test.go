@@ -52,7 +52,7 @@ var boundSources = map[string][]source{
 	},
 	"the record for [savings](reference/savings.md#what-is-recorded)": {
 		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
-		{"512 workers", "internal/savings/history.go", "mostGhosts = 512"},
+		{"512 workers", "internal/savings/pod.go", "mostGhosts = 512"},
 	},
 	"[histories of demand](reference/forecast.md#the-history)": {
 		{"4 KiB", "internal/forecast/line.go", "mostLine = 4 << 10"}, {"four weeks", "internal/forecast/line.go", "Weeks = 4"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,27 +36,22 @@ func newCostsCommand() *cobra.Command {
 	f := cmd.Flags()
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
-	f.StringVarP(&flags.output, "output", "o", "table", "table, json, yaml or csv")
+	addCSVOutput(cmd, &flags.output)
 	f.StringVar(&flags.since, "since", "24h", "how far back, in minutes, hours or days, at most 30d")
 	validateSince(f, &flags.since)
 	f.StringVar(&flags.by, "by", "cluster", "cluster, group, owner, job or cause")
 	cli.ValidateString(f, "by", &flags.by, "cluster, group, owner, job or cause",
 		func(word string) bool { return apiv1.CostsBy(word).Valid() })
-	cli.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml", "csv"},
-		cobra.ShellCompDirectiveNoFileComp))
 	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"cluster", "group", "owner", "job", "cause"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (f *costsFlags) run(cmd *cobra.Command) error {
-	write := printer.WriteCostsCSV
-	if f.output != "csv" {
-		var err error
-		write, err = cli.WriterOf(f.output, printer.WriteCosts(table.LookOf(cmd.OutOrStdout(), f.output)))
-		if err != nil {
-			return cli.BadInput(fmt.Errorf("--output %q: want table, json, yaml or csv", f.output))
-		}
+	write, err := writerOrCSV(f.output, printer.WriteCosts(table.LookOf(cmd.OutOrStdout(), f.output)),
+		printer.WriteCostsCSV)
+	if err != nil {
+		return err
 	}
 	api, err := f.server.Client()
 	if err != nil {
@@ -69,6 +65,29 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 		writeNote(cmd, f.server.EmptyNamespace(cmd.Context(), api))
 	}
 	return write(cmd.OutOrStdout(), costs)
+}
+
+// csvOutputs are the formats of lists that fit in a spreadsheet.
+var csvOutputs = []string{"table", "json", "yaml", "csv"}
+
+const wantCSVOutputs = "table, json, yaml or csv"
+
+// addCSVOutput adds --output with these formats.
+func addCSVOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "table", wantCSVOutputs)
+	cli.CompleteFlag(cmd, "output", cobra.FixedCompletions(csvOutputs, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// writerOrCSV is cli.WriterOf with one more format: csv.
+func writerOrCSV[T any](output string, table, csv func(io.Writer, T) error) (func(io.Writer, T) error, error) {
+	if output == "csv" {
+		return csv, nil
+	}
+	write, err := cli.WriterOf(output, table)
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--output %q: want %s", output, wantCSVOutputs))
+	}
+	return write, nil
 }
 
 // validateSince makes the flag accept what the server accepts.

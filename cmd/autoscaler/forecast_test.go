@@ -51,15 +51,19 @@ a100    9.5 h  7.2 h   18.4 h  55.25  it saves
 
 func TestForecastSaysWhyThereIsNone(t *testing.T) {
 	r := newRemote(t)
-	stored := suggested()
-	stored.NotStored = "nobody may"
+	stored, acting, asked := suggested(), suggested(), suggested()
+	stored.NotStored = "no right"
+	acting.Mode = apiv1.ForecastAct
+	asked.WhyNotKept = "the capacity policy has no budget"
 	for want, forecast := range map[string]apiv1.Forecast{
-		"This Heliostat does not forecast; serve --forecast=suggest does.": {Mode: apiv1.ForecastOff},
-		"There is no history of demand yet.":                               {Mode: apiv1.ForecastSuggest},
-		"This history is lost when Heliostat's process ends: nobody may.":  stored,
+		"This Heliostat does not forecast; serve --forecast=suggest does.":  {Mode: apiv1.ForecastOff},
+		"There is no history of demand yet.":                                {Mode: apiv1.ForecastSuggest},
+		"This history is lost when Heliostat's process ends: no right.":     stored,
+		"Heliostat keeps it ready, within the policy's budget.":             acting,
+		"Heliostat keeps nothing ready: the capacity policy has no budget.": asked,
 	} {
 		r.forecast = forecast
-		if _, out, _ := command(t, "", "autoscaler", "forecast", "ml/llm"); !strings.Contains(out, want) {
+		if _, out, _ := command(t, "", "autoscaler", "forecast", "ml/llm"); !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("want %q in it, got\n%s", want, out)
 		}
 	}

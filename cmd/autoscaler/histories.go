@@ -10,13 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/histories"
 )
 
-// The values of --forecast.
-const (
-	forecastOff     = "off"
-	forecastSuggest = "suggest"
-	forecastAct     = "act"
-)
-
 // keepHistoriesOf keeps histories until ctx ends or the returned function is called, which waits.
 func (o *engineOptions) keepHistoriesOf(
 	ctx context.Context, config *rest.Config, log *slog.Logger,

@@ -11,15 +11,17 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
 // TestDecisionsBecomeAHistory checks that the loop passes its decisions on, and what forgets them.
 func TestDecisionsBecomeAHistory(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	for forecast, remembers := range map[string]bool{forecastSuggest: true, forecastOff: false, "": false} {
+	for forecast, remembers := range map[string]bool{capacity.ForecastSuggest: true, string(apiv1.ForecastOff): false, "": false} {
 		o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: forecast}
 		tel, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: prometheus.NewRegistry(),
 			Getenv: func(string) string { return "" }, Log: quiet})

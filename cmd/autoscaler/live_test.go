@@ -27,6 +27,7 @@ import (
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -122,7 +123,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = &engineOptions{forecast: forecastSuggest, loop: controller.Config{Form: mode.Fleet,
+	f.options = &engineOptions{forecast: capacity.ForecastSuggest, loop: controller.Config{Form: mode.Fleet,
 		DefaultMode: nodepool.Managed, CyclesPerSecond: 1e6, GCSTimeout: time.Minute, Log: log, Now: f.now}}
 	f.options.passOn(log, tel)
 	loop, err := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
@@ -28,13 +26,10 @@ func newSavingsCommand() *cobra.Command {
 		Args: cli.NoArguments,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		write := printer.WriteSavingsCSV
-		if output != "csv" {
-			var err error
-			write, err = cli.WriterOf(output, printer.WriteSavings(table.LookOf(cmd.OutOrStdout(), output), all))
-			if err != nil {
-				return cli.BadInput(fmt.Errorf("--output %q: want table, json, yaml or csv", output))
-			}
+		write, err := writerOrCSV(output, printer.WriteSavings(table.LookOf(cmd.OutOrStdout(), output), all),
+			printer.WriteSavingsCSV)
+		if err != nil {
+			return err
 		}
 		api, err := server.Client()
 		if err != nil {
@@ -52,11 +47,9 @@ func newSavingsCommand() *cobra.Command {
 	f := cmd.Flags()
 	server.AddTo(cmd)
 	server.ListsAll(cmd)
-	f.StringVarP(&output, "output", "o", "table", "table, json, yaml or csv")
+	addCSVOutput(cmd, &output)
 	f.StringVar(&since, "since", "7d", "how far back, in minutes, hours or days, at most 30d")
 	validateSince(f, &since)
 	f.BoolVar(&all, "all", false, "show also changes that would have saved less, or nothing (the table only)")
-	cli.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml", "csv"},
-		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -30,6 +30,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/ledger/keeper"
 	"heliostat.dev/heliostat/internal/listen"
@@ -39,6 +40,7 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
@@ -85,7 +87,7 @@ type engineOptions struct {
 }
 
 func newServeCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: forecastSuggest}
+	o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: capacity.ForecastSuggest}
 	mode, pools, prices, requestMemory, shards := string(nodepool.Shadow), "", "", "64Mi", ""
 	c := &cobra.Command{
 		Use: "serve",
@@ -181,7 +183,7 @@ func newServeCommand() *cobra.Command {
 	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti",
 		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
 	cli.ValidateString(f, "forecast", &o.forecast, "off, suggest or act",
-		func(word string) bool { return word == forecastOff || word == forecastSuggest || word == forecastAct })
+		func(word string) bool { return apiv1.ForecastMode(word).Valid() })
 	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
 		func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
@@ -336,7 +338,7 @@ func (o *engineOptions) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	book.Names = o.kube.GPUs.Names
 	o.costs = publish.NewCosts(time.Now(), &book)
 	o.loop.Prices = &book
-	if o.forecast == forecastSuggest || o.forecast == forecastAct {
+	if o.forecast == capacity.ForecastSuggest || o.forecast == capacity.ForecastAct {
 		o.outlook = outlook.New("")
 		o.loop.Forecast, o.loop.ForecastMode = publish.Expected(o.outlook), o.forecast
 		if !o.keepHistories {
@@ -447,7 +449,7 @@ func (o *engineOptions) listen(
 	api.Costs, api.Currency = o.costs.Ledger, o.prices.Unit()
 	api.Savings = publish.Savings{Decisions: loop.Decisions, History: o.costs.History}
 	if o.outlook != nil {
-		api.Forecasts = publish.Forecasts{Loop: loop, Outlook: o.outlook, Now: time.Now, Mode: o.forecast}
+		api.Forecasts = publish.Forecasts{Decision: loop.Decision, Outlook: o.outlook, Now: time.Now, Mode: o.forecast}
 	}
 	if member := manager.Shards(); member != nil {
 		api.Division = publish.Division{Shards: member}

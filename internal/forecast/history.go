@@ -85,15 +85,6 @@ func (h *History) Seen() (from, to time.Time) {
 	return from, to
 }
 
-// Size returns about how much memory the history takes, in bytes.
-func (h *History) Size() (bytes int) {
-	const line = 160 // a Line, with its place in the map
-	for name, l := range h.lines {
-		bytes += line + len(name) + cap(l.closed)
-	}
-	return bytes
-}
-
 // Encode returns the history as bytes that Decode reads. Groups that would make it too long are left out, the last by
 // name first.
 func (h *History) Encode() []byte {

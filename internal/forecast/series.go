@@ -32,16 +32,6 @@ func (s Series) Len() int { return len(s.workers) }
 // Start returns when a slot begins; the first is 0.
 func (s Series) Start(i int) time.Time { return slotStart(s.first + int64(i)) }
 
-// Known returns how many slots are known.
-func (s Series) Known() (n int) {
-	for _, w := range s.workers {
-		if w != unknown {
-			n++
-		}
-	}
-	return n
-}
-
 // most returns the most workers in some slots, and in how many of them that is known.
 func (s Series) most(from, to int64) (workers, known int) {
 	for at := max(from, s.first); at < min(to, s.first+int64(len(s.workers))); at++ {

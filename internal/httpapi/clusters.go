@@ -26,18 +26,14 @@ func (s *server) writeList(c *gin.Context, wanted func(clusterview.View) bool) {
 		return
 	}
 	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), clusterview.ByKey)
-	namespaces := make([]string, len(views))
-	for i, view := range views {
-		namespaces[i] = view.Key.Namespace
-	}
-	_, visible, err := s.guard.Visible(c, namespaces)
+	views, err := visible(s, c, views, func(v clusterview.View) string { return v.Key.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
 	list, now := apiv1.ClusterList{Items: []apiv1.ClusterSummary{}}, s.now()
 	for _, view := range views {
-		if visible[view.Key.Namespace] && wanted(view) {
+		if wanted(view) {
 			list.Items = append(list.Items, view.Summary(now))
 		}
 	}

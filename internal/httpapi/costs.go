@@ -34,16 +34,11 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 	now := s.now()
 	rows := s.Costs.Rows(now.Add(-back), now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
-	namespaces := make([]string, len(rows))
-	for i := range rows {
-		namespaces[i] = rows[i].Cluster.Namespace
-	}
-	_, visible, err := s.guard.Visible(c, namespaces)
+	rows, err = visible(s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
-	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !visible[r.Cluster.Namespace] })
 	by := cmp.Or(params.By, apiv1.CostsByCluster)
 	s.answers.JSON(c, http.StatusOK, apiv1.Costs{
 		Since: now.Add(-back).UTC(), Until: now.UTC(), Began: s.Costs.Began().UTC(), By: by, Currency: s.Currency,
@@ -175,13 +170,7 @@ func heldBy(s *ledger.Streak, drivers []jobs.Job) string {
 }
 
 // short formats a number with at most one decimal.
-func short(n float64) string {
-	text := strconv.FormatFloat(n, 'f', 1, 64)
-	if len(text) > 2 && text[len(text)-2:] == ".0" {
-		text = text[:len(text)-2]
-	}
-	return text
-}
+func short(n float64) string { return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") }
 
 // idleCommand returns what to run about the largest idle part.
 func idleCommand(key nodepool.ClusterKey, s *ledger.Streak, view *clusterview.View) string {

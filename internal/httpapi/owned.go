@@ -55,18 +55,14 @@ func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
 	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool {
 		return !matches(params.Namespace, r.Cluster.Namespace) || !matches(params.Owner, r.Owner)
 	})
-	namespaces := make([]string, len(all))
-	for i := range all {
-		namespaces[i] = all[i].Cluster.Namespace
-	}
-	_, visible, err := s.guard.Visible(c, namespaces)
+	all, err := visible(s, c, all, func(r nodepool.OwnedRequest) string { return r.Cluster.Namespace })
 	if err = cmp.Or(err, unavailable); err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	for i := range all {
-		if r := &all[i]; visible[r.Cluster.Namespace] && matches(params.State, s.statusOf(r).State) {
+		if r := &all[i]; matches(params.State, s.statusOf(r).State) {
 			list.Items = append(list.Items, truncated(s.ownedView(r)))
 		}
 	}

@@ -26,16 +26,11 @@ func (s *server) ListSavings(c *gin.Context, params apiv1.ListSavingsParams) {
 		items = append(items, s.Savings.Savings(now.Add(-back))...)
 	}
 	items = slices.DeleteFunc(items, func(i apiv1.SavingItem) bool { return !matches(params.Namespace, i.Namespace) })
-	namespaces := make([]string, len(items))
-	for i := range items {
-		namespaces[i] = items[i].Namespace
-	}
-	_, visible, err := s.guard.Visible(c, namespaces)
+	items, err = visible(s, c, items, func(i apiv1.SavingItem) string { return i.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
-	items = slices.DeleteFunc(items, func(i apiv1.SavingItem) bool { return !visible[i.Namespace] })
 	s.answers.JSON(c, http.StatusOK, apiv1.Savings{
 		Since: now.Add(-back).UTC(), Until: now.UTC(), Currency: s.Currency, Items: items,
 	})

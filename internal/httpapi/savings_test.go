@@ -62,6 +62,32 @@ func TestEachShardAnswersWithTheSavingsOfAll(t *testing.T) {
 	}
 }
 
+// TestShardsOrderWhatHasNoPriceAlike has changes that save no money: each shard has some of them.
+func TestShardsOrderWhatHasNoPriceAlike(t *testing.T) {
+	unpriced := func(cluster string, pods float64) apiv1.SavingItem {
+		item := saving("ml", cluster, 0)
+		item.SavedPodSeconds = pods
+		return item
+	}
+	d := newDividedWith(t, func(i int, c *Config) {
+		c.Savings = &advice{items: [][]apiv1.SavingItem{{unpriced("b", 10), unpriced("d", 0)}, {unpriced("a", 20), unpriced("c", 0)}}[i]}
+	})
+	for _, server := range d.servers {
+		_, text := ask(t, server, http.MethodGet, "/v1/savings", "")
+		var got apiv1.Savings
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		names := ""
+		for _, item := range got.Items {
+			names += item.Cluster
+		}
+		if names != "abcd" {
+			t.Errorf("%s comes in the order %q", text, names)
+		}
+	}
+}
+
 func TestAnswersReachAsFarBackAsTheLedgerKeeps(t *testing.T) {
 	if apiv1.MostSince != ledger.Retention {
 		t.Errorf("up to %v, and amounts are kept for %v", apiv1.MostSince, ledger.Retention)

@@ -55,7 +55,7 @@ const Other = "(other)"
 // Account is what amounts are added up for, within a RayCluster.
 type Account struct {
 	Group string
-	// Owner is whom the time is charged to.
+	// Owner is what the time is charged to.
 	Owner string
 	// Job is the Ray job that used it; empty if jobs are not read, or of another cause than Used.
 	Job   string
@@ -188,10 +188,10 @@ type account struct {
 	// restored says that what an earlier process knew was added, so that observations count.
 	restored bool
 	// at is until when the amounts are complete. continued says that an earlier process added up until then, fresh that
-	// nobody has seen the RayCluster before.
+	// no process has seen the RayCluster before.
 	at               time.Time
 	continued, fresh bool
-	// rates are what the pods add per second since then; empty if nobody has looked since a restart.
+	// rates are what the pods add per second since then; empty if it has not been observed since a restart.
 	rates []rate
 	// gone is when the RayCluster was found deleted; zero while it exists.
 	gone  time.Time
@@ -338,7 +338,7 @@ func (l *Ledger) Release(key nodepool.ClusterKey) {
 	delete(l.clusters, key)
 }
 
-// ended returns when the RayCluster was found deleted, or was seen last by an earlier process and by nobody since; zero
+// ended returns when the RayCluster was found deleted, or when an earlier process saw it last, if none has since; zero
 // if it exists.
 func (c *account) ended() time.Time {
 	if c.continued && c.gone.IsZero() {
@@ -363,7 +363,7 @@ func (l *Ledger) makeRoom() {
 		}
 	}
 	slices.SortFunc(gone, func(a, b ended) int {
-		return cmp.Or(a.gone.Compare(b.gone), cmp.Compare(a.key.String(), b.key.String()))
+		return cmp.Or(a.gone.Compare(b.gone), a.key.Compare(b.key))
 	})
 	for _, e := range gone[:min(len(gone), max(len(l.clusters)-l.limits.Clusters*9/10, 0))] {
 		other := nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}

@@ -504,6 +504,43 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
+func TestTheMoneyOfOneCauseOutlivesAProcess(t *testing.T) {
+	l := begun(ledger.Limits{})
+	for minute := range 61 {
+		see(l, float64(minute)*60, pod(ledger.Warm, 0), pod(ledger.Used, 0))
+	}
+	if got := l.MoneySince(llm, ledger.Warm, start); math.Abs(got-36) > 1e-6 {
+		t.Errorf("an hour of a warm pod at 36 per hour cost %v", got)
+	}
+	if got := l.MoneySince(llm, ledger.Warm, after(1800)); math.Abs(got-18) > 1e-6 {
+		t.Errorf("the second half of it cost %v", got)
+	}
+	saved := l.Save(llm, after(3600))
+	next := ledger.New(after(3600), ledger.Limits{})
+	next.Restore(llm, saved)
+	if got := next.MoneySince(llm, ledger.Warm, start); math.Abs(got-36) > 1e-4 {
+		t.Errorf("after a restart: %v", got)
+	}
+	if got := next.MoneySince(nodepool.ClusterKey{Namespace: "ml", Name: "etl"}, ledger.Warm, start); got != 0 {
+		t.Errorf("another RayCluster cost %v", got)
+	}
+}
+
+func TestOnlyWhatHasChangedIsSavedAgain(t *testing.T) {
+	etl := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+	l := begun(ledger.Limits{})
+	l.Observe(ledger.Observation{At: start, Cluster: etl})
+	l.Restore(etl, nil)
+	changed, last := l.Changed(0)
+	if diff := cmp.Diff([]nodepool.ClusterKey{etl, llm}, changed); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	see(l, 60)
+	if changed, next := l.Changed(last); !slices.Equal(changed, []nodepool.ClusterKey{llm}) || next <= last {
+		t.Errorf("after %d, %v changed, the last with number %d", last, changed, next)
+	}
+}
+
 func TestWhatNodesWithoutPodsCostOutlivesAProcessAndIsNoCostOfPods(t *testing.T) {
 	l := begun(ledger.Limits{})
 	for minute := range 91 {

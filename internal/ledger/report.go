@@ -44,8 +44,7 @@ func (l *Ledger) Rows(from, now time.Time) []Row {
 // Joined adds up rows of equal RayClusters and accounts, and sorts them.
 func Joined(rows []Row) []Row {
 	slices.SortStableFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace),
-			cmp.Compare(a.Cluster.Name, b.Cluster.Name), a.compare(b.Account))
+		return cmp.Or(a.Cluster.Compare(b.Cluster), a.compare(b.Account))
 	})
 	joined := rows[:0]
 	for _, r := range rows {

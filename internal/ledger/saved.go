@@ -72,18 +72,8 @@ func (l *Ledger) Waiting() []nodepool.ClusterKey {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b nodepool.ClusterKey) int { return compareKeys(a, b) })
+	slices.SortFunc(keys, nodepool.ClusterKey.Compare)
 	return keys
-}
-
-func compareKeys(a, b nodepool.ClusterKey) int {
-	switch x, y := a.String(), b.String(); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }
 
 // Restore adds what an earlier process has saved of a RayCluster; nil if it saved nothing. Observations count from then
@@ -171,7 +161,7 @@ func (l *Ledger) Changed(after int64) (keys []nodepool.ClusterKey, last int64) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, nodepool.ClusterKey.Compare)
 	return keys, l.changes
 }
 
@@ -222,7 +212,7 @@ func (l *Ledger) Expire(now time.Time) (dropped []nodepool.ClusterKey) {
 			dropped = append(dropped, key)
 		}
 	}
-	slices.SortFunc(dropped, compareKeys)
+	slices.SortFunc(dropped, nodepool.ClusterKey.Compare)
 	return dropped
 }
 

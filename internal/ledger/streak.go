@@ -17,7 +17,7 @@ type Streak struct {
 }
 
 // observe continues the streak with the rates of an observation at a moment, the last one having been at another, or
-// begins a new one. Time in which nobody looked ends it.
+// begins a new one. Time without observations ends it.
 func (s *Streak) observe(rates []rate, before, now time.Time, unseen bool) {
 	last := *s
 	*s = Streak{}

@@ -30,17 +30,12 @@ const (
 	Slices         Kind = "slices"
 )
 
-// Kinds returns all kinds.
-func Kinds() []Kind {
-	return []Kind{Manage, IdleTimeout, MinReplicas, KeepWarm, SmallerWorkers, Slices}
-}
-
 // Advice is one change and what it would have meant.
 type Advice struct {
 	Record
 	Kind Kind
 	// From and To are the setting now and after the change: seconds, replicas, workers or GPUs. From is 0 for a
-	// RayCluster that nobody manages.
+	// RayCluster that is not managed.
 	From, To float64
 	Outcome
 	// Why says what was seen, and Change is what to run or to edit.
@@ -74,7 +69,7 @@ func (s Situation) Advise(r Record) []Advice {
 	return slices.DeleteFunc(all, func(a Advice) bool { return a.Outcome.Cost == a.Observed && a.Starts == 0 })
 }
 
-// timeouts replays other idle timeouts, or, of a RayCluster that nobody manages, the one that it has.
+// timeouts replays other idle timeouts, or, of a RayCluster that is not managed, the one that it has.
 func (s Situation) timeouts(r Record, g *nodepool.WorkerGroup) (all []Advice) {
 	now := s.Cluster.IdleTimeout
 	if g.IdleTimeout != nil {
@@ -267,7 +262,7 @@ func Sort(all []Advice) {
 	slices.SortStableFunc(all, func(a, b Advice) int {
 		x, y := a.Saves(), b.Saves()
 		return cmp.Or(cmp.Compare(y.Money(), x.Money()), cmp.Compare(y.GPUSeconds(), x.GPUSeconds()),
-			cmp.Compare(y.PodSeconds(), x.PodSeconds()), cmp.Compare(a.Cluster.String(), b.Cluster.String()),
+			cmp.Compare(y.PodSeconds(), x.PodSeconds()), a.Cluster.Compare(b.Cluster),
 			cmp.Compare(a.Group, b.Group))
 	})
 }

@@ -28,7 +28,7 @@ func (s Sum) Money() float64 { return s[2] }
 // UnpricedPodSeconds are those that Money lacks.
 func (s Sum) UnpricedPodSeconds() float64 { return s[3] }
 
-// Plus returns the sum of both, Minus the difference.
+// Plus returns the sum of both.
 func (s Sum) Plus(t Sum) Sum { return Sum{s[0] + t[0], s[1] + t[1], s[2] + t[2], s[3] + t[3]} }
 
 // Minus returns the difference.
@@ -210,13 +210,6 @@ func (h *History) Since(key nodepool.ClusterKey, from time.Time) []Record {
 		}
 	}
 	return records
-}
-
-// Forget drops a RayCluster that was deleted, or about which another process decides.
-func (h *History) Forget(key nodepool.ClusterKey) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.clusters, key)
 }
 
 func later(a, b time.Time) time.Time {

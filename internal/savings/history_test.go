@@ -63,6 +63,31 @@ func TestAWorkerThatGetsWorkAfterItsTimeoutWouldHaveHadToStartAgain(t *testing.T
 	}
 }
 
+func TestTheRecordOfAGroupThatIsGoneIsDropped(t *testing.T) {
+	h := savings.New()
+	seen(h, 0, 9, 0, part("a", ledger.Used, "", 1))
+	h.Observe(savings.Observation{At: begin.Add(10 * time.Minute), Cluster: llm}) // its pod goes
+	h.Observe(savings.Observation{At: begin.Add(11 * time.Minute), Cluster: llm})
+	if records := h.Since(llm, begin); len(records) != 0 {
+		t.Errorf("%+v", records)
+	}
+}
+
+func TestAnotherStartCostsItsEndToo(t *testing.T) {
+	h := savings.New()
+	seen(h, 0, 9, 0, part("a", ledger.Idle, "idle_timeout", 1), part("b", ledger.Used, "", 1))
+	seen(h, 10, 12, 0, part("a", ledger.Used, "", 1), part("b", ledger.Leaving, "", 1))
+	seen(h, 13, 20, 0, part("a", ledger.Used, "", 1))
+	r := recordOf(t, h)
+	if r.Leaves != 1 || r.LeavingSeconds != 180 {
+		t.Fatalf("%v left in %v s, want one in 180 s", r.Leaves, r.LeavingSeconds)
+	}
+	// A minute's timeout saves nine minutes, and costs a start of five minutes and an end of three.
+	if got, want := r.Replay(1).Cost.PodSeconds(), r.Observed.PodSeconds()-540+300+180; math.Abs(got-want) > 1e-6 {
+		t.Errorf("it costs %v pod-seconds, want %v", got, want)
+	}
+}
+
 func TestTheMinimumKeepsWorkersWhateverTheTimeout(t *testing.T) {
 	h := savings.New()
 	seen(h, 0, 30, 1, part("a", ledger.Idle, "idle_timeout", 1), part("b", ledger.Idle, "idle_timeout", 1))
@@ -225,6 +250,11 @@ func TestEachAdviceNamesTheChangeToMake(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", what, got.Change, want)
 		}
 	}
+	scheduled := cluster
+	scheduled.Policy = &capacity.Written{Policy: capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: 1, Schedules: []capacity.Schedule{{}}}}}}
+	if got, want := advised(scheduled, nodepool.Managed, r)["keep_warm 1 0"].Change, "autoscaler policy ml/llm # keepWarm[0].count: 0, also in its schedules"; got != want {
+		t.Errorf("with a schedule:\n%s\nwant\n%s", got, want)
+	}
 	if _, has := all["smaller_workers 8 1"]; has {
 		t.Error("a worker with one GPU is advised although work used two")
 	}
@@ -249,6 +279,9 @@ func TestEachAdviceNamesTheChangeToMake(t *testing.T) {
 	}
 	cluster.Owner = nodepool.Owner{Kind: "RayService", Name: "serve"}
 	if got, want := advised(cluster, nodepool.Managed, r)["min_replicas 2 0"].Change, "kubectl edit rayservice serve -n ml # group gpu: minReplicas: 0"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got, want := advised(cluster, nodepool.Managed, r)["idle_timeout 600 60"].Change, "kubectl edit rayservice serve -n ml # group gpu: idleTimeoutSeconds: 60"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	cluster.Groups[0].NumOfHosts = 2
@@ -372,5 +405,23 @@ func BenchmarkObserve(b *testing.B) {
 	for b.Loop() {
 		at = at.Add(time.Second)
 		h.Observe(savings.Observation{At: at, Cluster: llm, Groups: groups, IdleTimeout: time.Minute, Pods: pods})
+	}
+}
+
+func TestWhatSavesMostComesFirst(t *testing.T) {
+	advice := func(group string, money, gpus, pods float64) savings.Advice {
+		a := savings.Advice{Record: savings.Record{Cluster: llm, Group: group}}
+		a.Observed = savings.Sum{pods, gpus, money, 0}
+		return a
+	}
+	all := []savings.Advice{advice("f", 0, 0, 1), advice("e", 0, 0, 1), advice("d", 0, 0, 2), advice("c", 0, 3, 0), advice("b", 1, 9, 9),
+		advice("a", 4, 0, 0)}
+	savings.Sort(all)
+	order := ""
+	for i := range all {
+		order += all[i].Group
+	}
+	if order != "abcdef" {
+		t.Errorf("the order is %s", order)
 	}
 }

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -25,6 +26,11 @@ type ClusterKey struct {
 
 // String returns namespace/name.
 func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Compare orders keys by namespace and name.
+func (k ClusterKey) Compare(other ClusterKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+}
 
 // Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode of the RayCluster or of its
 // namespace).

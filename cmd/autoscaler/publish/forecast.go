@@ -3,7 +3,6 @@ package publish
 import (
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
@@ -14,8 +13,9 @@ import (
 
 // Forecasts provides forecasts to the REST server.
 type Forecasts struct {
-	Loop    *controller.Controller
-	Outlook *outlook.Outlook
+	// Decision returns the last decision of a RayCluster; false if there is none.
+	Decision func(nodepool.ClusterKey) (*decision.Decision, bool)
+	Outlook  *outlook.Outlook
 	// Now is the clock.
 	Now func() time.Time
 	// Mode is that of RayClusters whose policy does not say whether forecasts are acted on.
@@ -25,9 +25,11 @@ type Forecasts struct {
 // Expected returns what forecasts want ready, as entries of warm capacity.
 func Expected(o *outlook.Outlook) func(*decision.Decision, time.Time) []planner.WarmEntry {
 	return func(d *decision.Decision, now time.Time) (entries []planner.WarmEntry) {
-		for _, w := range o.Of(d, now).Warm(d.Cluster) {
-			entries = append(entries, planner.WarmEntry{Name: "forecast " + w.Group, Group: w.Group,
-				Total: min(int64(w.Workers), capacity.MaxCount), Forecast: w.Why})
+		for _, g := range o.Of(d, now).Groups {
+			if g.Workers > 0 {
+				entries = append(entries, planner.WarmEntry{Name: "forecast " + g.Name, Group: g.Name,
+					Total: min(int64(g.Workers), capacity.MaxCount), Forecast: g.Why})
+			}
 		}
 		return entries
 	}
@@ -35,7 +37,7 @@ func Expected(o *outlook.Outlook) func(*decision.Decision, time.Time) []planner.
 
 // Forecast returns what would be worth keeping ready of a cluster.
 func (f Forecasts) Forecast(key nodepool.ClusterKey) apiv1.Forecast {
-	d, known := f.Loop.Decision(key)
+	d, known := f.Decision(key)
 	if !known {
 		return apiv1.Forecast{Mode: apiv1.ForecastSuggest}
 	}

@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
 func TestAForecastShowsWhatTheModelWouldHaveSaved(t *testing.T) {
@@ -40,6 +41,35 @@ func TestAForecastShowsWhatTheModelWouldHaveSaved(t *testing.T) {
 		}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A policy with a budget lets Heliostat act on forecasts; otherwise the answer says why nothing is kept.
+func TestAForecastSaysWhetherItIsActedOn(t *testing.T) {
+	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		policy *capacity.Written
+		mode   apiv1.ForecastMode
+		why    string
+	}{
+		"without a policy":            {nil, apiv1.ForecastSuggest, "forecasts only suggest, by --forecast"},
+		"a policy with a budget":      {&capacity.Written{Policy: capacity.Policy{Forecast: capacity.ForecastAct, Budget: &capacity.Budget{}}}, apiv1.ForecastAct, ""},
+		"a policy that has no budget": {&capacity.Written{Policy: capacity.Policy{Forecast: capacity.ForecastAct}}, apiv1.ForecastSuggest, "the capacity policy has no budget, and forecasts act within the budget alone"},
+		"an unknown RayCluster":       {nil, apiv1.ForecastSuggest, ""},
+	} {
+		d := &decision.Decision{Cluster: key, At: at, Snapshot: planner.Snapshot{Groups: []planner.Group{{Name: "gpu", Max: 8}}}}
+		d.Kube.Policy = c.policy
+		f := Forecasts{Outlook: outlook.New(""), Now: func() time.Time { return at }, Mode: capacity.ForecastSuggest,
+			Decision: func(asked nodepool.ClusterKey) (*decision.Decision, bool) { return d, asked == key }}
+		asked := key
+		if name == "an unknown RayCluster" {
+			asked.Name = "etl"
+		}
+		got := f.Forecast(asked)
+		if got.Mode != c.mode || got.WhyNotKept != c.why || (len(got.Groups) == 1) != (asked == key) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -135,6 +135,9 @@ func dash(text string) string {
 
 func hoursOf(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
 
+// number formats a number with all its decimals.
+func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
 func money(amount float64) string { return strconv.FormatFloat(amount, 'f', 2, 64) }
 
 // writeCostNotes writes the sum, what the answer lacks, and what is idle now.
@@ -168,7 +171,6 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 // WriteCostsCSV writes the items, with a header line, for spreadsheets.
 func WriteCostsCSV(out io.Writer, c apiv1.Costs) error {
 	w := csv.NewWriter(out)
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	rows := [][]string{{"namespace", "cluster", "group", "owner", "job", "cause", "why", "pod_seconds", "gpu_seconds",
 		"cost", "currency", "unpriced_pod_seconds"}}
 	for _, item := range c.Items {

@@ -18,6 +18,10 @@ func someCosts(by apiv1.CostsBy) apiv1.Costs {
 		switch by {
 		case apiv1.CostsByCluster:
 			i.Owner = ""
+		case apiv1.CostsByGroup:
+			i.Owner, i.Group = "", "gpu"
+		case apiv1.CostsByJob:
+			i.Owner, i.Job = "", map[string]string{"used": "train-7"}[cause]
 		case apiv1.CostsByOwner:
 			i.Cluster = ""
 		case apiv1.CostsByCause:
@@ -38,6 +42,27 @@ func TestTheTableOfCostsHasAColumnForEachCause(t *testing.T) {
 RAYCLUSTER  GPU-HOURS  COST USD   USED  IDLE
 ml/llm            4.0     12.50  10.00  2.50
 ml/etl            2.0      1.00   1.00  0.00
+
+6.0 GPU-hours, 13.50 USD in 24h.
+
+ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
+  kubectl edit
+`,
+		apiv1.CostsByGroup: `
+RAYCLUSTER  GROUP  GPU-HOURS  COST USD   USED  IDLE
+ml/llm      gpu          4.0     12.50  10.00  2.50
+ml/etl      gpu          2.0      1.00   1.00  0.00
+
+6.0 GPU-hours, 13.50 USD in 24h.
+
+ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
+  kubectl edit
+`,
+		apiv1.CostsByJob: `
+RAYCLUSTER  JOB      GPU-HOURS  COST USD   USED  IDLE
+ml/llm      train-7        2.0     10.00  10.00  0.00
+ml/llm      -              2.0      2.50   0.00  2.50
+ml/etl      train-7        2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h.
 

@@ -62,7 +62,6 @@ func bestSavings(items []apiv1.SavingItem) (best []apiv1.SavingItem) {
 
 // savingText names a change in a few words.
 func savingText(i apiv1.SavingItem) string {
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	span := func(seconds float64) string {
 		if seconds == 0 {
 			return "none"
@@ -104,7 +103,6 @@ func waitingText(i apiv1.SavingItem) string {
 // WriteSavingsCSV writes all changes, with a header line, for spreadsheets.
 func WriteSavingsCSV(out io.Writer, s apiv1.Savings) error {
 	w := csv.NewWriter(out)
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	rows := [][]string{{"namespace", "cluster", "group", "kind", "from", "to", "since", "cost", "would_cost", "saves",
 		"currency", "saved_gpu_seconds", "saved_pod_seconds", "unpriced_pod_seconds", "more_starts",
 		"more_waited_seconds", "start_assumed", "why", "change"}}

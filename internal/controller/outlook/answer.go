@@ -9,7 +9,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/forecast"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Answer is what would be worth keeping ready of one RayCluster.
@@ -30,7 +29,7 @@ type Group struct {
 	Start        time.Duration
 	StartAssumed bool
 	Costs        forecast.Costs
-	// Price: the costs are in the currency of the group's price, and not in hours of a worker.
+	// Priced: the costs are in the currency of the group's price, and not in hours of a worker.
 	Priced bool
 	forecast.Forecast
 	Choice forecast.Choice
@@ -139,23 +138,3 @@ func modelOf(d *decision.Decision, g *planner.Group, start time.Duration) foreca
 
 // clipped bounds what the model multiplies.
 func clipped(replicas int) int { return min(max(replicas, 0), forecast.MostWorkers) }
-
-// Warm is what a forecast asks for of one group: how many workers should be ready, those in use included, until when,
-// and why. It is what the keeping of warm workers would take over from forecasts.
-type Warm struct {
-	Cluster nodepool.ClusterKey
-	Group   string
-	Workers int
-	Until   time.Time
-	Why     string
-}
-
-// Warm returns what the forecasts ask for. Groups of which nothing is worth keeping are left out.
-func (a Answer) Warm(key nodepool.ClusterKey) (warm []Warm) {
-	for _, g := range a.Groups {
-		if g.Workers > 0 {
-			warm = append(warm, Warm{key, g.Name, g.Workers, g.Forecast.To, g.Why})
-		}
-	}
-	return warm
-}

@@ -119,7 +119,7 @@ func (o *Outlook) keys(which func(*cluster) bool) (keys []nodepool.ClusterKey) {
 		}
 	}
 	slices.SortFunc(keys, func(a, b nodepool.ClusterKey) int {
-		return cmp.Or(o.clusters[a].saveAt.Compare(o.clusters[b].saveAt), cmp.Compare(a.String(), b.String()))
+		return cmp.Or(o.clusters[a].saveAt.Compare(o.clusters[b].saveAt), a.Compare(b))
 	})
 	return keys
 }
@@ -158,14 +158,4 @@ func (o *Outlook) Save(key nodepool.ClusterKey, now time.Time) (encoded []byte, 
 	c.saveAt = now.Add(saveEvery)
 	_, seen := c.history.Seen()
 	return c.history.Encode(), seen.Add(forecast.Span), true
-}
-
-// Size returns about how much memory all histories take, in bytes.
-func (o *Outlook) Size() (bytes int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, c := range o.clusters {
-		bytes += c.history.Size()
-	}
-	return bytes
 }

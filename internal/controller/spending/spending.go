@@ -181,8 +181,7 @@ func shareOf(
 	if node == nil {
 		return 0, false
 	}
-	hourly, _, known = book.Pod(node, shape)
-	return hourly, known
+	return book.Pod(node, shape)
 }
 
 // divide appends the parts of a worker that has joined Ray: what is in use, and why the rest is not.

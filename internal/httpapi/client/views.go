@@ -21,15 +21,9 @@ import (
 func (c *Client) Explain(
 	ctx context.Context, key nodepool.ClusterKey, question planner.Question,
 ) (planner.Explanation, error) {
-	query := url.Values{}
-	parameters := map[string]string{
+	query := queryOf(map[string]string{
 		"group": question.Group, "pod": question.Pod, "gang": question.Gang, "request": question.Request,
-	}
-	for name, value := range parameters {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	})
 	if question.Demand != nil {
 		text, err := json.Marshal(question.Demand)
 		if err != nil {
@@ -42,6 +36,17 @@ func (c *Client) Explain(
 	var answer planner.Explanation
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err
+}
+
+// queryOf returns the parameters that are not empty.
+func queryOf(parameters map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range parameters {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
 }
 
 // SetFreeze freezes or unfreezes a cluster, and returns whether it is frozen.
@@ -133,14 +138,8 @@ func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id strin
 
 // Costs returns what workers have cost. since is such as 24h; by and namespace may be empty.
 func (c *Client) Costs(ctx context.Context, since string, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"since": since, "by": string(by), "namespace": namespace} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
 	target := c.base.JoinPath("v1", "costs")
-	target.RawQuery = query.Encode()
+	target.RawQuery = queryOf(map[string]string{"since": since, "by": string(by), "namespace": namespace}).Encode()
 	var answer apiv1.Costs
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err
@@ -148,14 +147,8 @@ func (c *Client) Costs(ctx context.Context, since string, by apiv1.CostsBy, name
 
 // Savings returns what other settings would have cost. since is such as 7d; both may be empty.
 func (c *Client) Savings(ctx context.Context, since, namespace string) (apiv1.Savings, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"since": since, "namespace": namespace} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
 	target := c.base.JoinPath("v1", "savings")
-	target.RawQuery = query.Encode()
+	target.RawQuery = queryOf(map[string]string{"since": since, "namespace": namespace}).Encode()
 	var answer apiv1.Savings
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err

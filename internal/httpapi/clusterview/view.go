@@ -285,9 +285,7 @@ func age(read, now time.Time) *float64 {
 }
 
 // ByKey compares views by namespace and name.
-func ByKey(a, b View) int {
-	return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-}
+func ByKey(a, b View) int { return a.Key.Compare(b.Key) }
 
 // Unscaled returns why the plan is not applied; empty if it is.
 func (v *View) Unscaled() string {

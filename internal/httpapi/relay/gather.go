@@ -147,14 +147,25 @@ func (r *Relay) complete(c *gin.Context, answers []partial) bool {
 	return true
 }
 
+// read reads the answers of shards. What names them in an error.
+func read[T any](answers []partial, what string) ([]T, error) {
+	all := make([]T, len(answers))
+	for i, a := range answers {
+		if err := json.Unmarshal(a.text, &all[i]); err != nil {
+			return nil, fmt.Errorf("reading the %s of a shard: %w", what, err)
+		}
+	}
+	return all, nil
+}
+
 // joined returns one list.
 func joined(answers []partial) ([]listed, error) {
+	all, err := read[lists](answers, "list")
+	if err != nil {
+		return nil, err
+	}
 	items := []listed{}
-	for _, a := range answers {
-		var list struct{ Items []listed }
-		if err := json.Unmarshal(a.text, &list); err != nil {
-			return nil, fmt.Errorf("reading the list of a shard: %w", err)
-		}
+	for _, list := range all {
 		items = append(items, list.Items...)
 	}
 	slices.SortFunc(items, func(a, b listed) int {

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -15,24 +13,24 @@ import (
 func (r *Relay) gatherCosts(c *gin.Context) { gather(r, c, joinedCosts) }
 
 // joinedCosts adds up the costs of shards.
-func joinedCosts(answers []partial) (sum apiv1.Costs, err error) {
-	for i, a := range answers {
-		var costs apiv1.Costs
-		if err := json.Unmarshal(a.text, &costs); err != nil {
-			return sum, fmt.Errorf("reading the costs of a shard: %w", err)
+func joinedCosts(answers []partial) (apiv1.Costs, error) {
+	all, err := read[apiv1.Costs](answers, "costs")
+	if err != nil {
+		return apiv1.Costs{}, err
+	}
+	sum := all[0]
+	for _, more := range all[1:] {
+		if more.Began.Before(sum.Began) {
+			sum.Began = more.Began
 		}
-		if i == 0 {
-			sum = costs
-			continue
-		}
-		if costs.Began.Before(sum.Began) {
-			sum.Began = costs.Began
-		}
-		sum.Items = append(sum.Items, costs.Items...)
-		sum.Idle = append(sum.Idle, costs.Idle...)
+		sum.Items = append(sum.Items, more.Items...)
+		sum.Idle = append(sum.Idle, more.Idle...)
 	}
 	sum.Items = summedCosts(sum.Items)
-	slices.SortStableFunc(sum.Idle, func(a, b apiv1.CostIdle) int { return cmp.Compare(b.Cost, a.Cost) })
+	slices.SortStableFunc(sum.Idle, func(a, b apiv1.CostIdle) int {
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Cluster, b.Cluster))
+	})
 	return sum, nil
 }
 

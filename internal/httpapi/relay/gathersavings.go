@@ -2,8 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -14,21 +12,20 @@ import (
 // gatherSavings answers with the changes of all shards.
 func (r *Relay) gatherSavings(c *gin.Context) { gather(r, c, joinedSavings) }
 
-// joinedSavings joins the changes of shards, those first that would have saved most.
-func joinedSavings(answers []partial) (all apiv1.Savings, err error) {
-	for i, a := range answers {
-		var savings apiv1.Savings
-		if err := json.Unmarshal(a.text, &savings); err != nil {
-			return all, fmt.Errorf("reading the savings of a shard: %w", err)
-		}
-		if i == 0 {
-			all = savings
-			continue
-		}
-		all.Items = append(all.Items, savings.Items...)
+// joinedSavings joins the changes of shards, those first that would have saved most, as in the answer of one shard.
+func joinedSavings(answers []partial) (apiv1.Savings, error) {
+	all, err := read[apiv1.Savings](answers, "savings")
+	if err != nil {
+		return apiv1.Savings{}, err
 	}
-	slices.SortStableFunc(all.Items, func(a, b apiv1.SavingItem) int {
-		return cmp.Or(cmp.Compare(b.Saves, a.Saves), cmp.Compare(b.SavedGpuSeconds, a.SavedGpuSeconds))
+	sum := all[0]
+	for _, more := range all[1:] {
+		sum.Items = append(sum.Items, more.Items...)
+	}
+	slices.SortStableFunc(sum.Items, func(a, b apiv1.SavingItem) int {
+		return cmp.Or(cmp.Compare(b.Saves, a.Saves), cmp.Compare(b.SavedGpuSeconds, a.SavedGpuSeconds),
+			cmp.Compare(b.SavedPodSeconds, a.SavedPodSeconds), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Group, b.Group))
 	})
-	return all, nil
+	return sum, nil
 }

@@ -116,6 +116,24 @@ func TestALedgerContinuesInTheNextProcess(t *testing.T) {
 	}
 }
 
+func TestASharedStoreIsNotReadForEachNewRayCluster(t *testing.T) {
+	ctx := context.Background()
+	store := &memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}
+	for second, loads := range map[int]int{1: 1, 4: 1, 6: 2} {
+		p := newProcess(start, store)
+		store.loads = 0
+		p.Shared = true
+		p.see(start, llm)
+		p.Restore(ctx)
+		other := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+		p.see(start.Add(time.Duration(second)*time.Second), other)
+		p.Restore(ctx)
+		if counts := p.see(p.now.Add(time.Second), other); store.loads != loads || counts != (loads == 2) {
+			t.Errorf("%d s later the store was read %d times, want %d; the RayCluster counts: %v", second, store.loads, loads, counts)
+		}
+	}
+}
+
 func TestWithoutTheRightTheLedgerBeginsAnewAndItIsLoggedOnce(t *testing.T) {
 	ctx := context.Background()
 	p := newProcess(start, &memory{err: fmt.Errorf("reading: %w", nodepool.ErrDenied)})

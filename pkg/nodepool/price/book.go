@@ -29,17 +29,6 @@ type Book struct {
 	Names gpuinfo.Names
 }
 
-// Source says where a price is from.
-type Source string
-
-// The sources of prices, in the order in which they are asked: the annotation heliostat.dev/price of the RayCluster,
-// the prices that the user gave for pools and instance types, and the built-in lists.
-const (
-	FromAnnotation Source = "annotation"
-	FromUser       Source = "prices"
-	FromList       Source = "list"
-)
-
 // Unit returns the currency of all prices in the book.
 func (b *Book) Unit() string {
 	if b == nil || b.Currency == "" {
@@ -66,7 +55,7 @@ func (b Book) With(config pools.Config) Book {
 }
 
 // Node returns the price of a node per hour. known is false if no source has one.
-func (b *Book) Node(node *podfit.Node) (hourly float64, source Source, known bool) {
+func (b *Book) Node(node *podfit.Node) (hourly float64, known bool) {
 	kind := node.Labels["node.kubernetes.io/instance-type"]
 	if kind == "" {
 		kind = node.Labels["beta.kubernetes.io/instance-type"]
@@ -74,35 +63,32 @@ func (b *Book) Node(node *podfit.Node) (hourly float64, source Source, known boo
 	if b != nil {
 		if pools.Spot(node.Labels) {
 			if hourly, known = b.Spot[kind]; known {
-				return hourly, FromUser, true
+				return hourly, true
 			}
 		}
 		if hourly, known = b.Pools[node.PoolName()]; known {
-			return hourly, FromUser, true
+			return hourly, true
 		}
 		if hourly, known = b.InstanceTypes[kind]; known {
-			return hourly, FromUser, true
+			return hourly, true
 		}
 		if b.WithoutLists || b.Unit() != ListCurrency {
-			return 0, "", false
+			return 0, false
 		}
 	}
-	if hourly, known = ListPrice(kind); known {
-		return hourly, FromList, true
-	}
-	return 0, "", false
+	return ListPrice(kind)
 }
 
 // Pod returns what a pod on a node costs per hour: its share of the node's price.
-func (b *Book) Pod(node *podfit.Node, pod *podfit.PodShape) (hourly float64, source Source, known bool) {
-	hourly, source, known = b.Node(node)
+func (b *Book) Pod(node *podfit.Node, pod *podfit.PodShape) (hourly float64, known bool) {
+	hourly, known = b.Node(node)
 	if !known {
-		return 0, "", false
+		return 0, false
 	}
 	var names gpuinfo.Names
 	if b != nil {
 		names = b.Names
 	}
 	share, known := Share(names, node, pod)
-	return hourly * share, source, known
+	return hourly * share, known
 }

@@ -42,6 +42,16 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		}
 		return labels
 	}
+	// registered reads a node of two cards whose agent registers them in an annotation.
+	registered := func(annotation, register string, allocatable map[string]int64) *nodegpu.GPUs {
+		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Annotations: map[string]string{annotation: register}, Allocatable: allocatable})
+		return &gpus
+	}
+	hami := registered("hami.io/node-nvidia-register", "GPU-0,10,40960,100,A100,0,true:GPU-1,10,40960,100,A100,0,true:",
+		map[string]int64{"nvidia.com/gpu": 20})
+	volcano := registered("volcano.sh/node-vgpu-register", "GPU-0,10,40960,A100,true,hami-core:GPU-1,10,40960,A100,true,hami-core:",
+		map[string]int64{"volcano.sh/vgpu-number": 20, "volcano.sh/vgpu-memory": 2 * 40960, "volcano.sh/vgpu-cores": 200})
+	koordinator := read(map[string]int64{"koordinator.sh/gpu.shared": 800, "koordinator.sh/gpu-core": 800, "koordinator.sh/gpu-memory-ratio": 800}, a100)
 	for name, c := range map[string]struct {
 		gpus  *nodegpu.GPUs
 		pod   map[string]int64
@@ -56,6 +66,17 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		"a time-sliced card":                {read(map[string]int64{"nvidia.com/gpu": 32}, with(a100, "nvidia.com/gpu.replicas", "4", "nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.sharing-strategy", "time-slicing")), map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 32, true},
 		"a card shared with MPS":            {read(map[string]int64{"nvidia.com/gpu": 16}, with(a100, "nvidia.com/gpu.replicas", "2", "nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.sharing-strategy", "mps")), map[string]int64{"nvidia.com/gpu": 3}, 3.0 / 16, true},
 		"memory in units of a GiB":          {read(map[string]int64{"aliyun.com/gpu-mem": 60, "aliyun.com/gpu-count": 4}, nil), map[string]int64{"aliyun.com/gpu-mem": 3}, 3.0 / 60, true},
+		"cards that only their units count": {read(map[string]int64{"nvidia.com/gpu": 4}, nil), map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 4, true},
+		"a sliced card that has no count":   {read(map[string]int64{"nvidia.com/gpu": 8}, map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}), map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 8, true},
+		"a MIG instance under a plain name": {read(map[string]int64{"nvidia.com/gpu": 56}, map[string]string{"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/gpu.count": "56", "nvidia.com/gpu.memory": "4864", "node.kubernetes.io/instance-type": "p4d.24xlarge"}), map[string]int64{"nvidia.com/gpu": 1}, (1.0/7 + 1.0/8) / 2 / 8, true},
+		"HAMi, by memory":                   {hami, map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 10240}, 2 * 0.25 / 2, true},
+		"HAMi, by percent of the memory":    {hami, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 50}, 0.5 / 2, true},
+		"HAMi, by cores":                    {hami, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 30}, 0.3 / 2, true},
+		"HAMi, the whole card":              {hami, map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 2, true},
+		"Volcano, by memory":                {volcano, map[string]int64{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 20480}, 0.5 / 2, true},
+		"Volcano, by cores":                 {volcano, map[string]int64{"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-cores": 25}, 2 * 0.25 / 2, true},
+		"Koordinator, by memory":            {koordinator, map[string]int64{"koordinator.sh/gpu.shared": 1, "koordinator.sh/gpu-memory-ratio": 50}, 0.5 / 8, true},
+		"Koordinator, by cores of two":      {koordinator, map[string]int64{"koordinator.sh/gpu.shared": 2, "koordinator.sh/gpu-core": 120}, 1.2 / 8, true},
 		"memory percent of nothing that is": {read(map[string]int64{"nvidia.com/gpu": 8}, a100), map[string]int64{"nvidia.com/gpumem": 1}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,35 +146,34 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 	azure := &podfit.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
 	file := pools.Config{Pools: []pools.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
 	for name, c := range map[string]struct {
-		book   *price.Book
-		node   *podfit.Node
-		want   float64
-		source price.Source
-		known  bool
+		book  *price.Book
+		node  *podfit.Node
+		want  float64
+		known bool
 	}{
-		"the built-in list":             {nil, node, 21.957642, price.FromList, true},
-		"in any case of letters":        {&price.Book{}, azure, 3.673, price.FromList, true},
-		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, price.FromUser, true},
-		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, price.FromUser, true},
-		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, price.FromUser, true},
-		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, price.FromList, true},
-		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, "", false},
-		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, "", false},
-		"a machine nobody knows":        {nil, &podfit.Node{}, 0, "", false},
-		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, price.FromUser, true},
-		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, price.FromUser, true},
-		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, price.FromUser, true},
-		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, price.FromUser, true},
+		"the built-in list":             {nil, node, 21.957642, true},
+		"in any case of letters":        {&price.Book{}, azure, 3.673, true},
+		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, true},
+		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, true},
+		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, true},
+		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, true},
+		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, false},
+		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, false},
+		"a machine of no type":          {nil, &podfit.Node{}, 0, false},
+		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, true},
+		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, true},
+		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, true},
+		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, source, known := c.book.Node(c.node)
-			if got != c.want || source != c.source || known != c.known {
-				t.Errorf("%v from %q (%v), want %v from %q (%v)", got, source, known, c.want, c.source, c.known)
+			got, known := c.book.Node(c.node)
+			if got != c.want || known != c.known {
+				t.Errorf("%v (%v), want %v (%v)", got, known, c.want, c.known)
 			}
 		})
 	}
 	half := &podfit.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
-	if got, _, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
+	if got, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
 		t.Errorf("half a node costs %v (%v)", got, known)
 	}
 }

@@ -182,11 +182,11 @@ func vgpu(gpus *nodegpu.GPUs, pod *podfit.PodShape, units float64) (cards float6
 		}
 		return amount
 	}
-	if memory := asked(gpuinfo.HAMiMemory, gpuinfo.VolcanoMemory); memory > 0 {
-		if gpus.CardMemoryMiB == nil || *gpus.CardMemoryMiB <= 0 {
-			return 0, false
+	for _, name := range []string{gpuinfo.HAMiMemory, gpuinfo.VolcanoMemory} {
+		if memory := pod.Requests[name]; memory > 0 {
+			part, known := ofMemory(gpus, gpuinfo.Resource{Name: name, Unit: 1}, memory.Float())
+			return units * min(part, 1), known
 		}
-		return units * min(memory.Float()/float64(*gpus.CardMemoryMiB), 1), true
 	}
 	percent := asked(gpuinfo.HAMiMemoryPercentage, gpuinfo.VolcanoMemoryPercentage, gpuinfo.HAMiCores,
 		gpuinfo.VolcanoCores)

@@ -35,13 +35,6 @@ const callTimeout = 10 * time.Second
 // qps bounds the calls to the API server per second, which have a limit of their own: histories never delay a patch.
 const qps = 5
 
-// denied is nodepool.ErrDenied in words that say what is lost: this process has no right to the ConfigMaps, which it
-// does not need for anything else.
-type denied struct{}
-
-func (denied) Error() string        { return "no right to store histories" }
-func (denied) Is(target error) bool { return target == nodepool.ErrDenied }
-
 // configMaps is the part of the client that a Store uses.
 type configMaps interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
@@ -81,12 +74,12 @@ func (s *Store) Read(ctx context.Context, key nodepool.ClusterKey) ([]byte, erro
 		return nil, s.failed("reading", key, err)
 	}
 	if object.Annotations[clusterAnnotation] != key.String() {
-		return nil, nil // the next write replaces what somebody else has made of it
+		return nil, nil // the next write replaces what another writer has made of it
 	}
 	return object.BinaryData[dataKey], nil
 }
 
-// Write stores the history of a RayCluster in place of the one before. It counts until a moment. nodepool.ErrDenied:
+// Write stores the history of a RayCluster instead of the one before. It counts until a moment. nodepool.ErrDenied:
 // this process may not write it.
 func (s *Store) Write(ctx context.Context, key nodepool.ClusterKey, history []byte, until time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -126,7 +119,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 			object := &list.Items[i]
 			until, err := time.Parse(time.RFC3339, object.Annotations[untilAnnotation])
 			if err != nil || !now.After(until) {
-				continue // somebody has changed it, or it counts
+				continue // another writer has changed it, or it counts
 			}
 			if err := s.remove(ctx, object); err != nil {
 				return removed, fmt.Errorf("removing an old history of demand, ConfigMap %s/%s: %w", s.namespace,
@@ -146,7 +139,7 @@ func (s *Store) list(ctx context.Context, options metav1.ListOptions) (*corev1.C
 	return s.maps.List(ctx, options)
 }
 
-// remove deletes a ConfigMap unless somebody has written it meanwhile.
+// remove deletes a ConfigMap unless another process has written it meanwhile.
 func (s *Store) remove(ctx context.Context, object *corev1.ConfigMap) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -161,7 +154,7 @@ func (s *Store) remove(ctx context.Context, object *corev1.ConfigMap) error {
 
 func (s *Store) failed(doing string, key nodepool.ClusterKey, err error) error {
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w: %w", denied{}, err)
+		err = fmt.Errorf("%w: %w", nodepool.ErrDenied, err)
 	}
 	return fmt.Errorf("%s the history of demand of %s in ConfigMap %s/%s: %w", doing, key, s.namespace, nameOf(key),
 		err)

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -47,8 +46,4 @@ func (c claimant) equal(other claimant) bool {
 	same := func(a, b pools.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&
 		maps.EqualFunc(c.bound, other.bound, func(a, b podfit.Quantities) bool { return maps.Equal(a, b) })
-}
-
-func compareKeys(a, b nodepool.ClusterKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -292,7 +292,7 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	var entries []entry
 	var waiting []pools.WaitingPods
 	bound := map[string]podfit.Quantities{}
-	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), nodepool.ClusterKey.Compare) {
 		own := c.claimants[key]
 		for _, group := range slices.Sorted(maps.Keys(own.waiting)) {
 			entries, waiting = append(entries, entry{key, group}), append(waiting, own.waiting[group])
