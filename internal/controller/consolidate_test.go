@@ -266,7 +266,7 @@ func TestRestartableActorsHaveTheirWholeTimeAfterTheOptIn(t *testing.T) {
 				w.ray.residents[i].Class, w.ray.residents[i].Restarts = "A", raydemand.RestartsAlways
 			}
 			w.minutes(1)
-			w.node(w.pod(0)).Status = raydemand.Draining // somebody drained it
+			w.node(w.pod(0)).Status = raydemand.Draining // a user drained it
 			c.before(w)
 			w.minutes(60)
 			if c.then != nil {

@@ -249,7 +249,7 @@ func TestAScheduleResumesASuspendedRayCluster(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseSuspendedIsLeftAlone(t *testing.T) {
+func TestWhatAUserSuspendedIsLeftAlone(t *testing.T) {
 	w := newIdleWorld(t)
 	w.kube.cluster.Suspended = true
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}

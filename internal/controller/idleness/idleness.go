@@ -1,5 +1,5 @@
 // Package idleness decides when a RayCluster has been without work for so long that its capacity policy suspends or
-// deletes it, when that is announced, and what prevents it. What is not known prevents it. The package must not call
+// deletes it, when that is announced, and what prevents it. Anything unknown prevents it. The package must not call
 // anything, and it plans nothing.
 package idleness
 
