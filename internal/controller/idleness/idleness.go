@@ -194,7 +194,7 @@ func (c *Clock) due(now time.Time, after time.Duration, step Step, wait func(str
 		}
 		return step
 	}
-	if c.looked.IsZero() || c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
+	if c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
 		step.Do = Look
 		return step
 	}
