@@ -31,8 +31,13 @@ func TestOnlyWorkersThatAreUsedALittleAreCandidates(t *testing.T) {
 		change func(*scene, *Input)
 		want   string
 	}{
-		"both":                          {func(*scene, *Input) {}, "w0 w1"},
-		"a multi-host group":            {group(func(g *nodepool.WorkerGroup) { g.NumOfHosts = 2; g.Min = -9 }), ""},
+		"both": {func(*scene, *Input) {}, "w0 w1"},
+		"a multi-host group": {func(_ *scene, in *Input) {
+			in.View.Cluster.Groups[0].NumOfHosts = 2
+			for _, m := range in.View.Members {
+				m.Replica = "a"
+			}
+		}, ""},
 		"as many as the minimum":        {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 3, 2 }), ""},
 		"replicas at the minimum":       {group(func(g *nodepool.WorkerGroup) { g.Replicas, g.Min = 1, 1 }), ""},
 		"a suspended group":             {group(func(g *nodepool.WorkerGroup) { g.Suspended = true }), ""},
