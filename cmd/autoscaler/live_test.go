@@ -109,7 +109,7 @@ func liveFleet(b *testing.B, clusters, workers int) (used kept) {
 	return kept{after.heap - before.heap, after.stack - before.stack, after.goroutines - before.goroutines}
 }
 
-// newFleetAtRest returns a fleet that nobody has decided about yet, and its loop.
+// newFleetAtRest returns a fleet without decisions, and its loop.
 func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *controller.Controller) {
 	heads := startHeads(b, clusters, workers)
 	f := &fleetAtRest{decoded: map[nodepool.ClusterKey]rayobject.Decoded{}, pods: map[nodepool.ClusterKey][]*rayobject.Pod{},

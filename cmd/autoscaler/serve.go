@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -26,7 +25,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
@@ -35,7 +33,6 @@ import (
 	"heliostat.dev/heliostat/internal/ledger/keeper"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
-	"heliostat.dev/heliostat/internal/rayenv"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
@@ -44,7 +41,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
-	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
 // gcPercent trades CPU for memory: between collections, a live heap of 15 MiB grows by half instead of doubling. GOGC
@@ -487,34 +483,4 @@ func (o *engineOptions) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the API server: %w; outside a pod, give --kubeconfig", err)
 	}
 	return config, nil
-}
-
-// dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar connects to
-// its own head.
-func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
-	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
-		config := gcs.Config{
-			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
-			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
-		}
-		if o.kube.Single != nil {
-			if err := rayenv.Authenticate(os.Getenv, &config, &cluster); err != nil {
-				return nil, err
-			}
-		}
-		credentials, err := manager.Credentials(ctx, cluster)
-		if err != nil {
-			return nil, err
-		}
-		if credentials.Token != "" {
-			config.Token = func(context.Context) (string, error) { return credentials.Token, nil }
-		}
-		if len(credentials.CA) > 0 {
-			if config.TLS, err = gcs.LoadTLS(credentials.CA, credentials.Cert, credentials.Key,
-				credentials.ServerName); err != nil {
-				return nil, err
-			}
-		}
-		return gcs.Dial(config)
-	}
 }

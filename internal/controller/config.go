@@ -66,7 +66,7 @@ type Config struct {
 	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
 	// anew; see pace. 4000 and 400.
 	ReadsPerSecond, CyclesPerSecond float64
-	// JobsEvery is how often it is read for which jobs a Ray cluster works. 0 is never.
+	// JobsEvery is how often the loop reads for which jobs a Ray cluster works. 0 is never.
 	JobsEvery time.Duration
 	// GCSTimeout bounds each call to a head. 3 s.
 	GCSTimeout time.Duration
@@ -121,14 +121,14 @@ type Config struct {
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
 	// WarmSpent returns what the warm workers and nodes of a RayCluster have cost since a moment, also in earlier
-	// processes; nil if nobody remembers it.
+	// processes; nil if that is not kept.
 	WarmSpent func(key nodepool.ClusterKey, since time.Time) float64
 	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none. ForecastMode is
 	// capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
 	Forecast     func(d *decision.Decision, now time.Time) []planner.WarmEntry
 	ForecastMode string
 	// Serves reads how many replicas Serve wants on a RayCluster, and what they request. The loop calls it with
-	// GCSTimeout and does not wait for it. Nil if nobody can.
+	// GCSTimeout and does not wait for it. Nil reads none.
 	Serves func(ctx context.Context, cluster nodepool.Cluster) ([]raydemand.Deployment, error)
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
 	// Released is called when another process decides about one from now on. None may block. All may be nil.

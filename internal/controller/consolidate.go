@@ -162,7 +162,7 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome, readA
 }
 
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
-// Nobody else would end them: Ray lets what runs on a draining node continue.
+// Ray does not end them: it lets what runs on a draining node continue.
 func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observation.View) {
 	due := r.memory.OverdueDrains(v, c.config.Consolidation.Deadline)
 	if len(due) == 0 || r.gcs.Ray == nil {

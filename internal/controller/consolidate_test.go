@@ -136,16 +136,39 @@ func TestConsolidationIsSuggestedAndNotDoneUnasked(t *testing.T) {
 	}
 }
 
+// onlyFresh changes what the API server has, and not what the caches show; onlyCached does the opposite.
+func (w *world) onlyFresh(change func(*nodepool.Cluster)) {
+	fresh := clone(w.kube.cluster)
+	change(&fresh)
+	w.kube.fresh = &fresh
+}
+
+func (w *world) onlyCached(change func(*nodepool.Cluster)) {
+	cached := clone(w.kube.cluster)
+	change(&cached)
+	w.kube.cached = &cached
+}
+
 func TestNothingIsDrainedIfTheLastLookContradicts(t *testing.T) {
 	for name, change := range map[string]func(w *world){
-		"a task runs there":     func(w *world) { w.node(w.pod(0)).Available.Take(raydemand.Bundle{raydemand.CPU: raydemand.One}) },
-		"the other is full":     func(w *world) { w.node(w.pod(1)).Available = raydemand.Bundle{} },
-		"demand waits":          func(w *world) { w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) },
-		"the opt-in is gone":    func(w *world) { w.kube.cluster.Consolidate = "" },
-		"it is frozen":          func(w *world) { w.kube.cluster.Freeze = true },
-		"another process leads": func(w *world) { w.kube.deposed = true },
-		"actors are unknown":    func(w *world) { w.ray.residentsErr = errors.New("no") },
-		"Ray was restarted":     func(w *world) { w.ray.session = "session-2" },
+		"a task runs there":                 func(w *world) { w.node(w.pod(0)).Available.Take(raydemand.Bundle{raydemand.CPU: raydemand.One}) },
+		"the other is full":                 func(w *world) { w.node(w.pod(1)).Available = raydemand.Bundle{} },
+		"demand waits":                      func(w *world) { w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}) },
+		"the opt-in is gone":                func(w *world) { w.kube.cluster.Consolidate = "" },
+		"it is frozen":                      func(w *world) { w.kube.cluster.Freeze = true },
+		"another process leads":             func(w *world) { w.kube.deposed = true },
+		"actors are unknown":                func(w *world) { w.ray.residentsErr = errors.New("no") },
+		"the API server has a newer spec":   func(w *world) { w.onlyFresh(func(c *nodepool.Cluster) { c.Generation++ }) },
+		"the API server has another object": func(w *world) { w.onlyFresh(func(c *nodepool.Cluster) { c.UID = "uid-2" }) },
+		"the API server has a freeze":       func(w *world) { w.onlyFresh(func(c *nodepool.Cluster) { c.Freeze = true }) },
+		"the cache has another mode":        func(w *world) { w.onlyCached(func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow }) },
+		"the cache has unknown requests":    func(w *world) { w.onlyCached(func(c *nodepool.Cluster) { c.OwnedUnknown = "forbidden" }) },
+		"it saves too little":               func(w *world) { w.c.config.Consolidation.MinSaving = 99 },
+		"an actor runs there that would be ended": func(w *world) {
+			r := &w.ray.residents[0]
+			r.Name, r.Namespace, r.Class, r.Restarts = "", "", "A", raydemand.RestartsAlways
+		},
+		"Ray was restarted": func(w *world) { w.ray.session = "session-2" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHalfEmptyWorld(t, 2, nodepool.ConsolidateServe)
@@ -166,6 +189,21 @@ func TestNothingIsDrainedIfTheLastLookContradicts(t *testing.T) {
 				t.Errorf("drained %v after %d fresh reads, want none after one", w.ray.drained(), fresh)
 			}
 		})
+	}
+}
+
+// TestAMoveThatFailsIsNotTriedInEachCycle: each try reads the RayCluster from the API server.
+func TestAMoveThatFailsIsNotTriedInEachCycle(t *testing.T) {
+	w, reads := newHalfEmptyWorld(t, 2, nodepool.ConsolidateServe), 0
+	w.kube.freshErr = errors.New("unavailable")
+	w.kube.onFresh = func() { reads++ }
+	w.minutes(12)
+	reads = 0
+	for range 60 {
+		w.after(time.Second)
+	}
+	if reads < 1 || reads > 4 || len(w.ray.drains) > 0 {
+		t.Errorf("%d reads within a minute, want some with growing pauses", reads)
 	}
 }
 
@@ -266,7 +304,7 @@ func TestRestartableActorsHaveTheirWholeTimeAfterTheOptIn(t *testing.T) {
 				w.ray.residents[i].Class, w.ray.residents[i].Restarts = "A", raydemand.RestartsAlways
 			}
 			w.minutes(1)
-			w.node(w.pod(0)).Status = raydemand.Draining // somebody drained it
+			w.node(w.pod(0)).Status = raydemand.Draining // a user drained it
 			c.before(w)
 			w.minutes(60)
 			if c.then != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // Cycle makes one decision for one RayCluster and returns the pause until the next cycle; 0 means that only an event
-// starts it. It is idempotent: if nothing has changed, it changes nothing. After that pause, Stands tells if a cycle is
-// needed; after an event of Kubernetes, one always is.
+// starts it. It is idempotent: if nothing has changed, it changes nothing. After that pause, Stands reports whether the
+// decision stands; after an event of Kubernetes, a cycle is always needed.
 func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 	r := c.record(key)
 	defer c.enter(ctx, r)()

@@ -32,7 +32,7 @@ type fakeRay struct {
 	jobsErr        error
 	jobLooks       int
 	occupantsErr   error
-	looks          int // how often somebody looked at what lives here
+	looks          int // how often Occupants was called
 	residents      []raydemand.Resident
 	residentsErr   error
 	reports        []raydemand.Report

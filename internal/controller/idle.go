@@ -1,11 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"heliostat.dev/heliostat/internal/controller/backoff"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/idleness"
@@ -17,7 +17,7 @@ import (
 )
 
 // endIdle suspends or deletes a RayCluster that has been without work for as long as its capacity policy says, and
-// resumes one that Heliostat has suspended when somebody requests capacity.
+// resumes one that Heliostat has suspended when a request or the policy wants capacity.
 func (c *Controller) endIdle(ctx context.Context, r *record, o *outcome) {
 	v, policy := &o.view, o.view.Cluster.Policy
 	if v.Cluster.Suspended {
@@ -60,7 +60,7 @@ func (c *Controller) occupants(ctx context.Context, r *record) (raydemand.Occupa
 	return ray.Occupants(ctx)
 }
 
-// endSuspended looks after a RayCluster that Heliostat has suspended, if it would manage it otherwise.
+// endSuspended resumes or deletes a RayCluster that Heliostat has suspended, if it would manage it otherwise.
 func (c *Controller) endSuspended(ctx context.Context, r *record, o *outcome) {
 	cluster := o.view.Cluster
 	if cluster.IdleSince.IsZero() {
@@ -80,15 +80,15 @@ func (c *Controller) endSuspended(ctx context.Context, r *record, o *outcome) {
 	c.carryOut(ctx, r, o, r.idleClock.Suspended(&o.view.Cluster, o.view.Now, idle))
 }
 
-// carryOut announces the end of a RayCluster without work, or brings it about.
+// carryOut announces the end of a RayCluster without work, or ends it.
 func (c *Controller) carryOut(ctx context.Context, r *record, o *outcome, step idleness.Step) {
 	o.idle = step.Text
 	switch step.Do {
 	case idleness.Announce:
 		c.emit(ctx, o.view, event.Event{Warning: true, Reason: event.IdleAnnounced, Message: "It will be " + step.Text})
 	case idleness.End:
-		if r.idleWrites.Resting(o.view.Now) {
-			o.idle = r.idleErr
+		if r.idleWrites.rest.Resting(o.view.Now) {
+			o.idle = r.idleWrites.err.Error()
 			return
 		}
 		c.writeIdle(ctx, r, o, step)
@@ -109,21 +109,21 @@ func (c *Controller) writeIdle(ctx context.Context, r *record, o *outcome, step 
 	}
 	action := decision.Action{At: started, Kind: decision.ActionIdle, Result: decision.ResultOK,
 		Message: string(step.Action) + ": " + step.Text, Took: c.config.Now().Sub(started)}
+	failed := "failed"
 	switch {
 	case err == nil:
-		r.idleWrites, r.idleClock = backoff.Pause{}, idleness.Clock{}
+		r.idleWrites, r.idleClock = failing{}, idleness.Clock{}
 		c.emit(ctx, o.view, event.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
-		action.Result, action.Message = decision.ResultConflict, err.Error()
-		o.idle = fmt.Sprintf("%s failed and is decided again: %v", step.Action, err)
-		r.idleErr = o.idle
-		r.idleWrites.Fail(o.view.Now)
+		action.Result, failed = decision.ResultConflict, "failed and is decided again"
 	default:
-		action.Result, action.Message = decision.ResultError, err.Error()
-		o.idle = fmt.Sprintf("%s failed: %v", step.Action, err)
-		r.idleErr = o.idle
-		r.idleWrites.Fail(o.view.Now)
+		action.Result = decision.ResultError
+	}
+	if err != nil {
+		action.Message = err.Error()
+		r.idleWrites.fail(o.view.Now, fmt.Errorf("%s %s: %w", step.Action, failed, err))
+		o.idle = r.idleWrites.err.Error()
 	}
 	o.actions = append(o.actions, action)
 }
@@ -134,8 +134,8 @@ var idleReasons = map[nodepool.IdleAction]string{
 	nodepool.DeleteIdle:  event.IdleDeleted,
 }
 
-// stillIdle returns why a RayCluster must not be suspended, resumed or deleted now although it was to be a moment ago.
-// The view has the fresh object afterwards.
+// stillIdle returns why a RayCluster must not be suspended, resumed or deleted after all. The view has the fresh object
+// afterwards.
 func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step idleness.Step) error {
 	before := &o.view.Cluster
 	fresh, err := c.kube.Fresh(ctx, before.Key)
@@ -147,20 +147,20 @@ func (c *Controller) stillIdle(ctx context.Context, r *record, o *outcome, step 
 	awake.Suspended = false
 	asked, why := c.config.modes().Effective(awake)
 	now := c.config.Now()
+	resumes, wanted := step.Action == nodepool.ResumeIdle, idleness.Wanted(&fresh, now)
+	kept := cmp.Or(wanted, idleness.Requested(&fresh, now), idleness.Prevented(&fresh))
 	switch {
 	case fresh.UID != before.UID || fresh.Generation != before.Generation || fresh.Suspended != before.Suspended ||
 		!fresh.IdleSince.Equal(before.IdleSince):
 		return again("the RayCluster has changed")
-	case step.Action != nodepool.ResumeIdle && !sameIdle(fresh.Policy, before.Policy):
+	case !resumes && !sameIdle(fresh.Policy, before.Policy):
 		return again("its capacity policy has changed")
 	case asked != nodepool.Managed:
 		return again(why.Message)
-	case step.Action == nodepool.ResumeIdle && idleness.Wanted(&fresh, now) == "":
+	case resumes && wanted == "":
 		return again("nothing wants it any more")
-	case step.Action != nodepool.ResumeIdle && idleness.Wanted(&fresh, now)+idleness.Requested(&fresh, now) != "":
-		return again(idleness.Wanted(&fresh, now) + idleness.Requested(&fresh, now))
-	case step.Action != nodepool.ResumeIdle && idleness.Prevented(&fresh) != "":
-		return again(idleness.Prevented(&fresh))
+	case !resumes && kept != "":
+		return again(kept)
 	}
 	view := o.view
 	view.Cluster = fresh

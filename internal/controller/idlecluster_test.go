@@ -156,27 +156,39 @@ func TestADriverSeenAtTheLastMomentPreventsTheSuspension(t *testing.T) {
 }
 
 func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
-	for name, change := range map[string]func(c *nodepool.Cluster){
-		"another generation": func(c *nodepool.Cluster) { c.Generation++ },
-		"another object":     func(c *nodepool.Cluster) { c.UID = "uid-2" },
-		"a freeze":           func(c *nodepool.Cluster) { c.Freeze = true },
-		"a request":          func(c *nodepool.Cluster) { c.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}} },
-		"an owner":           func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayService", Name: "s"} },
-		"another owner":      func(c *nodepool.Cluster) { c.OwnedBy = "AppWrapper a" },
-		"no policy any more": func(c *nodepool.Cluster) { c.Policy = nil },
-		"a longer time": func(c *nodepool.Cluster) {
+	for name, test := range map[string]struct {
+		change func(c *nodepool.Cluster)
+		want   string
+	}{
+		"another generation": {func(c *nodepool.Cluster) { c.Generation++ }, "the RayCluster has changed"},
+		"another object":     {func(c *nodepool.Cluster) { c.UID = "uid-2" }, "the RayCluster has changed"},
+		"a freeze":           {func(c *nodepool.Cluster) { c.Freeze = true }, "frozen"},
+		"a request": {func(c *nodepool.Cluster) {
+			c.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+		}, "a request over REST wants capacity: "},
+		"a request that does not count": {func(c *nodepool.Cluster) {
+			of := ownedBy("ann")
+			of.ClusterUID = "uid-0"
+			c.Owned = []nodepool.OwnedRequest{of}
+		}, "request r of ann holds capacity: "},
+		"an owner":           {func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayService", Name: "s"} }, "RayService s owns it"},
+		"another owner":      {func(c *nodepool.Cluster) { c.OwnedBy = "AppWrapper a" }, "AppWrapper a owns it"},
+		"no policy any more": {func(c *nodepool.Cluster) { c.Policy = nil }, "its capacity policy has changed"},
+		"a longer time": {func(c *nodepool.Cluster) {
 			policy := *c.Policy
 			policy.Idle = &capacity.Idle{SuspendAfter: capacity.Duration(9 * time.Hour)}
 			c.Policy = &policy
-		},
+		}, "its capacity policy has changed"},
 	} {
 		w := newIdleWorld(t)
 		w.rest(110 * time.Minute)
 		fresh := clone(w.kube.cluster)
-		change(&fresh)
+		test.change(&fresh)
 		w.kube.fresh = &fresh
-		if w.rest(20 * time.Minute); len(w.kube.ended) > 0 {
-			t.Errorf("%s: ended %+v", name, w.kube.ended)
+		d := w.rest(20 * time.Minute)
+		if len(w.kube.ended) > 0 || !strings.HasPrefix(d.Idle, "suspend failed and is decided again: ") ||
+			!strings.Contains(d.Idle, test.want) {
+			t.Errorf("%s: ended %+v, shown %q, want in it %q", name, w.kube.ended, d.Idle, test.want)
 		}
 	}
 	w := newIdleWorld(t)
@@ -237,7 +249,7 @@ func TestAScheduleResumesASuspendedRayCluster(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseSuspendedIsLeftAlone(t *testing.T) {
+func TestWhatAUserSuspendedIsLeftAlone(t *testing.T) {
 	w := newIdleWorld(t)
 	w.kube.cluster.Suspended = true
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}

@@ -11,7 +11,7 @@ import (
 const jobsStale = 3
 
 // readJobs reads for which jobs a Ray cluster works, at most once in each interval, and returns what is known. A
-// reading that fails changes no decision: what it would have shown is unknown after a while.
+// reading that fails changes no decision; after jobsStale intervals without one, nothing is known.
 func (c *Controller) readJobs(ctx context.Context, r *record, v *observation.View) *jobs.Held {
 	every, last := c.config.JobsEvery, &r.jobs
 	if every <= 0 || !v.Live() || r.gcs.Ray == nil {

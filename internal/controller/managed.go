@@ -18,7 +18,7 @@ func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) 
 // known.
 func (c *Controller) mayStillTakeAway(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
-	return err == nil && c.manages(before, now) && now.OwnedUnknown+now.PolicyUnknown == ""
+	return err == nil && c.manages(before, now) && now.Unknown() == ""
 }
 
 func (c *Controller) manages(before, now nodepool.Cluster) bool {

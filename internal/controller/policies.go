@@ -42,8 +42,7 @@ func (c *Controller) reportPolicies(ctx context.Context, r *record, o *outcome) 
 				continue
 			}
 			if ctx.Err() == nil && !errors.Is(err, nodepool.ErrNotLeading) && !errors.Is(err, nodepool.ErrReadOnly) {
-				r.policies.rest.Fail(o.view.Now)
-				r.policies.err = err
+				r.policies.fail(o.view.Now, err)
 			}
 			break
 		}

@@ -53,11 +53,10 @@ func (c *Controller) writeProvision(
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
 		action.Result = decision.ResultConflict
 	default:
-		r.provisioning.rest.Fail(o.view.Now)
+		r.provisioning.fail(o.view.Now, err)
 		if change.Kind == nodepool.AskCapacity {
 			r.memory.ProvisionRefused(o.view.Now, change.Request.Group, err)
 		}
-		r.provisioning.err = err
 		action.Result, action.Message = decision.ResultError, err.Error()
 	}
 	o.actions = append(o.actions, action)

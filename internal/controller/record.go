@@ -59,11 +59,9 @@ type remembered struct {
 	reports       reports
 	configs       clusterConfigs
 	policies      failing
-	// idleClock measures for how long the RayCluster has been without work; idleWrites backs off after a write failed,
-	// for the reason idleErr.
+	// idleClock measures for how long the RayCluster has been without work.
 	idleClock  idleness.Clock
-	idleWrites backoff.Pause
-	idleErr    string
+	idleWrites failing
 
 	jobs jobReading
 	// olderRead has the result of a reading of the older RayCluster of an upgrade that runs; nil if none does.
@@ -106,6 +104,11 @@ func (r *record) keepRecent(actions []decision.Action) {
 type failing struct {
 	rest backoff.Pause
 	err  error
+}
+
+func (f *failing) fail(now time.Time, err error) {
+	f.rest.Fail(now)
+	f.err = err
 }
 
 // numGPUs is what is remembered of the numbers of GPUs that were written, and of writes that failed.

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// lookAtOlder keeps track of an upgrade of a RayService, if the policy of the newer RayCluster keeps room for it. Serve
-// is asked beside the loop, because its head may be slow, and no decision waits for it: a later cycle takes the result.
+// lookAtOlder keeps track of an upgrade of a RayService, if the policy of the newer RayCluster keeps room for it. A
+// goroutine reads Serve, because its head may be slow, and no decision waits for it: a later cycle takes the result.
 func (c *Controller) lookAtOlder(ctx context.Context, r *record, v *observation.View) {
 	select {
 	case got := <-r.olderRead:
@@ -42,8 +42,8 @@ func (c *Controller) lookAtOlder(ctx context.Context, r *record, v *observation.
 	})
 }
 
-// readOlder reads one older RayCluster. A panic is an error here: nobody above this goroutine would catch it, and it
-// must not end the process that serves all RayClusters.
+// readOlder reads one older RayCluster. A panic is an error here: nothing above this goroutine recovers it, and it must
+// not end the process that serves all RayClusters.
 func (c *Controller) readOlder(ctx context.Context, from nodepool.ClusterKey) (got olderRead) {
 	got.from = from
 	defer func() {

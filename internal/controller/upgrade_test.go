@@ -127,7 +127,7 @@ func TestASilentHeadGetsNoRoom(t *testing.T) {
 	}
 }
 
-// TestRoomThatTakesLongToComeStays: pods that nobody requests leave after the idle timeout, if they have not joined.
+// TestRoomThatTakesLongToComeStays: pods that no demand requests leave after the idle timeout, if they have not joined.
 func TestRoomThatTakesLongToComeStays(t *testing.T) {
 	upgrades, _ := upgrading(t, `{"onUpgrade": "match"}`, 3, 8)
 	warm := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 8))

@@ -28,8 +28,8 @@ type Flags struct {
 	REST string
 	// Metrics is the address that serves only /metrics.
 	Metrics string
-	// MetricsIfFree logs a warning if the port of Metrics is in use, instead of failing. Set it if nobody chose the
-	// port.
+	// MetricsIfFree logs a warning if the port of Metrics is in use, instead of failing. Set it if the user
+	// did not choose the port.
 	MetricsIfFree bool
 	// Advertised is the IP address at which other replicas call this one; empty for none. AddTo adds no flag for it,
 	// because a sidecar has no other replica.
@@ -74,7 +74,7 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 		func() bool { return !slices.Contains(f.audiences, "") })
 }
 
-// Validate returns an error that names the flags if they would let anybody in, or do not go together.
+// Validate returns an error that names the flags if they would let any caller in, or do not go together.
 func (f *Flags) Validate() error {
 	if err := f.certs.Validate(); err != nil {
 		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", f.certs.Cert, f.certs.Key,

@@ -224,6 +224,17 @@ const (
 	NodeClaimsForbidden NodeClaimsState = "unread"
 )
 
+// Unknown returns which wishes of users are unknown, so that no capacity may be removed; empty if all are known.
+func (c *Cluster) Unknown() string {
+	switch {
+	case c.OwnedUnknown != "":
+		return "the ResourceRequests are unknown: " + c.OwnedUnknown
+	case c.PolicyUnknown != "":
+		return "the CapacityPolicies are unknown: " + c.PolicyUnknown
+	}
+	return ""
+}
+
 // Writable returns nil, or an error that wraps ErrReadOnly and says why the RayCluster must not be written to.
 func (c *Cluster) Writable() error {
 	for _, reason := range []struct {

@@ -2,8 +2,8 @@ package nodepool
 
 import "time"
 
-// IdleSinceAnnotation is since when a RayCluster has had no work that Heliostat has suspended. Only what has it is
-// resumed by Heliostat.
+// IdleSinceAnnotation on a RayCluster that Heliostat has suspended says since when it has had no work. Heliostat
+// resumes only RayClusters with it.
 const IdleSinceAnnotation = "heliostat.dev/idle-since"
 
 // IdleAction is what Heliostat does with a RayCluster without work.

@@ -2,7 +2,7 @@ package raydemand
 
 // Occupants is what lives in a Ray cluster and may wait for something although it has no work now.
 type Occupants struct {
-	// Of each kind, at most MostOccupants are named, for people.
+	// Of each kind, at most MostOccupants are named.
 	Drivers, Actors, PlacementGroups Living
 }
 

@@ -135,7 +135,7 @@ func (in *Input) again(group string) time.Duration {
 	return wasted
 }
 
-// Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, nobody knows what
+// Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what
 // the workers will be used for.
 func Unquiet(v *observation.View, s *planner.Snapshot, p *planner.Plan) string {
 	switch {

@@ -15,7 +15,7 @@ import (
 func (in *Input) fits(pod string, work []raydemand.Request) bool {
 	busy := in.without(pod, work)
 	busy.Warm, busy.OwnedRequests, busy.KeptResources, busy.Constraint, busy.Head = nil, nil, nil, nil, nil
-	for i := range busy.Nodes { // the planner would expect pods in place of nodes that it does not see
+	for i := range busy.Nodes { // the planner would expect pods for nodes that it does not see
 		if n := &busy.Nodes[i]; n.State != planner.Running {
 			n.State = planner.Leaving
 		}
@@ -63,8 +63,8 @@ func servesLess(before, after *planner.Plan) bool {
 	return false
 }
 
-// onto returns the worker in use that has room for all of the work; empty if none has alone. It is for people: Ray
-// decides where work goes.
+// onto returns the worker in use that has room for all of the work; empty if none has alone. It only explains the
+// suggestion: Ray decides where work goes.
 func (in *Input) onto(pod string, work []raydemand.Request) string {
 	all := raydemand.Bundle{}
 	for _, r := range work {

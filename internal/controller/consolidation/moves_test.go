@@ -120,7 +120,7 @@ func TestWhatMayMove(t *testing.T) {
 			change: func(s *scene) { s.put("w0", actor(1)); s.copies("w0", 100_000) }, want: "w1 serve"},
 		"a cause that no known Ray reports": {change: func(s *scene) { s.node("w0").Activity = append(s.node("w0").Activity, "Something new.") }, want: "w1 serve"},
 		"an actor that is being created":    {change: func(s *scene) { s.residents[0].Alive = false }, want: "w1 serve"},
-		"a selector that nobody can read":   {change: func(s *scene) { s.residents[0].SelectorUnknown = true }, want: "w1 serve"},
+		"a selector that cannot be read":    {change: func(s *scene) { s.residents[0].SelectorUnknown = true }, want: "w1 serve"},
 		"a selector that no other worker has": {
 			change: func(s *scene) {
 				s.residents[0].Selector = raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"a"}})

@@ -15,7 +15,7 @@ const (
 	// came back, so the workers were not used a little for good.
 	regret = time.Hour
 	// suggestEvery separates two looks that only lead to suggestions. A look reads the head's actor table and plans up
-	// to 32 times, in each RayCluster of a fleet that nobody has asked to consolidate.
+	// to 32 times, in each RayCluster of a fleet that does not opt in.
 	suggestEvery = 10 * time.Minute
 )
 

@@ -7,15 +7,15 @@ import (
 )
 
 // Entries bounds how many RayClusters connect to their heads at once. At the start of a large fleet, all would connect
-// together, the process would have no time for most of them, and their calls would end by their timeout. It is safe for
+// together, the process would have no CPU time for most of them, and their calls would time out. It is safe for
 // concurrent use.
 type Entries struct{ places chan struct{} }
 
 const (
 	// entering is how many connect at once. With heads that answer in 10 ms, that is 3,200 per second.
 	entering = 32
-	// longestEntry is how long one may keep the others waiting, so that heads that do not answer stop nobody: at least
-	// 128 connect per second.
+	// longestEntry is how long one may keep the others waiting, so that heads that do not answer do not block the
+	// others: at least 128 connect per second.
 	longestEntry = 250 * time.Millisecond
 )
 

@@ -1,5 +1,5 @@
 // Package idleness decides when a RayCluster has been without work for so long that its capacity policy suspends or
-// deletes it, when that is announced, and what prevents it. What is not known prevents it. The package must not call
+// deletes it, when that is announced, and what prevents it. Anything unknown prevents it. The package must not call
 // anything, and it plans nothing.
 package idleness
 
@@ -38,18 +38,18 @@ type Clock struct {
 	// announced is when the end was announced, by this action; zero if it was not.
 	announced time.Time
 	action    nodepool.IdleAction
-	// looked is when somebody last looked at what lives in the cluster, and unknown why that could not be seen.
+	// looked is when what lives in the cluster was last read, and unknown why that failed.
 	looked  time.Time
 	unknown string
 	// held is what last lived in the cluster although it had no work.
 	held string
 }
 
-// Do is what is to be done now.
+// Do is what the loop does next.
 type Do int
 
-// The steps. Nothing: the text says why, and when something will be done. Look: read what lives in the cluster, and
-// call Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
+// The steps. Nothing: the text says why, and when there is a step. Look: read what lives in the cluster, and call
+// Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
 const (
 	Nothing Do = iota
 	Look
@@ -61,13 +61,13 @@ const (
 type Step struct {
 	Do     Do
 	Action nodepool.IdleAction
-	// Since is since when the cluster has been without work, At when it ends.
+	// Since is when the time without work began, At when the cluster ends.
 	Since, At time.Time
-	// Text is for people.
+	// Text explains the step to users.
 	Text string
 }
 
-// Work returns what shows that a RayCluster has work or is waited for; empty if nothing does.
+// Work returns what shows that a RayCluster has work, or that a user wants it; empty if nothing does.
 func Work(v *observation.View) string {
 	demand := &v.State.Demand
 	switch {
@@ -117,13 +117,13 @@ func wantsWarm(cluster *nodepool.Cluster, now time.Time) string {
 }
 
 // Wanted returns what a suspended RayCluster is resumed for; empty if nothing wants it. A request that does not count
-// would resume it in vain.
+// would resume it for nothing.
 func Wanted(cluster *nodepool.Cluster, now time.Time) string {
 	if len(cluster.RequestResources) > 0 {
 		return "a request over REST wants capacity"
 	}
 	for i := range cluster.Owned {
-		if r := &cluster.Owned[i]; r.Unreadable == "" && r.Counts(cluster.UID, now) {
+		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
 			return fmt.Sprintf("request %s of %s wants capacity", r.ID, r.Owner)
 		}
 	}
@@ -139,12 +139,8 @@ func Prevented(cluster *nodepool.Cluster) string {
 		return cluster.OwnedBy + " owns it"
 	case cluster.Queue.Queued():
 		return "Kueue queues it, and would start it again"
-	case cluster.OwnedUnknown != "":
-		return "the ResourceRequests are unknown: " + cluster.OwnedUnknown
-	case cluster.PolicyUnknown != "":
-		return "the CapacityPolicies are unknown: " + cluster.PolicyUnknown
 	}
-	return ""
+	return cluster.Unknown()
 }
 
 // Observe notes one reading. doubt says why it does not prove that nothing runs; empty if it does.
@@ -168,24 +164,24 @@ func (c *Clock) Next(v *observation.View, idle *capacity.Idle, doubt string) Ste
 		after, action = time.Duration(idle.DeleteAfter), nodepool.DeleteIdle
 	}
 	step := Step{Action: action, Since: c.since, At: c.since.Add(after)}
-	wait := func(format string, arguments ...any) Step {
-		step.Text = fmt.Sprintf("not %s: ", past(action)) + fmt.Sprintf(format, arguments...)
+	wait := func(why string) Step {
+		step.Text = fmt.Sprintf("not %s: %s", past(action), why)
 		return step
 	}
 	switch prevented, work := Prevented(&v.Cluster), Work(v); {
 	case prevented != "":
 		c.announced = time.Time{}
-		return wait("%s", prevented)
+		return wait(prevented)
 	case doubt != "":
-		return wait("%s", doubt)
+		return wait(doubt)
 	case work != "":
-		return wait("%s", work)
+		return wait(work)
 	}
 	return c.due(v.Now, after, step, wait)
 }
 
 // due decides for a RayCluster without work.
-func (c *Clock) due(now time.Time, after time.Duration, step Step, wait func(string, ...any) Step) Step {
+func (c *Clock) due(now time.Time, after time.Duration, step Step, wait func(string) Step) Step {
 	warning := Warning(after)
 	if c.action != step.Action {
 		c.announced, c.action = time.Time{}, step.Action
@@ -198,7 +194,7 @@ func (c *Clock) due(now time.Time, after time.Duration, step Step, wait func(str
 		}
 		return step
 	}
-	if c.looked.IsZero() || c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
+	if c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
 		step.Do = Look
 		return step
 	}
@@ -207,7 +203,7 @@ func (c *Clock) due(now time.Time, after time.Duration, step Step, wait func(str
 			step.Do = Look
 			return step
 		}
-		return wait("what lives in it cannot be seen: %s", c.unknown)
+		return wait("what lives in it cannot be seen: " + c.unknown)
 	}
 	if c.announced.IsZero() {
 		c.announced = now

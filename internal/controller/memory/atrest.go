@@ -39,7 +39,7 @@ func (m *Memory) AtRest(v *observation.View, i *Intent) bool {
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
 		!m.lag.Active() && !m.guard.Doubts() && len(m.drains) == 0 && len(m.Patches.named) == 0 &&
 		m.Patches.reverts.Pause(v.Now) == "" && len(m.refusals.Bounds(v.Now)) == 0 &&
-		v.Cluster.OwnedUnknown+v.Cluster.PolicyUnknown == "" && v.Cluster.Writable() == nil &&
+		v.Cluster.Unknown() == "" && v.Cluster.Writable() == nil &&
 		!slices.ContainsFunc(plan.Groups, func(g planner.GroupPlan) bool { return g.Desired != g.Current }) &&
 		!slices.ContainsFunc(i.Snapshot.Groups, func(g planner.Group) bool { return g.Closed != "" }) &&
 		!slices.ContainsFunc(i.Snapshot.Nodes, func(n planner.Node) bool {

@@ -34,10 +34,8 @@ func (m *Memory) Paused(v observation.View, link Link) string {
 	switch doubt := m.Doubt(v, link); {
 	case doubt != "":
 		return doubt
-	case v.Cluster.OwnedUnknown != "":
-		return "the ResourceRequests are unknown: " + v.Cluster.OwnedUnknown
-	case v.Cluster.PolicyUnknown != "":
-		return "the CapacityPolicies are unknown: " + v.Cluster.PolicyUnknown
+	case v.Cluster.Unknown() != "":
+		return v.Cluster.Unknown()
 	case m.Patches.reverts.Pause(v.Now) != "":
 		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
 		// number is lowered further, the operator deletes other pods.

@@ -3,9 +3,9 @@
 // can lead to another decision.
 //
 // It must not call Kubernetes or Ray, write, log or ask for the time. It starts no goroutine and has no lock: the loop
-// holds its record while it uses a Memory. The loop makes the calls, in the order of a cycle, and tells the Memory how
-// they ended. All of it is an optimization or a delay for safety: the goal is computed from what is observed, and what
-// must survive a restart is in the Kubernetes API. So a Memory may be lost at any time.
+// holds its record while it uses a Memory. The loop makes the calls, in the order of a cycle, and notes how they ended.
+// All of it is an optimization or a delay for safety: the goal is computed from what is observed, and what must survive
+// a restart is in the Kubernetes API. So a Memory may be lost at any time.
 package memory
 
 import (
@@ -73,7 +73,7 @@ type session struct {
 	nodes []raydemand.Node
 }
 
-// New returns the memory of a RayCluster that nobody has seen yet.
+// New returns the memory of a RayCluster that this process has not seen yet.
 func New() Memory {
 	return Memory{session: newSession(), breakers: breaker.Groups{}, shapes: observation.Shapes{}}
 }

@@ -82,7 +82,7 @@ func (p *Patches) Failed(now time.Time, err error) (first bool) {
 	return p.rest.Failures() == 1
 }
 
-// Conflicted notes that a write to the spec conflicted with that of somebody else.
+// Conflicted notes that a write to the spec conflicted with another writer.
 func (p *Patches) Conflicted() { p.conflicts++ }
 
 // Conflicts returns how many writes in a row have conflicted.

@@ -272,7 +272,7 @@ type DrainRequest struct {
 	Reason   raydemand.DrainReason
 	Deadline time.Time
 	Message  string
-	// Going: the machine goes, so the deadline is not one that this process enforces.
+	// Going: the machine goes, or Ray moves the work, so this process does not enforce the deadline.
 	Going bool
 }
 

@@ -90,7 +90,7 @@ func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) erro
 }
 
 // Resume resumes a RayCluster that Heliostat has suspended. Users ask for it, so any process may write it, as SetFreeze
-// does. One that is not suspended is no error; nodepool.ErrReadOnly: somebody else has suspended it.
+// does. One that is not suspended is no error; nodepool.ErrReadOnly: Heliostat did not suspend it.
 func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
 	object, err := m.getRayCluster(ctx, m.userClusters, key)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *Manager) Resume(ctx context.Context, key nodepool.ClusterKey) error {
 	case cluster.Freeze || cluster.Deleting:
 		return fmt.Errorf("resuming %s: %w", key, cluster.Writable())
 	case cluster.IdleSince.IsZero():
-		return fmt.Errorf("resuming %s: %w: Heliostat has not suspended it, or somebody has changed its spec since",
+		return fmt.Errorf("resuming %s: %w: Heliostat did not suspend it, or its spec has changed since",
 			key, nodepool.ErrReadOnly)
 	case cluster.Queue.Queued():
 		return fmt.Errorf("resuming %s: %w: Kueue decides when it runs", key, nodepool.ErrReadOnly)

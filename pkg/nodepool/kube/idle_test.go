@@ -107,12 +107,12 @@ func TestARayClusterThatHasChangedIsNotSuspended(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseSuspendedStaysSuspended(t *testing.T) {
+func TestWhatAUserSuspendedStaysSuspended(t *testing.T) {
 	resume := idleChange
 	resume.Action = nodepool.ResumeIdle
 	for name, object := range map[string]map[string]any{
-		"suspended by somebody else": idleObject(map[string]any{"a": "b"}, true),
-		"not suspended":              idleObject(map[string]any{nodepool.IdleSinceAnnotation: "2026-03-01T10:00:00Z"}, nil),
+		"suspended by a user": idleObject(map[string]any{"a": "b"}, true),
+		"not suspended":       idleObject(map[string]any{nodepool.IdleSinceAnnotation: "2026-03-01T10:00:00Z"}, nil),
 	} {
 		if _, err := guarded.Idle(object, resume, ""); !errors.Is(err, nodepool.ErrReadOnly) {
 			t.Errorf("%s: %v, want read-only", name, err)

@@ -13,7 +13,7 @@ const mostResidents = 10_000
 
 // Residents lists the actors that have a place on a node. The call reads the actor table, so callers make it seldom. An
 // amount that cannot be read is an error: what an actor holds must not be guessed. So is a table that is too long:
-// nobody knows what else runs on a node.
+// something else may run on a node.
 func (c *Client) Residents(ctx context.Context) ([]raydemand.Resident, error) {
 	table, complete, err := c.actors(ctx, mostResidents)
 	if err == nil && !complete {

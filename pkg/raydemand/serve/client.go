@@ -19,9 +19,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DefaultPort is the port of the dashboard.
-const DefaultPort = 8265
-
 // Defaults of Config.
 const (
 	// DefaultTimeout bounds both calls together: a healthy head needs some milliseconds, and one with 1,000 replicas
@@ -116,7 +113,7 @@ func (c Config) get(ctx context.Context, path string) ([]byte, error) {
 	return text, nil
 }
 
-// unreached explains a call that no reply came to in full.
+// unreached explains a call whose reply did not come, or not in full.
 func unreached(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no reply within %v", raydemand.ErrUnavailable, timeout)

@@ -13,6 +13,6 @@ func TestTheClientKnowsServeAlone(t *testing.T) {
 		"google.golang.org/grpc": "package pkg/raydemand/gcs speaks to the GCS",
 	})
 	importtest.Imports(t, map[string]string{
-		"os": "who calls has the token", "log/slog": "an error is a result",
+		"os": "the caller has the token", "log/slog": "an error is a result",
 	})
 }

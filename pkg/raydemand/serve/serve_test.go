@@ -164,7 +164,7 @@ func TestPlacementGroupsThatAreNonsenseAreErrors(t *testing.T) {
 	for _, c := range []struct{ name, reply, want string }{
 		{"HTML", "<html>", "want JSON"},
 		{"a negative amount", group("SERVE_REPLICA::a#d#x", `[{"unit_resources": {"GPU": -1}}]`), `placement group "SERVE_REPLICA::a#d#x": placement_group_bundles[0] has -1 of "GPU"`},
-		{"one of somebody else", group("a#d#x", `[{"unit_resources": {"GPU": -1}}]`), ""},
+		{"one of another program", group("a#d#x", `[{"unit_resources": {"GPU": -1}}]`), ""},
 		{"none", `{}`, ""},
 	} {
 		all := []raydemand.Deployment{{App: "a", Name: "d", Replicas: 1}}

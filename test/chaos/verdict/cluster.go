@@ -35,7 +35,7 @@ type cluster struct {
 	reported  map[string]bool
 }
 
-// naming is when Heliostat named a pod, and whether the pod's Ray node had ended then, or somebody had deleted the pod.
+// naming is when Heliostat named a pod, and whether the pod's Ray node had ended then, or the pod was being deleted.
 // takenBack is when it took the name back, or zero.
 type naming struct {
 	at        time.Time
@@ -193,7 +193,7 @@ func (j *Judge) readUntil(at, now time.Time) time.Time {
 	switch {
 	case s.At.IsZero() || at.Before(s.At):
 		return at
-	case s.Ended.IsZero(): // it has just ended, because somebody who stands still does nothing
+	case s.Ended.IsZero(): // it has just ended, because an operator that stands still does nothing
 		return now
 	}
 	return later(at, s.Ended)

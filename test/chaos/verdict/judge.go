@@ -71,7 +71,7 @@ type Judge struct {
 }
 
 // Counts says how much was judged, so that a run in which nothing happened does not count as a proof. BusyEnds are the
-// Ends with work. MachineEnds are those of them that nobody decided: the machine disappeared, or the storage went back.
+// Ends with work. MachineEnds are those of them without a decision: the machine disappeared, or the storage went back.
 type Counts struct {
 	Launches, Reductions, Ends, BusyEnds, MachineEnds, Writes, Rests int
 }

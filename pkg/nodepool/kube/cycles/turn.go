@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// longPause is the shortest pause after which a cycle waits for a turn. Who pauses for so long does not need to run
-	// to the tenth of a second: mostly RayClusters at rest.
+	// longPause is the shortest pause after which a cycle waits for a turn. A RayCluster with such a pause is mostly at
+	// rest, and a tenth of a second does not matter to it.
 	longPause = 500 * time.Millisecond
 	// turnsAtOnce is how many cycles after long pauses run at once. On a full machine, a thousand of them that share
 	// its cores delay every step of every other cycle.
 	turnsAtOnce = 64
 	// turnLasts is how long a cycle counts at most. 64 cycles on two cores take less, so one that takes longer waits
-	// for a server. 64 heads that do not answer let 256 other cycles begin per second.
+	// for a head or the API server. 64 heads that do not answer let 256 other cycles begin per second.
 	turnLasts = 250 * time.Millisecond
 )
 
 // turn is one worker's place among the cycles after long pauses. The worker alone calls take and leave.
 type turn struct {
-	turns chan struct{} // has a token for each cycle that counts; those who wait are served in the order of their calls
+	turns chan struct{} // has a token for each cycle that counts; callers that wait get one in the order of their calls
 	taken atomic.Bool
 	over  *time.Timer
 }

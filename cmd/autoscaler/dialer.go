@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/head"
+	"heliostat.dev/heliostat/internal/rayenv"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/pkg/raydemand/serve"
+)
+
+// dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar connects to
+// its own head.
+func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
+	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
+		config := gcs.Config{
+			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
+			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
+		}
+		if o.kube.Single != nil {
+			if err := rayenv.Authenticate(os.Getenv, &config, &cluster); err != nil {
+				return nil, err
+			}
+		}
+		credentials, err := manager.Credentials(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if credentials.Token != "" {
+			config.Token = func(context.Context) (string, error) { return credentials.Token, nil }
+		}
+		if len(credentials.CA) > 0 {
+			if config.TLS, err = gcs.LoadTLS(credentials.CA, credentials.Cert, credentials.Key,
+				credentials.ServerName); err != nil {
+				return nil, err
+			}
+		}
+		return gcs.Dial(config)
+	}
+}
+
+// servesWith returns a function that reads how many replicas Serve wants, at the dashboard of a head.
+func servesWith(
+	credentialsOf func(context.Context, nodepool.Cluster) (kube.Credentials, error), timeout time.Duration,
+) func(context.Context, nodepool.Cluster) ([]raydemand.Deployment, error) {
+	return func(ctx context.Context, cluster nodepool.Cluster) ([]raydemand.Deployment, error) {
+		if cluster.Head.IP == "" {
+			return nil, head.ErrNoAddress
+		}
+		credentials, err := credentialsOf(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if credentials.Token != "" && cluster.Auth.TLSSecret != "" {
+			return nil, errors.New("the head requires a token and TLS, and its dashboard has no TLS: " +
+				"Heliostat does not send the token over a connection without encryption")
+		}
+		return serve.Read(ctx, serve.Config{Timeout: timeout, Token: credentials.Token,
+			Address: net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.DashboardPort))})
+	}
+}
