@@ -74,7 +74,9 @@ func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
 		if slices.Contains(from.Delete, pod) {
 			continue
 		}
-		_, ended := c.left[pod]
+		_, left := c.left[pod]
+		joined, alive := c.joined[pod]
+		ended := left && (!alive || at.Sub(joined) <= certain)
 		c.named[pod] = naming{at: at, ended: ended, ending: c.latest.Workers[pod].Ending}
 		since, busy := c.busySince[pod]
 		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain && !c.named[pod].ending {

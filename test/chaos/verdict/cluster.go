@@ -23,8 +23,7 @@ type cluster struct {
 	// named are the pods that Heliostat named for deletion. lowered is when somebody else lowered a group.
 	named   map[string]naming
 	lowered map[string]time.Time
-	// joined is when the Ray node that a pod has now joined. left is when the Ray node of a pod ended that has none,
-	// for a minute.
+	// joined is when the Ray node that a pod has now joined. left is when the last one ended, for a minute.
 	joined, left map[string]time.Time
 	latest       State
 	used         map[string]int64 // how many workers of each group were of use in the latest state
@@ -35,7 +34,8 @@ type cluster struct {
 	reported  map[string]bool
 }
 
-// naming is when Heliostat named a pod, and whether the pod's Ray node had ended then, or the pod was being deleted.
+// naming is when Heliostat named a pod, and whether the pod's Ray node had ended when the patch was sent, which is a
+// second earlier at most, or the pod was being deleted.
 // takenBack is when it took the name back, or zero.
 type naming struct {
 	at        time.Time
@@ -137,7 +137,6 @@ func (c *cluster) join(s State) {
 	for pod := range s.Workers {
 		if _, before := c.latest.Workers[pod]; !before {
 			c.joined[pod] = s.At
-			delete(c.left, pod)
 		}
 	}
 	for pod := range c.joined {
@@ -171,10 +170,10 @@ func (j *Judge) end(e End) {
 	case e.Cause != Deleted:
 	case named && !naming.takenBack.IsZero() && e.At.Sub(j.readUntil(naming.takenBack, e.At)) <= certain:
 		// the operator had read the name
-	case named && naming.takenBack.IsZero() && (!naming.ended || !joined.After(naming.at)):
+	case named && naming.takenBack.IsZero() && (!naming.ended || naming.at.Sub(joined) > certain):
 		why = "Heliostat named it"
 	case named && naming.takenBack.IsZero():
-		if j.couldReact(e.Cluster, joined, e.At) {
+		if j.couldReact(e.Cluster, later(joined, naming.at), e.At) {
 			why = fmt.Sprintf("Heliostat named it, and left its name for %.1f s after it had joined again",
 				e.At.Sub(joined).Seconds())
 		}
