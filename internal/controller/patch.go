@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// patch writes all targets of the cycle at once, or nothing. If the pods of a reduction are not named in time, it writes
-// the growth alone, which may take longer.
+// patch writes all targets of the cycle at once, or nothing. If the pods of a reduction are not named in time, it
+// writes the growth alone, which may take longer.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	o.growthWanted = r.memory.Patches.GrowthSince()
 	if r.memory.Patches.Rest(o.view.Now) {

@@ -87,8 +87,8 @@ func (p *Patches) Failed(now time.Time, err error) (first bool) {
 	return p.rest.Failures() == 1
 }
 
-// Late notes that a patch with removals was given up. It may be stored nevertheless, so the pods count as named. Patches
-// that may take longer do not wait for the pause.
+// Late notes that a patch with removals was given up. It may be stored nevertheless, so the pods count as named. Growth
+// does not wait for the pause that begins.
 func (p *Patches) Late(now time.Time, removals []reduction.Removal) {
 	p.late.Fail(now)
 	p.named.Note(removals)
