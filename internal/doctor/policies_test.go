@@ -120,6 +120,17 @@ spec: {rayCluster: llm, owner: ann, bundles: [{resources: {}}]}
 	}
 }
 
+func TestAVersionThatHeliostatDoesNotServeIsReported(t *testing.T) {
+	for _, kind := range []string{"ResourceRequest", "CapacityPolicy"} {
+		object := "\napiVersion: heliostat.dev/v1\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"
+		found := examine(t, policied(t, "", object))
+		const want = "apiVersion: heliostat.dev/v1: want heliostat.dev/v1alpha1"
+		if len(found) != 1 || found[0].Code != "object-unreadable" || found[0].Seen != want {
+			t.Errorf("%s: found %+v", kind, found)
+		}
+	}
+}
+
 func TestAPolicyThatIsGivenTwiceIsNotSupersededByItself(t *testing.T) {
 	twice := office + "---" + office
 	for _, code := range codesAt(examine(t, policied(t, "", twice))) {

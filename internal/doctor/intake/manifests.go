@@ -17,7 +17,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -169,7 +168,7 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		head := rayobject.HeadGroup(reader, rayCluster)
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
-	if strings.HasPrefix(at.GetAPIVersion(), v1alpha1.GroupVersion.Group+"/") {
+	if strings.HasPrefix(at.GetAPIVersion(), ours.Group+"/") {
 		describeOurs(&object, &at)
 	}
 	if object.Kind == "Node" {
@@ -184,6 +183,11 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 
 // describeOurs reads a CapacityPolicy or a ResourceRequest as serve does.
 func describeOurs(object *inventory.Object, at *unstructured.Unstructured) {
+	if version := at.GetAPIVersion(); version != ours.String() {
+		object.Unreadable = []string{fmt.Sprintf("apiVersion: %s: want %s",
+			fieldpath.Excerpt(version, 60), ours)}
+		return
+	}
 	switch object.Kind {
 	case "CapacityPolicy":
 		var key nodepool.ClusterKey

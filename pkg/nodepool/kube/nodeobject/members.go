@@ -29,7 +29,7 @@ func readMembers(object json.RawMessage, known members) error {
 			err = fmt.Errorf("unknown field %q: want %s", name, fieldpath.WantName(name, known.names()))
 		} else if json.Unmarshal(found[name], into) != nil {
 			shown := fieldpath.Excerpt(string(found[name]), mostShown)
-			err = fmt.Errorf("%s: %s: want %s", name, shown, wanted(reflect.TypeOf(into).Elem()))
+			err = fmt.Errorf("%s: %s: want %s", name, shown, fieldpath.WantType(reflect.TypeOf(into).Elem()))
 		}
 		if first == nil {
 			first = err
@@ -45,25 +45,3 @@ func (m members) names() []string { return slices.Sorted(maps.Keys(m)) }
 
 // mostShown bounds in bytes what an error shows of a value.
 const mostShown = 60
-
-// wanted says in words what a field of a Go type takes.
-func wanted(of reflect.Type) string {
-	switch of.Kind() {
-	case reflect.Pointer:
-		return wanted(of.Elem())
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int64:
-		return "a whole number without quotes"
-	case reflect.Float64:
-		return "a number without quotes"
-	case reflect.Slice:
-		return "a list"
-	}
-	if of.Kind() == reflect.Map && of.Elem().Kind() != reflect.Interface {
-		return "an object, each value of which is " + wanted(of.Elem())
-	}
-	return "an object"
-}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 )
 
@@ -57,7 +58,7 @@ func withField(object map[string]any, err error) error {
 	if !errors.As(json.Unmarshal(text, &corev1.Pod{}), &wrong) {
 		return err
 	}
-	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, wanted(wrong.Type))
+	return fmt.Errorf("%s is a %s: want %s", wrong.Field, wrong.Value, fieldpath.WantType(wrong.Type))
 }
 
 // dropUnreadable removes from a pod the amounts that are not quantities or are negative, and returns which ones.

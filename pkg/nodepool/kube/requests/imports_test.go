@@ -7,7 +7,7 @@ import (
 )
 
 func TestResourceRequestsKnowNoManager(t *testing.T) {
-	importtest.Only(t, "api/v1alpha1", "pkg/fairshare", "pkg/nodepool", "pkg/nodepool/kube/finding",
+	importtest.Only(t, "api/v1alpha1", "internal/fieldpath", "pkg/fairshare", "pkg/nodepool", "pkg/nodepool/kube/finding",
 		"pkg/nodepool/kube/rayobject", "pkg/nodepool/kube/reflector", "pkg/nodepool/kube/timing", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"pkg/nodepool/kube":                          "the manager stands above the requests",

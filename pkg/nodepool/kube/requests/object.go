@@ -15,7 +15,6 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -66,7 +65,7 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	}
 	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
-		r.Unreadable = finding.Short(err.Error())
+		r.Unreadable = unreadable(object.Object["spec"], err)
 		return r.OwnedRequest
 	}
 	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
@@ -122,10 +121,7 @@ func latest(a, b time.Time) time.Time {
 
 // readPart decodes the spec or the status of an object exactly, without floats.
 func readPart[T any](object *unstructured.Unstructured, name string) (part T, err error) {
-	text, err := json.Marshal(object.Object[name])
-	if err == nil {
-		err = json.Unmarshal(text, &part)
-	}
+	err = decode(object.Object[name], &part)
 	return part, err
 }
 

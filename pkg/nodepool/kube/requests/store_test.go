@@ -123,10 +123,36 @@ func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
 }
 
 func TestAnObjectThatCannotBeReadIsReportedByName(t *testing.T) {
+	bundle := func(fields map[string]any) any { return []any{map[string]any{"resources": map[string]any{}}, fields} }
+	for _, c := range []struct {
+		field string
+		value any
+		want  string
+	}{
+		{"bundles", "none", `spec.bundles: "none": want a list`},
+		{"bundles", []any{3}, `spec.bundles[0]: 3: want an object with resources`},
+		{"bundles", bundle(map[string]any{"resources": map[string]any{"CPU": 1, "GPU": []any{1}}}),
+			`spec.bundles[1].resources.GPU: [1]: want a number below 10^14, such as 0.5`},
+		{"bundles", bundle(map[string]any{"resources": map[string]any{"CPU": 1e18}}),
+			`spec.bundles[1].resources.CPU: 1000000000000000000: want a number below 10^14, such as 0.5`},
+		{"bundles", bundle(map[string]any{"count": "many"}),
+			`spec.bundles[1].count: "many": want a whole number without quotes`},
+		{"bundles", bundle(map[string]any{"resources": "all"}),
+			`spec.bundles[1].resources: "all": want an object such as {"GPU": 1}`},
+		{"priority", "high", `spec.priority: "high": want a whole number of 32 bits without quotes`},
+		{"priority", int64(99999999999), `spec.priority: 99999999999: want a whole number of 32 bits without quotes`},
+		{"allOrNothing", 1, `spec.allOrNothing: 1: want true or false`},
+	} {
+		bad := storedRequest("a", "5", "llm")
+		bad.Object["spec"].(map[string]any)[c.field] = c.value
+		if r := Decode(bad); r.Unreadable != c.want || r.Cluster.Name != "llm" || r.ID != "a" {
+			t.Errorf("%s %v: read as %q of %s, want %q", c.field, c.value, r.Unreadable, r.Cluster, c.want)
+		}
+	}
 	bad := storedRequest("a", "5", "llm")
-	bad.Object["spec"].(map[string]any)["bundles"] = "none"
-	if r := Decode(bad); r.Unreadable == "" || r.Cluster.Name != "llm" || r.ID != "a" {
-		t.Errorf("read as %+v", r)
+	bad.Object["spec"] = "none"
+	if r := Decode(bad); r.Unreadable != `spec: "none": want an object` {
+		t.Errorf("read as %q", r.Unreadable)
 	}
 	nothing := storedRequest("b", "5", "llm")
 	nothing.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": 0}}}
