@@ -26,7 +26,6 @@ type fakeKube struct {
 	onFresh       func() // runs during each fresh read
 	recording     func() // runs during each Event
 	writing       func() // runs during each Apply
-	slow          bool   // Apply takes longer than any deadline
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	reading       func() // runs before each read of the caches
@@ -93,13 +92,9 @@ func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster
 	return clone(k.cluster), nil
 }
 
-func (k *fakeKube) Apply(ctx context.Context, change nodepool.Change) (int64, error) {
+func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
 	if k.writing != nil {
 		k.writing()
-	}
-	if _, hurries := ctx.Deadline(); hurries && k.slow {
-		<-ctx.Done()
-		return 0, fmt.Errorf("patching: %w", ctx.Err())
 	}
 	if err := k.nextErr; err != nil {
 		k.nextErr = nil

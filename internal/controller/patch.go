@@ -11,9 +11,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// patch writes all targets of the cycle at once, or nothing. If the pods of a reduction are not named in time, it
-// writes the growth alone, which may take longer.
+// patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
+	key := o.view.Cluster.Key
 	o.growthWanted = r.memory.Patches.GrowthSince()
 	if r.memory.Patches.Rest(o.view.Now) {
 		return
@@ -21,59 +21,33 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.Removals) > 0 {
 		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
 	}
-	if c.patchOnce(ctx, r, o) {
-		return
-	}
-	r.memory.Patches.Late(c.config.Now(), o.intent.Removals)
-	o.paused = c.paused(r, o.view)
-	o.intent = o.intent.WithoutReductions()
-	c.patchOnce(ctx, r, o)
-}
-
-// patchOnce writes the intent. It returns false if it gave up because the pods of a reduction were not named in time;
-// the API server may have stored the patch nevertheless, and then another patch of this cycle is a conflict.
-func (c *Controller) patchOnce(ctx context.Context, r *record, o *outcome) (inTime bool) {
 	targets, findings, err := r.memory.Targets(o.view, &o.intent, c.config.memory())
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
-		return true
+		return
 	}
 	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, targets)
 	if len(targets) == 0 {
 		r.memory.Patches.NoneDue()
-		return true
+		return
 	}
 	if !c.stillManaged(ctx, o.view.Cluster) {
 		o.withheld, o.again = true, true
-		return true
-	}
-	writing, hurry := ctx, o.intent.Hurry()
-	if hurry > 0 {
-		var done context.CancelFunc
-		writing, done = context.WithTimeout(ctx, hurry)
-		defer done()
+		return
 	}
 	started := c.config.Now()
-	generation, err := c.kube.Apply(writing, nodepool.Change{Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
+	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID,
 		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.memory.StartTimes()})
 	took := c.config.Now().Sub(started)
-	attempt := decision.Action{At: started, Kind: decision.ActionPatch, Took: took}
-	switch {
-	case err != nil && ctx.Err() == nil && writing.Err() != nil:
-		attempt.Result = decision.ResultError
-		attempt.Message = fmt.Sprintf("given up, because the API server did not store it within %v: %v", hurry, err)
-		o.actions = append(o.actions, attempt)
-		return false
-	case err != nil:
-		c.patchFailed(ctx, r, o, err, attempt)
-		return true
+	if err != nil {
+		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
+		return
 	}
 	if wanted := r.memory.Patches.Wrote(generation, targets, o.intent.Removals); !wanted.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(wanted)
 	}
 	c.recordPatch(ctx, o, targets, started, took)
-	return true
 }
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.

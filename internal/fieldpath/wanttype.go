@@ -13,9 +13,9 @@ func WantType(of reflect.Type) string {
 		return "true or false"
 	case reflect.Int32:
 		return "a whole number of 32 bits without quotes"
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		return "a whole number without quotes"
-	case reflect.Float64:
+	case reflect.Float32, reflect.Float64:
 		return "a number without quotes"
 	case reflect.Slice:
 		return "a list"

@@ -43,8 +43,6 @@ func (m *Memory) Paused(v observation.View, link Link) string {
 	case m.Patches.Rest(v.Now):
 		// The pod of a drained node could not be named. The next patch comes before any drain.
 		return "the last patch failed, and the next one is not due yet"
-	case m.Patches.late.Resting(v.Now):
-		return "the API server stores changes too slowly: Ray may start again in a worker before its removal is stored"
 	case m.fresh.rest.Resting(v.Now):
 		return fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", m.fresh.err)
 	}

@@ -15,8 +15,6 @@ import (
 // Patches are the patches of this process: when the next one is due, and what became of the last ones.
 type Patches struct {
 	rest backoff.Pause
-	// late is the pause of reductions after a patch that was not stored in time (reduction.Set.Hurry).
-	late backoff.Pause
 	// generation is that of the last patch; zero if there was none.
 	generation int64
 	// conflicts counts the conflicts in a row, which slow the loop down a little.
@@ -64,9 +62,6 @@ func (p *Patches) Wrote(
 	generation int64, targets []nodepool.Target, removals []reduction.Removal,
 ) (wanted time.Time) {
 	p.rest, p.conflicts, p.unwritten, p.generation = backoff.Pause{}, 0, nil, generation
-	if len(removals) > 0 {
-		p.late = backoff.Pause{}
-	}
 	p.named.Note(removals)
 	p.reverts.Wrote(generation, targets)
 	wanted, p.growthSince = p.growthSince, time.Time{}
@@ -85,13 +80,6 @@ func (p *Patches) Failed(now time.Time, err error) (first bool) {
 	p.rest.FailWithin(now, longest)
 	p.unwritten = err
 	return p.rest.Failures() == 1
-}
-
-// Late notes that a patch with removals was given up. It may be stored nevertheless, so the pods count as named. Growth
-// does not wait for the pause that begins.
-func (p *Patches) Late(now time.Time, removals []reduction.Removal) {
-	p.late.Fail(now)
-	p.named.Note(removals)
 }
 
 // Conflicted notes that a write to the spec conflicted with another writer.

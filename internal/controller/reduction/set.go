@@ -67,18 +67,6 @@ func (s Set) RecentEnough(members []membership.Member, age, longest time.Duratio
 	return s
 }
 
-// Hurry returns within which time a patch that names the pods must be stored; 0 if any time will do. Kubernetes cannot
-// make a patch depend on Ray. In a pod without a living node, drained or not, the container may start Ray again while
-// the patch is on its way, and the node may get work.
-func (s Set) Hurry() time.Duration {
-	for _, gone := range s.Removals {
-		if gone.reason == removedDrained || gone.reason != removedNoQuota && absent(gone.reason) {
-			return ReadingValidity
-		}
-	}
-	return 0
-}
-
 // ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A
 // reading that took too long, or has nodes that match no pod, proves no absence.
 func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {

@@ -74,12 +74,10 @@ func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
 		if slices.Contains(from.Delete, pod) {
 			continue
 		}
-		_, left := c.left[pod]
-		joined, alive := c.joined[pod]
-		ended := left && (!alive || at.Sub(joined) <= certain)
+		ended := j.sentWithoutNode(c, pod, at)
 		c.named[pod] = naming{at: at, ended: ended, ending: c.latest.Workers[pod].Ending}
 		since, busy := c.busySince[pod]
-		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain && !c.named[pod].ending {
+		if busy && at.Sub(since) > certain && at.Sub(c.latest.At) < certain && !c.named[pod].ending && !ended {
 			j.fail(at, BusyRemoved, c.name, "pod %s of group %s is named, but is busy for %.1f s", pod, to.Name,
 				at.Sub(since).Seconds())
 		}
@@ -106,6 +104,14 @@ func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
 				to.Replicas, to.Min)
 		}
 	}
+}
+
+// sentWithoutNode reports whether a patch that is seen now may have been sent while a pod's Ray node had ended: none is
+// in it now, or it joined again within the second that a patch may take, or a fault held the patch up.
+func (j *Judge) sentWithoutNode(c *cluster, pod string, now time.Time) bool {
+	_, left := c.left[pod]
+	joined, alive := c.joined[pod]
+	return left && (!alive || !j.couldReact(c.name, joined, now))
 }
 
 // launched judges a launch: within the maximum, and for work that was there.

@@ -34,9 +34,8 @@ type cluster struct {
 	reported  map[string]bool
 }
 
-// naming is when Heliostat named a pod, and whether the pod's Ray node had ended when the patch was sent, which is a
-// second earlier at most, or the pod was being deleted.
-// takenBack is when it took the name back, or zero.
+// naming is when Heliostat named a pod, and whether the pod's Ray node had ended when the patch was sent, or the pod
+// was being deleted. takenBack is when it took the name back, or zero.
 type naming struct {
 	at        time.Time
 	ended     bool
@@ -170,12 +169,12 @@ func (j *Judge) end(e End) {
 	case e.Cause != Deleted:
 	case named && !naming.takenBack.IsZero() && e.At.Sub(j.readUntil(naming.takenBack, e.At)) <= certain:
 		// the operator had read the name
-	case named && naming.takenBack.IsZero() && (!naming.ended || naming.at.Sub(joined) > certain):
+	case named && naming.takenBack.IsZero() && (!naming.ended || joined.IsZero()):
 		why = "Heliostat named it"
 	case named && naming.takenBack.IsZero():
 		if j.couldReact(e.Cluster, later(joined, naming.at), e.At) {
 			why = fmt.Sprintf("Heliostat named it, and left its name for %.1f s after it had joined again",
-				e.At.Sub(joined).Seconds())
+				e.At.Sub(later(joined, naming.at)).Seconds())
 		}
 	case e.At.Sub(c.lowered[e.Group]) > excuse:
 		why = "it was not named, and no person lowered the group"

@@ -258,19 +258,22 @@ func TestANameThatStaysOnALivingPod(t *testing.T) {
 }
 
 // TestAPodThatLivesAgainWhileItsNameIsOnItsWay has a drained pod in which Ray starts again while a patch that names it is
-// on its way. Heliostat gives a patch up after a second.
+// on its way. In the last case, the facts are those of a run: the API server took 1.5 s for each answer to Heliostat.
 func TestAPodThatLivesAgainWhileItsNameIsOnItsWay(t *testing.T) {
 	for _, c := range []struct {
 		name         string
+		others       []Fact
 		joined, ends float64
 		want         int
 	}{
-		{"it has just joined", 74.2, 75.8, 0},
-		{"it has just joined, and keeps its name", 74.2, 77, 1},
-		{"it joined longer ago than the patch may take", 73.4, 75.8, 2},
+		{"it has just joined", nil, 74.2, 75.8, 0},
+		{"it has just joined, and keeps its name", nil, 74.2, 77, 1},
+		{"it joined longer ago than the patch may take", nil, 73.4, 75.8, 2},
+		{"the head of another RayCluster hangs", []Fact{Hindered{At: at(72), Cluster: "b"}}, 73.4, 75.8, 2},
+		{"the API server is slow", []Fact{Hindered{At: at(72)}}, 73.4, 75.8, 0},
 	} {
-		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 2), state(71, 2, 0, 0), state(72, 1, 0, 0),
-			state(c.joined, 2, 0, 0), state(74.9, 2, 0, 0), spec(75, "heliostat", 1, "w1"),
+		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 2), state(71, 2, 0, 0), state(72, 1, 0, 0))
+		facts = append(append(facts, c.others...), state(c.joined, 2, 0, 0), state(74.9, 2, 0, 0), spec(75, "heliostat", 1, "w1"),
 			End{At: at(c.ends), Cluster: "a", Group: "cpu", Pod: "w1", Cause: Deleted, Busy: true})
 		if got := judged(facts...).Violations(); len(got) != c.want {
 			t.Errorf("%s: %v, want %d", c.name, got, c.want)

@@ -29,7 +29,7 @@ func unreadable(spec any, err error) string {
 	if !errors.As(err, &wrong) {
 		return finding.Short(err.Error())
 	}
-	name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:]
+	name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // without the embedded types before it
 	return fmt.Sprintf("spec.%s: %s: want %s", name, shown(fields[name]), fieldpath.WantType(wrong.Type))
 }
 
