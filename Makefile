@@ -53,7 +53,7 @@ demo-karpenter: ## the real Karpenter beside it: machines come, go and are recla
 # Tests with a dev cluster run beside the compiler and the linters, which have a lower priority. Each test starts Ray
 # nodes, which keep a core busy until they are ready, and give up after half a minute: with two dev clusters at once on
 # two cores, some did. Each dev cluster takes up to 3 GiB.
-LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 || '$(shell nproc)' < 4 ? 1 : 2 }' /proc/meminfo)
+LANES ?= $(shell .ci/lanes)
 
 # times collects the lines of go test for slowest.
 times = | tee -a "$(BIN)/times"
