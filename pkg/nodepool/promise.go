@@ -35,14 +35,22 @@ func (c *Cluster) Promise(promises []Promise) {
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 	}
-	for _, p := range promises {
-		kind := c.Stock.KindOf(p.RayCluster.String()+"/"+p.Group, p.Shape)
-		kind.Class = p.Class
+	same := map[podfit.ShapeClass]pools.Kind{} // most promises of a fleet have one of a few shapes
+	for i := range promises {
+		p := &promises[i]
+		kind, known := same[p.Class]
+		if !known {
+			kind = c.Stock.KindOf("", p.Shape)
+		}
+		if kind.Class = p.Class; p.Class != (podfit.ShapeClass{}) {
+			same[p.Class] = kind
+		}
+		kind.Name, kind.Shape = p.RayCluster.String()+"/"+p.Group, p.Shape
 		kinds = append(kinds, kind)
 	}
 	kinds, like := c.Stock.Ask(kinds, c.OnNodes).Merge(len(c.Groups))
 	places, pods := c.Stock.Places(kinds, c.OnNodes)
-	c.Places, c.Promised = places, nil
+	c.Places, c.Promised = places, make([]Promise, 0, len(promises))
 	for i := range c.Groups {
 		c.Groups[i].Kind = &pods[i]
 	}

@@ -109,13 +109,15 @@ func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 		own.turn, own.waits = math.MaxInt64, own.since.IsZero()
 	}
 	var before []entry
+	count := 0
 	for other, e := range r.entries {
 		if other != key && e.compare(own) < 0 {
 			before = append(before, e)
+			count += len(e.promises)
 		}
 	}
 	slices.SortFunc(before, func(a, b entry) int { return a.compare(b.rank) })
-	var promises []nodepool.Promise
+	promises := make([]nodepool.Promise, 0, count)
 	for _, e := range before {
 		promises = append(promises, e.promises...)
 	}
