@@ -3,7 +3,6 @@
 package nodepool
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -17,20 +16,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// ClusterKey identifies one RayCluster.
-type ClusterKey struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-// String returns namespace/name.
-func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
-
-// Compare orders keys by namespace and name.
-func (k ClusterKey) Compare(other ClusterKey) int {
-	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
-}
 
 // Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode of the RayCluster or of its
 // namespace).

@@ -15,3 +15,13 @@ var ErrWebhook = errors.New("an admission webhook does not answer")
 // ErrDenied means that Kubernetes does not allow Heliostat to do what was requested: it lacks the permission, or
 // admission refuses it.
 var ErrDenied = errors.New("Kubernetes does not allow it")
+
+// ErrConflict means that the RayCluster has changed since it was read: read it again.
+var ErrConflict = errors.New("RayCluster changed since it was read")
+
+// ErrReadOnly means that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed
+// by another controller, or this process is read-only. The error that wraps it says which.
+var ErrReadOnly = errors.New("RayCluster must not be written to")
+
+// ErrNotLeading means that another process is, or may be, the leader.
+var ErrNotLeading = errors.New("this process is not the leader")

@@ -1,17 +1,5 @@
 package nodepool
 
-import "errors"
-
-// ErrConflict means that the RayCluster has changed since it was read: read it again.
-var ErrConflict = errors.New("RayCluster changed since it was read")
-
-// ErrReadOnly means that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed
-// by another controller, or this process is read-only. The error that wraps it says which.
-var ErrReadOnly = errors.New("RayCluster must not be written to")
-
-// ErrNotLeading means that another process is, or may be, the leader.
-var ErrNotLeading = errors.New("this process is not the leader")
-
 // Target is the desired state of one worker group: its replicas and, when replicas leave, the pods to delete by name.
 type Target struct {
 	Group string

@@ -13,6 +13,9 @@ import (
 // readyTimeout bounds how long one part may take to be ready on a busy machine.
 const readyTimeout = 2 * time.Minute
 
+// Awaiting writes to Options.Out every 15 s that the cluster still waits for something, until the caller calls done.
+func (c *Cluster) Awaiting(what string) (done func()) { return awaiting(c.options.Out, what) }
+
 // ready waits until a part is ready.
 func (c *Cluster) ready(ctx context.Context, part Part) error {
 	checks := map[Part]func(context.Context) error{

@@ -41,9 +41,6 @@ const awaitingPause = 15 * time.Second
 // AwaitingPrefix begins every line of Awaiting.
 const AwaitingPrefix = "waiting for "
 
-// Awaiting writes to Options.Out every 15 s that the cluster still waits for something, until the caller calls done.
-func (c *Cluster) Awaiting(what string) (done func()) { return awaiting(c.options.Out, what) }
-
 func awaiting(out io.Writer, what string) (done func()) {
 	ended, began := make(chan struct{}), time.Now()
 	var reporting sync.WaitGroup

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -88,5 +87,3 @@ func (b *builder) policy(r *reader) {
 }
 
 func pointer[T any](value T) *T { return &value }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

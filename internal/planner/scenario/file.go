@@ -195,12 +195,3 @@ func (f *File) Rewrite(outcomes [][]string) string {
 	}
 	return strings.Join(append(lines, f.lines[from:]...), "\n") + "\n"
 }
-
-// list writes "a, b or c".
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}

@@ -105,6 +105,9 @@ func (p *PodShape) overPercent() string {
 	return ""
 }
 
+// koordinatorBoth is Koordinator's percent of a card, of memory and cores alike.
+const koordinatorBoth = "koordinator.sh/gpu"
+
 // percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
 // cards (Koordinator documentation, GPU share).
 func (p *PodShape) percentOfCards() (CardPart, bool) {

@@ -28,6 +28,3 @@ func checkKoordinator(shape *PodShape) []raydemand.Finding {
 	}
 	return nil
 }
-
-// koordinatorBoth is Koordinator's percent of a card, of memory and cores alike.
-const koordinatorBoth = "koordinator.sh/gpu"

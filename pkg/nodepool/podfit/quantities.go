@@ -22,3 +22,6 @@ func (q Quantities) Plus(more Quantities) Quantities { return maps.Clone(q).Add(
 
 // Quantities are amounts of Kubernetes resources by their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
 type Quantities map[string]raydemand.Amount
+
+// WholeUnits returns the whole units in an amount.
+func WholeUnits(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }

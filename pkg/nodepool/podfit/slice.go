@@ -158,6 +158,3 @@ func (w *sliceRequest) beside(shape *PodShape) {
 		w.memoryPercent, w.cores = asked(gpuinfo.KoordinatorMemoryRatio), asked(gpuinfo.KoordinatorCores)
 	}
 }
-
-// WholeUnits returns the whole units in an amount.
-func WholeUnits(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }
