@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -12,7 +13,7 @@ import (
 
 func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter) {
 	found := devicesOfRay(g)
-	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, inventory.MIGPrefix) }
+	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, gpuname.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
 		return // mig-two-profiles reports profiles
 	}
@@ -123,7 +124,7 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
 	group, profiles := *g.Workers, 0
 	for name, amount := range group.GPUs.Limits {
-		if amount > 0 && strings.HasPrefix(name, inventory.MIGPrefix) {
+		if amount > 0 && strings.HasPrefix(name, gpuname.MIGPrefix) {
 			profiles++
 		}
 	}

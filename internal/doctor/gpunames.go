@@ -7,35 +7,22 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	if right := misspeltMIG(r.Resource); right != "" {
+	if right := gpuname.MisspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
 	}
 }
 
-// misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for
-// other names.
-func misspeltMIG(name string) string {
-	profile, misspelt := strings.CutPrefix(name, "nvidia.com/mig")
-	if !misspelt || strings.HasPrefix(profile, "-") {
-		return ""
-	}
-	if _, err := (gpuinfo.Names{}).Resource(inventory.MIGPrefix + profile); err != nil {
-		return ""
-	}
-	return inventory.MIGPrefix + profile
-}
-
 // migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
 func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
-	suffix, isMIG := strings.CutPrefix(r.Resource, inventory.MIGPrefix)
+	suffix, isMIG := strings.CutPrefix(r.Resource, gpuname.MIGPrefix)
 	if !isMIG {
 		return
 	}
@@ -52,34 +39,13 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report re
 	}) {
 		return
 	}
-	example := "use a profile that nvidia-smi mig -lgip lists, for example " + inventory.MIGPrefix + "1g.10gb"
+	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuname.MIGPrefix + "1g.10gb"
 	found := ofName(r, fix.Edit(r.Of, example))
-	if nearest, ok := nearestProfile(products, suffix); ok {
-		found.fix = rename(r, inventory.MIGPrefix+nearest)
+	if nearest, ok := gpuname.NearestProfile(products, suffix); ok {
+		found.fix = rename(r, gpuname.MIGPrefix+nearest)
 	}
 	found.more = which
 	report(found)
-}
-
-// nearestProfile returns the plain profile with the most similar name and as many compute slices.
-func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
-	const otherSlices = 10 // more than any two names differ
-	best, least := "", -1
-	for _, product := range products {
-		for _, profile := range product.Profiles {
-			if !profile.Plain() {
-				continue
-			}
-			distance := typo.Distance(suffix, profile.Name)
-			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
-				distance += otherSlices
-			}
-			if least < 0 || distance < least || distance == least && profile.Name < best {
-				best, least = profile.Name, distance
-			}
-		}
-	}
-	return best, least >= 0 && least < otherSlices
 }
 
 func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) {
@@ -88,7 +54,7 @@ func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) 
 		limits := c.Get("resources", "limits")
 		for _, name := range limits.Keys() {
 			q, ok := inventory.Quantity(limits.Get(name))
-			if ok && q.Sign() > 0 && strings.HasPrefix(name, inventory.MIGPrefix) {
+			if ok && q.Sign() > 0 && strings.HasPrefix(name, gpuname.MIGPrefix) {
 				profiles = append(profiles, name)
 			}
 		}
@@ -110,7 +76,7 @@ func migStrategy(x *inventory.Inventory, report reporter) {
 	byName := map[string]*inventory.Node{}
 	for _, g := range x.Groups {
 		for _, r := range g.GPURequests() {
-			if !strings.HasPrefix(r.Resource, inventory.MIGPrefix) {
+			if !strings.HasPrefix(r.Resource, gpuname.MIGPrefix) {
 				continue
 			}
 			node, known := byName[r.Resource]
@@ -158,31 +124,19 @@ func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) 
 func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
 	_, err := r.Lookup()
 	_, shares := countedShares[r.Resource]
-	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, inventory.MIGPrefix)
+	isMIG := gpuname.MisspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuname.MIGPrefix)
 	if !errors.Is(err, gpuinfo.ErrUnknownResource) || isMIG || shares {
 		return
 	}
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
 	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
-	if vendor, isLabel := labelOfNodes(r.Resource); isLabel {
+	if vendor, isLabel := gpuname.LabelOfNodes(r.Resource); isLabel {
 		found.severity = raydemand.Error
 		found.why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
 			"pods stay pending"
 		found.fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)
-}
-
-// labelOfNodes reports whether the name is that of a label which AMD's node labeller or NVIDIA's feature discovery
-// writes, and returns its domain.
-func labelOfNodes(name string) (domain string, is bool) {
-	domain, label, _ := strings.Cut(name, "/gpu.")
-	labels := map[string][]string{
-		"amd.com": {"cu-count", "device-id", "driver-version", "family", "product-name", "simd-count", "vram"},
-		"nvidia.com": {"compute.major", "compute.minor", "count", "family", "machine", "memory", "mode", "present",
-			"product", "replicas", "sharing-strategy"},
-	}
-	return domain, slices.Contains(labels[domain], label)
 }
 
 // ofName reports the name of a requested resource.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -54,7 +55,7 @@ func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report repo
 		q, _ := inventory.Quantity(limits.Get(name))
 		return strings.HasSuffix(name, "gpu") && !q.IsZero()
 	})
-	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, inventory.MIGPrefix) })
+	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, gpuname.MIGPrefix) })
 	if at < 0 || counted {
 		return
 	}

@@ -25,7 +25,7 @@ const mostQueuedGroups = 9
 func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	queue := o.Cluster.Queue
 	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
-	if queue.Queued() && !queue.Elastic && !toCreate && !hasParent(x, o) {
+	if queue.Queued() && !queue.Elastic && !toCreate && !x.HasQueuedParent(o) {
 		report(queued(o, elasticHint))
 	}
 }
@@ -36,7 +36,7 @@ func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report re
 	queue := o.Cluster.Queue
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
-	if queue.Queued() && elastic && part && !o.RaySpec().Flag("enableInTreeAutoscaling") && !hasParent(x, o) {
+	if queue.Queued() && elastic && part && !o.RaySpec().Flag("enableInTreeAutoscaling") && !x.HasQueuedParent(o) {
 		report(queued(o, "that ends its work"))
 	}
 }
@@ -80,24 +80,13 @@ func queued(o *inventory.Object, hint string) occurrence {
 	return found
 }
 
-// hasParent reports whether the RayJob or RayService that Kueue queues is among the objects. It then has the finding.
-func hasParent(x *inventory.Inventory, o *inventory.Object) bool {
-	parent := o.Cluster.Queue.Parent
-	for _, other := range x.ByKind[parent.Kind] {
-		if other.Namespace == o.Namespace && other.Name == parent.Name {
-			return true
-		}
-	}
-	return false
-}
-
 func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	annotation := elasticAnnotation(o)
-	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || hasController(o) {
+	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.HasController() {
 		return
 	}
 	operations := []fix.Operation{fix.Remove(annotation.Path())}
-	gates := elasticGates(o)
+	gates := o.ElasticGates()
 	for _, gate := range gates {
 		operations = append(operations, fix.Remove(gate.Path()))
 	}
@@ -109,31 +98,4 @@ func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report rep
 	report(occurrence{
 		object: o, path: annotation.Path(), seen: "true, and no label " + nodepool.QueueLabel, fix: patch,
 	})
-}
-
-// hasController reports whether another object controls this one. Kueue may queue that object.
-func hasController(o *inventory.Object) bool {
-	for _, reference := range o.Root().Items("metadata", "ownerReferences") {
-		if reference.Flag("controller") {
-			return true
-		}
-	}
-	return false
-}
-
-// elasticGates returns Kueue's scheduling gates in the pod templates.
-func elasticGates(o *inventory.Object) []fieldpath.Value {
-	templates := []fieldpath.Value{o.RaySpec().Get("headGroupSpec", "template", "spec")}
-	for _, group := range o.RaySpec().Items("workerGroupSpecs") {
-		templates = append(templates, group.Get("template", "spec"))
-	}
-	var found []fieldpath.Value
-	for _, template := range templates {
-		for _, gate := range template.Items("schedulingGates") {
-			if gate.Text("name") == nodepool.ElasticGate {
-				found = append(found, gate)
-			}
-		}
-	}
-	return found
 }

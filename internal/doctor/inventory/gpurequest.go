@@ -4,13 +4,11 @@ import (
 	"errors"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// MIGPrefix begins the resource names of MIG profiles.
-const MIGPrefix = "nvidia.com/mig-"
 
 // GPURequest is one GPU resource of one container, with its limit and its request, one of which may be absent.
 type GPURequest struct {
@@ -84,7 +82,8 @@ func (g Group) WholeGPUs() (name string, limit int64) {
 		if amount <= 0 || !IsGPU(g.resourceNames, resource) {
 			continue
 		}
-		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" || strings.HasPrefix(resource, MIGPrefix)
+		whole := resource == gpuinfo.NvidiaGPU || resource == "amd.com/gpu" ||
+			strings.HasPrefix(resource, gpuname.MIGPrefix)
 		if !whole || name != "" || amount%raydemand.One != 0 {
 			return "", 0
 		}

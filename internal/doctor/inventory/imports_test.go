@@ -7,7 +7,7 @@ import (
 )
 
 func TestPackageHoldsObjectsAndJudgesNothing(t *testing.T) {
-	importtest.Only(t, "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/capacity", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit",
+	importtest.Only(t, "internal/doctor/gpuname", "internal/fieldpath", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/capacity", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit",
 		"pkg/nodepool/pools", "pkg/raydemand")
 	const reads = "package intake reads objects"
 	importtest.Imports(t, map[string]string{
