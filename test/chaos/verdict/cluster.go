@@ -55,6 +55,18 @@ func (c *cluster) remember(at time.Time, units, alive map[string]int64, lag time
 	c.alive = kept(append(c.alive, demand{at, alive}), at.Add(-lag))
 }
 
+// withSpent adds to a demand the pods that can take no work, which still count as replicas. A head does not answer them.
+func (c *cluster) withSpent(demand map[string]int64) map[string]int64 {
+	units := maps.Clone(c.latest.Spent)
+	if units == nil {
+		return demand
+	}
+	for group, n := range demand {
+		units[group] += n
+	}
+	return units
+}
+
 // kept drops what is older than a time, but keeps the last before it, which was still true then.
 func kept(demands []demand, from time.Time) []demand {
 	first := 0

@@ -90,7 +90,7 @@ func (j *Judge) See(fact Fact) {
 		j.state(f)
 	case Answer:
 		c := j.cluster(f.Cluster)
-		c.remember(f.At, f.Demand, f.Alive, j.bounds.Lag)
+		c.remember(f.At, c.withSpent(f.Demand), f.Alive, j.bounds.Lag)
 	case End:
 		j.end(f)
 	case Hindered:

@@ -151,6 +151,19 @@ func TestAnswersJustifyLaunches(t *testing.T) {
 	}
 }
 
+// TestAnAnswerComesBesideAPodThatCanTakeNoWork has new work while a drained pod stays, which still counts as a replica. A
+// run with a real Ray had it: the pods could not be listed, so the drained one could not be named.
+func TestAnAnswerComesBesideAPodThatCanTakeNoWork(t *testing.T) {
+	for spent, want := range map[int64]int{0: 1, 1: 0} {
+		drained := with(state(71, 0, 0, 0), func(s *State) { s.Spent = map[string]int64{"cpu": spent} })
+		facts := append(good(), phase(70, Storm), drained, Answer{At: at(85), Cluster: "a", Demand: map[string]int64{"cpu": 1}},
+			spec(85.2, "heliostat", 2))
+		if got := judged(facts...).Violations(); len(got) != want {
+			t.Errorf("with %d such pods: %v", spent, got)
+		}
+	}
+}
+
 // TestWorkThatDoesNotFitMayWait has a placement group of two workers that waits beside seven and six busy ones of a
 // maximum of eight.
 func TestWorkThatDoesNotFitMayWait(t *testing.T) {
