@@ -37,7 +37,19 @@ func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	driver := s.driveData(layer, utilization...)
 	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
 
-	// Heliostat does not report again until something changes, so this pipeline runs without the cluster config.
+	// Heliostat does not report again until something changes, so this pipeline runs without the cluster config. A head
+	// that was slow to answer has it, and Heliostat sends it again.
+	s.until("Heliostat to know that Ray has the cluster config", func() bool {
+		log, err := os.ReadFile(fleet.Log)
+		s.must(err)
+		said := ""
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "the cluster config to Ray") && strings.Contains(line, s.namespace+"/"+s.name) {
+				said = line
+			}
+		}
+		return strings.Contains(said, "reported the cluster config")
+	})
 	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
 	s.see(driver, "forget", "forgotten")
 	began := time.Now()

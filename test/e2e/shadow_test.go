@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,7 +60,15 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	})
 	driver := s.drive()
 	s.configured(driver, "in shadow", nil)
+	// Ray's autoscaler looks every 5 s, and could be the first to see the task. So it stands still until Heliostat has.
+	theirs, err := rig.FindProcess("kuberay-autoscaler", "--cluster-name", s.name, "--cluster-namespace", s.namespace)
+	s.must(err)
+	s.must(syscall.Kill(theirs, syscall.SIGSTOP))
 	s.do(driver, task("work", 1))
+	s.compared(looker, "one worker wanted by Heliostat alone", func(c comparison) bool {
+		return len(c.Differences) > 0 && c.Differences[0].Until == nil && c.Groups[0].Ours == 1 && c.Groups[0].Theirs == 0
+	})
+	s.must(syscall.Kill(theirs, syscall.SIGCONT))
 	up := s.compared(looker, "one worker wanted by both, after a difference", func(c comparison) bool {
 		return len(c.Differences) > 0 && c.Differences[0].Until != nil && c.Groups[0].Ours == 1 && c.Groups[0].Theirs == 1
 	})

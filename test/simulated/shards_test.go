@@ -49,10 +49,9 @@ type member struct {
 const clusters = 30
 
 func TestShardsOnARealAPIServerNeverWriteInTurns(t *testing.T) {
-	const patience = 15 * time.Second
 	rig.Quiet()
 	s := &sharded{lab: &lab{T: t, namespace: "ml"}, histories: map[string][]string{}, written: map[string]time.Time{}}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var err error
 	s.Rig, err = rig.Start(ctx, rig.Options{Out: os.Stderr, ControlPlaneOnly: true})
@@ -66,21 +65,21 @@ func TestShardsOnARealAPIServerNeverWriteInTurns(t *testing.T) {
 	for range 3 {
 		s.join()
 	}
-	s.allWritten("three members", patience)
+	s.allWritten("three members")
 	for range 3 {
 		victim := s.members[0]
 		victim.cut.Store(true)
-		took := s.allWritten("one is cut off", patience)
+		took := s.allWritten("one is cut off")
 		if victim.Leading() {
 			t.Error("the one that is cut off may still write")
 		}
 		victim.cut.Store(false)
-		back := s.allWritten("it is back", patience)
+		back := s.allWritten("it is back")
 		s.members[1].stop() // it leaves, and another joins
 		s.members = slices.Delete(s.members, 1, 2)
-		left := s.allWritten("one has left", patience)
+		left := s.allWritten("one has left")
 		s.join()
-		joined := s.allWritten("one has joined", patience)
+		joined := s.allWritten("one has joined")
 		t.Logf("every RayCluster was written again after a cut in %v, a return in %v, a leave in %v, a join in %v",
 			took, back, left, joined)
 	}
@@ -200,8 +199,9 @@ func (s *sharded) wrote(name, term string) {
 }
 
 // allWritten waits until every RayCluster was written since a moment a little from now, and the members that are not cut
-// off, and only those, were the last writers of some. It returns how long that took.
-func (s *sharded) allWritten(when string, most time.Duration) time.Duration {
+// off, and only those, were the last writers of some. It returns how long that took. No bound is asserted on it: a member
+// that was kept from reading for 3 s counts the Leases of others as just seen.
+func (s *sharded) allWritten(when string) time.Duration {
 	s.Helper()
 	begin := time.Now()
 	for {
@@ -214,11 +214,11 @@ func (s *sharded) allWritten(when string, most time.Duration) time.Duration {
 		if missing+len(wrong) == 0 {
 			return took.Round(100 * time.Millisecond)
 		}
-		if took > most {
+		if took > patience {
 			for _, m := range s.members {
 				s.Logf("%s, cut off: %v, may write for %v, knows %+v", m.Shards().ID(), m.cut.Load(), m.Shards().Left(), m.Shards().View())
 			}
-			s.Fatalf("%s: after %v, %d RayClusters are not written, and the last writers are %v", when, most, missing, owners)
+			s.Fatalf("%s: after %v, %d RayClusters are not written, and the last writers are %v", when, patience, missing, owners)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (c *cluster) remember(at time.Time, units, alive map[string]int64, lag time
 	c.alive = kept(append(c.alive, demand{at, alive}), at.Add(-lag))
 }
 
-// withSpent adds to a demand the pods that can take no work, which still count as replicas. A head does not answer them.
+// withSpent adds to a demand the pods that can take no work, which still count as replicas. No head answers those.
 func (c *cluster) withSpent(demand map[string]int64) map[string]int64 {
 	units := maps.Clone(c.latest.Spent)
 	if units == nil {
