@@ -124,7 +124,7 @@ func demandUnknown(err error) string {
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
-		return pace.AfterConflicts(r.memory.Patches.Conflicts())
+		return pace.AfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
 	}
 	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
 		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}

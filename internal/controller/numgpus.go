@@ -41,6 +41,8 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	}
 	if len(due) > 0 {
 		c.writeNumGPUs(ctx, r, o, due)
+	} else {
+		r.numGPUs.conflicts = 0
 	}
 	c.emitNumGPUs(ctx, r, *o)
 }
@@ -109,12 +111,14 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	took := c.config.Now().Sub(started)
 	var refusal *nodepool.SyncRefusal
 	result := decision.ResultOK
+	before := r.numGPUs.conflicts
+	r.numGPUs.conflicts = 0
 	switch {
 	case errors.As(err, &refusal):
 		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
 		result, o.again = decision.ResultConflict, true
-		r.memory.Patches.Conflicted()
+		r.numGPUs.conflicts = before + 1
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		result, o.again = decision.ResultConflict, false
 	case err != nil:

@@ -222,3 +222,17 @@ func TestRaysNumberIsThatOfTheNewestRunningNode(t *testing.T) {
 		t.Errorf("Ray's nodes announce %v: %s", got.Ray, got.Sources.Ray)
 	}
 }
+
+func TestConflictsOfNumGPUsSlowTheLoopDown(t *testing.T) {
+	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
+	w.group("slices").NumGPUsSync = nodepool.SyncEnforce
+	w.kube.syncErr = nodepool.ErrConflict
+	var last time.Duration
+	for range 15 {
+		last = w.c.Cycle(t.Context(), key)
+		w.pass(last)
+	}
+	if last < 500*time.Millisecond {
+		t.Errorf("a pause of %v after 15 conflicts, want the API server left alone", last)
+	}
+}

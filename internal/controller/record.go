@@ -115,6 +115,8 @@ func (f *failing) fail(now time.Time, err error) {
 type numGPUs struct {
 	writes numgpus.Writes
 	rest   backoff.Pause
+	// conflicts counts the conflicts in a row, which slow the loop down.
+	conflicts int
 }
 
 // protection is what the process remembers of the guards of one RayCluster.

@@ -197,3 +197,16 @@ func TestTheDataOfADecisionGrowOldWhileTheHeadIsSilent(t *testing.T) {
 		t.Errorf("the data are %v old, error %q; want a minute and more, and an error", d.Age(w.now), d.RayErr)
 	}
 }
+
+func TestAWorkerThatHasJustBecomeIdleHasADeadline(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.kube.cluster.IdleTimeout = 500 * time.Millisecond
+	w.busy(w.pod(0))
+	w.after(40 * time.Second)
+	idle := w.node(w.pod(0))
+	idle.Status, idle.Idle, idle.Available = raydemand.Idle, 0, idle.Total.Clone()
+	w.cycle()
+	if stands := w.c.record(key).stands.until.Sub(w.now); stands > 600*time.Millisecond {
+		t.Errorf("the decision stands for %v, want no longer than the worker may be idle", stands)
+	}
+}

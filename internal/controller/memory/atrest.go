@@ -66,7 +66,7 @@ func UntilDeadline(v *observation.View, i *Intent) time.Duration {
 	}
 	for k := range i.Snapshot.Nodes {
 		n := &i.Snapshot.Nodes[k]
-		if n.IdleSeconds > 0 {
+		if n.State == planner.Idle {
 			sooner(timeouts[n.Group] - time.Duration(n.IdleSeconds*float64(time.Second)))
 		}
 	}

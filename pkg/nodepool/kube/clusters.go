@@ -206,6 +206,7 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	}
 	object = m.newestSeen.newer(key, object)
 	if object == nil {
+		m.forget(key) // again: a cycle that was reading it when it was deleted has remembered it
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, nodepool.ErrGone)
 	}
 	return object, nil

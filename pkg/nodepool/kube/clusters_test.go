@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -220,5 +221,19 @@ func TestAModeIsSetByTheAnnotationAlone(t *testing.T) {
 		if err != nil || last.Method != http.MethodPatch || string(text) != want {
 			t.Errorf("%v; %s %s, want a patch %s", err, last.Method, text, want)
 		}
+	}
+}
+
+// TestNothingIsKeptOfAGoneRayCluster has a cycle that was reading the RayCluster when it was deleted, and remembered it
+// after the deletion.
+func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {
+	m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "10"))
+	m.panics = newPanics(slog.New(slog.DiscardHandler))
+	if _, err := m.Cluster(t.Context(), llm); err != nil || len(m.decodes.byKey) != 1 {
+		t.Fatalf("%v, %d decoded objects", err, len(m.decodes.byKey))
+	}
+	m.source = shown{}
+	if _, err := m.Cluster(t.Context(), llm); !errors.Is(err, nodepool.ErrGone) || len(m.decodes.byKey) != 0 {
+		t.Errorf("%v, and %d decoded objects are kept", err, len(m.decodes.byKey))
 	}
 }

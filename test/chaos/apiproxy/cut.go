@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,11 +32,12 @@ const heldFor = 10 * time.Second
 type cut struct {
 	kind Cut
 	over chan struct{}
+	held atomic.Int32 // the writes that are held, or were
 }
 
 // cut begins a cut, and returns how to end it. The caller holds mu, then and at the end.
 func (p *Proxy) cut(id int, kind Cut) (end func()) {
-	c := &cut{kind, make(chan struct{})}
+	c := &cut{kind: kind, over: make(chan struct{})}
 	p.cuts[id] = c
 	p.endWatches()
 	return func() {
@@ -66,6 +68,7 @@ func (p *Proxy) cutOff(r *http.Request) *http.Request {
 		if err != nil {
 			return nil
 		}
+		c.held.Add(1)
 		<-c.over
 		// The request ends with the proxy's own time, and not with the client's connection.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), heldFor)

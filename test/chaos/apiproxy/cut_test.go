@@ -27,13 +27,22 @@ func TestACutLetsThroughWhatItsKindSays(t *testing.T) {
 				return n
 			}
 			end := p.Add(Fault{Cut: c.kind})
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
+			begun := p.cutting()
+			writing, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			go func() {
+				for writing.Err() == nil && begun.held.Load() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				giveUp() // what is held is not answered
+			}()
 			pods := client.CoreV1().Pods("ml")
-			if _, err := pods.Patch(ctx, "p", types.MergePatchType, []byte("{}"), metav1.PatchOptions{}); err == nil {
+			if _, err := pods.Patch(writing, "p", types.MergePatchType, []byte("{}"), metav1.PatchOptions{}); err == nil {
 				t.Error("a write is answered")
 			}
-			if _, err := pods.Get(ctx, "p", metav1.GetOptions{}); err == nil {
+			reading, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := pods.Get(reading, "p", metav1.GetOptions{}); err == nil {
 				t.Error("a read is answered")
 			}
 			if n := got(); n != c.during {

@@ -44,6 +44,8 @@ func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	s := stage(t, "queued-owner")
 	name := s.childOf("train")
 	m := s.manager(kube.Options{})
+	// The first reading requests one of the owner beside it. It must not come after the label.
+	s.until("the owner to be known", func() bool { return s.read(m, name).Queue.Unknown == "" })
 	if _, err := m.Apply(t.Context(), s.targets(s.read(m, name), map[string]int{"cpu": 1})); err != nil {
 		t.Fatalf("below a RayJob in no queue: %v", err)
 	}

@@ -28,7 +28,7 @@ const (
 // kilobytes; with a bounded number of them a few unreachable heads would block the rest.
 type Pool struct {
 	reconcile Reconcile
-	// exists is called after a cycle; the worker of a RayCluster that is gone ends.
+	// exists is called after a cycle; the worker of a RayCluster that is gone ends when no cycle is due.
 	exists func(nodepool.ClusterKey) bool
 	// panicked receives the cause of a panic, or nil after a cycle without one.
 	panicked func(key nodepool.ClusterKey, cause any)
@@ -131,7 +131,7 @@ func (p *Pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 		} else {
 			panics = 0
 		}
-		if !p.exists(key) && p.retire(key, t) {
+		if next <= 0 && !p.exists(key) && p.retire(key, t) { // a cycle that is due is one that the key still needs
 			return
 		}
 		rested = time.Now().Add(pause)

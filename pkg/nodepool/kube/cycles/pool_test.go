@@ -183,7 +183,12 @@ func TestTheWorkerOfAGoneClusterEndsAndCanComeBack(t *testing.T) {
 	var mu sync.Mutex
 	gone := false
 	exists := func(nodepool.ClusterKey) bool { mu.Lock(); defer mu.Unlock(); return !gone }
-	every := func(*journal, nodepool.ClusterKey) time.Duration { return time.Second }
+	every := func(_ *journal, key nodepool.ClusterKey) time.Duration {
+		if !exists(key) {
+			return 0
+		}
+		return time.Second
+	}
 	inPoolOf(t, exists, every, func(p *Pool, j *journal) {
 		p.Enqueue(llm)
 		time.Sleep(3 * time.Second)
@@ -204,6 +209,24 @@ func TestTheWorkerOfAGoneClusterEndsAndCanComeBack(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		if after := j.count(llm); after < before+2 {
 			t.Error("the worker did not come back")
+		}
+	})
+}
+
+// TestAGoneClusterGetsTheCycleThatIsDue has a cycle that does nothing yet when the cluster is deleted, as one does that
+// waits until others have had theirs.
+func TestAGoneClusterGetsTheCycleThatIsDue(t *testing.T) {
+	later := func(j *journal, _ nodepool.ClusterKey) time.Duration {
+		if j.count(llm) == 1 {
+			return time.Second
+		}
+		return 0
+	}
+	inPoolOf(t, func(nodepool.ClusterKey) bool { return false }, later, func(p *Pool, j *journal) {
+		p.Enqueue(llm)
+		time.Sleep(time.Minute)
+		if n := j.count(llm); n != 2 || workersOf(p) != 0 {
+			t.Errorf("%d cycles, and %d workers left; want the one that was due, and none", n, workersOf(p))
 		}
 	})
 }
