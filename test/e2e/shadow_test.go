@@ -61,7 +61,7 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	driver := s.drive()
 	s.configured(driver, "in shadow", nil)
 	// Ray's autoscaler looks every 5 s, and could be the first to see the task. So it stands still until Heliostat has.
-	theirs, err := rig.FindProcess("kuberay-autoscaler", "--cluster-name", s.name, "--cluster-namespace", s.namespace)
+	theirs, err := rig.FindProcess("--cluster-name", s.name, "--cluster-namespace", s.namespace)
 	s.must(err)
 	s.must(syscall.Kill(theirs, syscall.SIGSTOP))
 	s.do(driver, task("work", 1))
