@@ -107,7 +107,7 @@ func (s *scene) outlivesItsLeader(api caller, token string) {
 		return now != nil && now.Name != old.Name
 	})
 	if took := rig.Unhindered(begin, time.Now()); took > takeover {
-		s.Errorf("nobody decided for %v after the leader was killed, while every task that could run had a core", took)
+		s.Errorf("no pod decided for %v after the leader was killed, while every task that could run had a core", took)
 	}
 	s.Logf("another pod decided %v after the leader was killed; %d calls got 503 meanwhile", time.Since(begin).Round(time.Millisecond), refused)
 }

@@ -55,7 +55,8 @@ func (c *cluster) remember(at time.Time, units, alive map[string]int64, lag time
 	c.alive = kept(append(c.alive, demand{at, alive}), at.Add(-lag))
 }
 
-// withSpent adds to a demand the pods that can take no work, which still count as replicas. No head answers those.
+// withSpent adds to a demand the pods that can take no work, which still count as replicas. A head answers only those
+// that have work until they end.
 func (c *cluster) withSpent(demand map[string]int64) map[string]int64 {
 	units := maps.Clone(c.latest.Spent)
 	if units == nil {
@@ -63,6 +64,11 @@ func (c *cluster) withSpent(demand map[string]int64) map[string]int64 {
 	}
 	for group, n := range demand {
 		units[group] += n
+	}
+	for _, w := range c.latest.Workers {
+		if w.Busy && (w.Draining || w.Ending) {
+			units[w.Group]-- // the demand has it too
+		}
 	}
 	return units
 }

@@ -164,6 +164,22 @@ func TestAnAnswerComesBesideAPodThatCanTakeNoWork(t *testing.T) {
 	}
 }
 
+// TestAnAnswerCountsAWorkerThatDrainsWithItsWorkOnce has a worker that is busy and drains, so it is in the answer and among
+// the pods that can take no work.
+func TestAnAnswerCountsAWorkerThatDrainsWithItsWorkOnce(t *testing.T) {
+	for replicas, want := range map[int64]int{2: 0, 3: 1} {
+		drains := with(state(71, 0, 0, 0), func(s *State) {
+			s.Workers["w0"] = Worker{Group: "cpu", Busy: true, Draining: true}
+			s.Spent = map[string]int64{"cpu": 1}
+		})
+		facts := append(good(), phase(70, Storm), drains, Answer{At: at(85), Cluster: "a", Demand: map[string]int64{"cpu": 2}},
+			spec(85.2, "heliostat", replicas))
+		if got := judged(facts...).Violations(); len(got) != want {
+			t.Errorf("%d replicas: %v, want %d", replicas, got, want)
+		}
+	}
+}
+
 // TestWorkThatDoesNotFitMayWait has a placement group of two workers that waits beside seven and six busy ones of a
 // maximum of eight.
 func TestWorkThatDoesNotFitMayWait(t *testing.T) {
