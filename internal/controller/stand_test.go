@@ -206,7 +206,7 @@ func TestAWorkerThatHasJustBecomeIdleHasADeadline(t *testing.T) {
 	idle := w.node(w.pod(0))
 	idle.Status, idle.Idle, idle.Available = raydemand.Idle, 0, idle.Total.Clone()
 	w.cycle()
-	if stands := w.c.record(key).stands.until.Sub(w.now); stands > 600*time.Millisecond {
-		t.Errorf("the decision stands for %v, want no longer than the worker may be idle", stands)
+	if stands := w.c.record(key).stands.until.Sub(w.now); stands <= 0 || stands > 600*time.Millisecond {
+		t.Errorf("the decision stands for %v, want some time, and no longer than the worker may be idle", stands)
 	}
 }
