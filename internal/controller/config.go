@@ -14,6 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -42,6 +43,12 @@ func (c *Config) memory() *memory.Settings {
 }
 
 // modes returns the rules that decide the mode of RayClusters.
+// pace returns the limits of pauses.
+func (c *Config) pace() pace.Settings {
+	return pace.Settings{FastPoll: c.FastPoll, RestPoll: c.RestPoll, Jitter: c.Jitter,
+		ReadsPerSecond: c.ReadsPerSecond, CyclesPerSecond: c.CyclesPerSecond}
+}
+
 func (c Config) modes() mode.Rules {
 	return mode.Rules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
 }

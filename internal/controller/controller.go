@@ -33,6 +33,7 @@ type Controller struct {
 	config Config
 
 	slots    pace.Slots // of cycles that events start
+	early    pace.Slots // of cycles before their turn
 	entries  *head.Entries
 	promises promise.Registry
 	// guardWrites bounds the guards written to all RayClusters together.
@@ -41,9 +42,9 @@ type Controller struct {
 	reading    sync.WaitGroup
 	olderReads chan struct{}
 
-	mu      sync.Mutex // guards all below, and moving of each record; a cycle locks it while it holds its record
+	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
-	moving  int // how many records move
+	motions [pace.Motions]int // how many records settle and move
 }
 
 // olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
@@ -92,7 +93,7 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 }
 
 func (c *Controller) drop(key nodepool.ClusterKey, r *record) {
-	c.setMoving(r, false)
+	c.setMotion(r, pace.Resting)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.records, key)
@@ -145,24 +146,21 @@ func (c *Controller) Close() {
 	c.reading.Wait() // cycles begin readings
 }
 
-// setMoving notes whether a RayCluster moves; the caller holds its record.
-func (c *Controller) setMoving(r *record, moving bool) {
+// setMotion notes how much a RayCluster moves; the caller holds its record.
+func (c *Controller) setMotion(r *record, motion pace.Motion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case moving && !r.moving:
-		c.moving++
-	case !moving && r.moving:
-		c.moving--
-	}
-	r.moving = moving
+	c.motions[r.motion]-- // what it counts of those at rest means nothing, because a new record is at rest
+	c.motions[motion]++
+	r.motion = motion
 }
 
-// counts returns the numbers of moving and resting clusters.
-func (c *Controller) counts() (moving, resting int) {
+// counts returns the numbers of clusters that move, that settle, and that do not move, which includes the latter.
+func (c *Controller) counts() (moving, settling, still int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.moving, len(c.records) - c.moving
+	moving = c.motions[pace.Moving]
+	return moving, c.motions[pace.Settling], len(c.records) - moving
 }
 
 // Decision returns the latest decision about a cluster.

@@ -126,9 +126,8 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 	if o.again {
 		return pace.AfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
 	}
-	settings := pace.Settings{FastPoll: c.config.FastPoll, RestPoll: c.config.RestPoll, Jitter: c.config.Jitter,
-		ReadsPerSecond: c.config.ReadsPerSecond, CyclesPerSecond: c.config.CyclesPerSecond}
-	c.setMoving(r, v.Live() && r.memory.Unsettled(&v, &o.intent))
+	settings := c.config.pace()
+	c.setMotion(r, r.memory.Motion(&v, &o.intent))
 	next := c.pause(r, o, settings)
 	c.stand(r, o, settings, next)
 	if r.stands.next > 0 {
@@ -140,7 +139,7 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
 func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
 	v := o.view
-	moving, resting := c.counts()
+	moving, settling, still := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
 		return settings.Off()
@@ -148,10 +147,12 @@ func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Du
 		return settings.Headless()
 	case !v.Live():
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
-	case r.moving:
+	case r.motion == pace.Moving:
 		return settings.Moving(moving)
+	case r.motion == pace.Settling:
+		return settings.Settling(settling, still)
 	}
-	return settings.Resting(resting)
+	return settings.Resting(still)
 }
 
 // untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for

@@ -14,6 +14,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/idleness"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,11 +24,11 @@ import (
 // record is what the process keeps of one RayCluster between cycles: the connection to its head, the memory that
 // decisions are made from, how the calls of each step ended, and when the next cycle may begin.
 type record struct {
-	mu sync.Mutex // one cycle at a time; guards all below but decision, and moving, which Controller.mu guards too
+	mu sync.Mutex // one cycle at a time; guards all below but decision, and motion, which Controller.mu guards too
 	remembered
 	stands standing
 
-	moving bool // written with both locks held
+	motion pace.Motion // written with both locks held
 	// slotAt is when the next cycle may begin while the limit on cycles delays it; zero otherwise. urgent: it needs no
 	// slot, because a reading asked for it.
 	slotAt time.Time

@@ -15,9 +15,9 @@ import (
 const writtenStands = 5 * time.Second
 
 // Stands reads Ray and reports whether the last decision about the RayCluster stands: nothing has changed on either
-// side, and no time has passed that matters, or the last cycle was just now. Then it returns the pause until the next
-// reading. Otherwise run a Cycle at once. It takes no worker away and writes nothing: a cycle does, and begins with a
-// reading of its own.
+// side, and no time has passed that matters, or it is not the RayCluster's turn yet. Then it returns the pause until the
+// next reading. Otherwise run a Cycle at once. It takes no worker away and writes nothing: a cycle does, and begins with
+// a reading of its own.
 //
 // Call it only while no event of Kubernetes has come since the last cycle, because it does not look there.
 func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, stands bool) {
@@ -45,7 +45,8 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 		return 0, false
 	}
 	if state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
-		if wait := r.stands.turn().Sub(now); wait > 0 && r.gcs.Same(state) {
+		wait := r.stands.turn().Sub(now)
+		if wait > 0 && r.gcs.Same(state) && !c.early.TakeNow(now, c.config.pace().EarlyPerSecond()) {
 			r.urgent = false
 			r.memory.Glance(now, state.Nodes, false, d.Kube.RayVersion)
 			return wait, true
@@ -53,10 +54,21 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 		return 0, false
 	}
 	r.memory.Glance(now, state.Nodes, true, d.Kube.RayVersion)
+	c.settle(r, now)
 	d.Read.Renew(c.config.Now())
 	d.Pods.Drop()
 	r.urgent = false
 	return r.stands.next, true
+}
+
+// settle lets a RayCluster rest when its last change was a while ago.
+func (c *Controller) settle(r *record, now time.Time) {
+	if r.motion != pace.Settling || now.Before(r.memory.SettlesAt()) {
+		return
+	}
+	c.setMotion(r, pace.Resting)
+	_, _, still := c.counts()
+	r.stands.next, r.stands.earliest = c.config.pace().Resting(still), now
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.
@@ -67,16 +79,19 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 		o.intent.Plan.Deferred != nil {
 		return
 	}
-	moving, resting := c.counts()
-	long, earliest := settings.StandsAtRest(resting), v.Now
+	moving, settling, still := c.counts()
+	long, earliest := settings.StandsAtRest(still), v.Now
 	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
 		long = min(long, writtenStands)
 	}
 	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
 		long = min(long, c.config.Consolidation.LookEvery)
 	}
+	if r.motion == pace.Settling {
+		earliest = v.Now.Add(min(settings.Moving(settling), settings.Resting(still)))
+	}
 	switch {
-	case r.moving:
+	case r.motion == pace.Moving:
 		long, next, earliest = settings.StandsMoving(moving), settings.Following(moving), v.Now.Add(next)
 	case !r.atRest(&o):
 		long = settings.StandsOpen()

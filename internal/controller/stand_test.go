@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -80,12 +81,14 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w.pass(memory.Placed)
 	for i := range 99 {
 		other := w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
-		w.c.setMoving(other, true)
+		w.c.setMotion(other, pace.Moving)
 	}
 	w.want(1, gpu(1))
 	w.pass(w.c.Cycle(context.Background(), key))
 	w.want(2, gpu(1))
 	w.busy(w.pod(0))
+	for w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()) {
+	}
 	wait, stands := w.c.Stands(context.Background(), key)
 	if !stands || wait != 300*time.Millisecond {
 		t.Errorf("200 ms after a cycle, a reading that shows more demand: stands %t, next in %v; want the cycle 300ms later", stands, wait)
@@ -108,6 +111,57 @@ func TestAFleetThatMovesIsReadOftenAndDecidesInTurn(t *testing.T) {
 	w.want(3, gpu(1))
 	if _, stands := w.c.Stands(context.Background(), key); stands {
 		t.Error("the decision stands, although its turn is over and demand has grown")
+	}
+}
+
+func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 99 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Moving)
+	}
+	early := 0
+	for i := range int64(200) {
+		w.want(1+i%2, gpu(1))
+		w.pass(w.c.Cycle(context.Background(), key))
+		w.want(2-i%2, gpu(1))
+		if _, stands := w.c.Stands(context.Background(), key); !stands {
+			early++
+		}
+		w.now = w.now.Add(-200 * time.Millisecond) // as if there were many RayClusters
+	}
+	if early < 100 || early > 102 {
+		t.Errorf("%d cycles before their turn at once, want a quarter of those per second", early)
+	}
+}
+
+// TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every 600 ms.
+func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	readings := func(long time.Duration) int {
+		before := w.ray.reads
+		w.quietly(long)
+		return w.ray.reads - before
+	}
+	if n := readings(6 * time.Second); n < 9 || n > 14 {
+		t.Errorf("%d readings in 6 s after the start, want about 10: nothing has changed", n)
+	}
+	w.works(w.pod(0))
+	w.quietly(time.Second)
+	idle := w.node(w.pod(0))
+	idle.Status, idle.Available = raydemand.Idle, idle.Total.Clone()
+	w.quietly(time.Second)
+	if n := readings(6 * time.Second); n < 55 {
+		t.Errorf("%d readings in 6 s after the work ended, want 60", n)
+	}
+	w.quietly(30 * time.Second)
+	if n := readings(6 * time.Second); n < 9 || n > 12 {
+		t.Errorf("%d readings in 6 s half a minute later, want about 10", n)
+	}
+	if moving, settling, still := w.c.counts(); moving+settling != 0 || still != 1000 {
+		t.Errorf("%d move, %d settle, %d do not move; want all at rest", moving, settling, still)
 	}
 }
 

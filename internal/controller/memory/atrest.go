@@ -6,18 +6,33 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Unsettled reports whether anything moves that the next reading may complete.
-func (m *Memory) Unsettled(v *observation.View, i *Intent) bool {
-	if i.Plan.Deferred != nil {
-		return true // the next plan continues with it
+// Motion returns how much the RayCluster moves.
+func (m *Memory) Motion(v *observation.View, i *Intent) pace.Motion {
+	switch {
+	case !v.Live():
+		return pace.Resting
+	case i.Plan.Deferred != nil: // the next plan continues with it
+		return pace.Moving
+	case m.movement.Settled(v.Now):
+		return pace.Resting
+	case m.moves(v, i):
+		return pace.Moving
+	case v.Now.Before(m.SettlesAt()):
+		return pace.Settling
 	}
-	if m.movement.Settled(v.Now) {
-		return false
-	}
+	return pace.Resting
+}
+
+// SettlesAt returns until when the RayCluster counts as settling after its last change; zero if no change was seen.
+func (m *Memory) SettlesAt() time.Time { return m.movement.SettlesAt() }
+
+// moves reports whether anything moves that the next reading may complete.
+func (m *Memory) moves(v *observation.View, i *Intent) bool {
 	demand := v.State.Demand
 	return len(demand.Requests)+len(demand.Gangs) > 0 || m.lag.Active() || m.drains.Open() > 0 ||
 		len(i.Launch) > 0 || i.Any() || m.guard.Doubts() ||

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/controller/pace"
 )
 
 func TestNothingIsDueAtRest(t *testing.T) {
@@ -17,7 +19,7 @@ func TestNothingIsDueAtRest(t *testing.T) {
 	}
 	m.Remember(&v, settings())
 	i, err := m.Decide(v, settings(), planned())
-	if err != nil || !m.AtRest(&v, &i) || m.Unsettled(&v, &i) {
+	if err != nil || !m.AtRest(&v, &i) || m.Motion(&v, &i) != pace.Resting {
 		t.Fatalf("decided %+v, error %v; want rest", i.Plan, err)
 	}
 	if got := UntilDeadline(&v, &i); got != 20*time.Second+time.Millisecond {

@@ -12,11 +12,27 @@ import (
 // no group can serve does not keep the loop fast for ever.
 const settleTime = 30 * time.Second
 
+// Motion is how much a cluster moves.
+type Motion int
+
+const (
+	// Resting: nothing has changed for a while, or what is open stays as it is.
+	Resting Motion = iota
+	// Settling: something has just changed, and nothing is open. New work often follows work that has just ended.
+	Settling
+	// Moving: something is open that the next reading may complete.
+	Moving
+	// Motions is how many there are.
+	Motions
+)
+
 // Movement remembers when the demand or the pods of one RayCluster last changed.
 type Movement struct {
 	demand  raydemand.Demand
 	pods    []podStatus
 	movedAt time.Time
+	// changed: movedAt is the time of a change, and not of the first reading.
+	changed bool
 }
 
 // podStatus is where a pod stands.
@@ -31,6 +47,7 @@ func (m *Movement) Observe(now time.Time, demand raydemand.Demand, members []mem
 	if !moved {
 		return
 	}
+	m.changed = !m.movedAt.IsZero()
 	m.demand, m.movedAt, m.pods = demand, now, make([]podStatus, len(members))
 	for i := range members {
 		m.pods[i] = statusOf(members[i])
@@ -51,6 +68,14 @@ func status(member membership.Member) string {
 		return text + ", going"
 	}
 	return text
+}
+
+// SettlesAt returns until when the cluster counts as settling after its last change; zero if no change was seen.
+func (m *Movement) SettlesAt() time.Time {
+	if !m.changed {
+		return time.Time{}
+	}
+	return m.movedAt.Add(settleTime)
 }
 
 // Settled reports whether nothing has changed for so long that the cluster counts as resting, whatever is still open.

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// burst is how far the readings of a moment may run ahead of the limit.
+// burst is how far the cycles of a moment may run ahead of the limit.
 const burst = time.Second
 
-// Slots hands out slots for reading a head, so that cycles started by events keep to the readings per second too,
-// however many pods come and go. It is safe for concurrent use.
+// Slots hands out slots for cycles that nothing else paces, so that they keep to a number per second: those that events
+// start, however many pods come and go, and those before a cluster's turn. It is safe for concurrent use.
 type Slots struct {
 	mu   sync.Mutex // guards next
 	next time.Time
@@ -19,10 +19,27 @@ type Slots struct {
 func (s *Slots) Take(now time.Time, perSecond float64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	turn := now.Add(-burst)
-	if s.next.After(turn) {
-		turn = s.next
-	}
-	s.next = turn.Add(time.Duration(float64(time.Second) / perSecond))
+	turn := s.turn(now)
+	s.next = turn.Add(each(1, perSecond))
 	return turn
+}
+
+// TakeNow takes a slot and reports true if one is free now.
+func (s *Slots) TakeNow(now time.Time, perSecond float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn := s.turn(now)
+	if turn.After(now) {
+		return false
+	}
+	s.next = turn.Add(each(1, perSecond))
+	return true
+}
+
+// turn is the time of the next slot. The caller holds mu.
+func (s *Slots) turn(now time.Time) time.Time {
+	if earliest := now.Add(-burst); s.next.Before(earliest) {
+		return earliest
+	}
+	return s.next
 }
