@@ -34,6 +34,7 @@ type fleet struct {
 	*rig.Rig
 	heliostat *rig.Heliostat
 	heads     *heads
+	nodes     nodes
 	spaces    []space
 	owners    []podstore.Owner
 	workers   int
@@ -48,7 +49,7 @@ type fleet struct {
 // newFleet may return a fleet beside an error; it is to be closed then too.
 func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, error) {
 	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute}, workers: workers,
-		owners: make([]podstore.Owner, clusters)}
+		owners: make([]podstore.Owner, clusters), nodes: nodes{number("NODES", 0)}}
 	spaces := number("NAMESPACES", (clusters+perNamespace-1)/perNamespace)
 	for i := range max(spaces, 1) {
 		name := fmt.Sprintf("fleet-%d", i)
@@ -64,8 +65,8 @@ func newFleet(ctx context.Context, r *rig.Rig, clusters, workers int) (*fleet, e
 			return nil, fmt.Errorf("making the namespace: %w", err)
 		}
 	}
-	if err := rig.CreateStandInNode(ctx, f.kube); err != nil {
-		return nil, fmt.Errorf("making the node: %w", err)
+	if err := f.nodes.create(ctx, f); err != nil {
+		return nil, fmt.Errorf("making nodes: %w", err)
 	}
 	var err error
 	if f.heads, err = startHeads(); err != nil {
@@ -135,10 +136,11 @@ func (f *fleet) add(ctx context.Context, i int) error {
 		return fmt.Errorf("making RayCluster %s: %w", name, err)
 	}
 	f.owners[i] = podstore.Owner{Name: name, UID: made.GetUID()}
-	pods := []*corev1.Pod{space.storage.Running(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))}
+	head := space.storage.Running(f.owners[i], "head", "headgroup", name+"-head", headAddress(i))
+	pods := []*corev1.Pod{f.nodes.bind(head, i, f.workers)}
 	for worker := range f.workers {
-		pods = append(pods,
-			space.storage.Running(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker)))
+		pod := space.storage.Running(f.owners[i], "worker", "cpu", workerName(i, worker), workerAddress(i, worker))
+		pods = append(pods, f.nodes.bind(pod, i, worker))
 	}
 	return space.storage.Add(ctx, pods...)
 }

@@ -6,6 +6,8 @@
 // percent of the RayClusters get tasks again and again; the others rest, and one of them per second gets a task, to
 // measure how soon a task is noticed there. The command plays the operator: it creates the pods that a patch requests,
 // and deletes those that it names. It measures for SECONDS (60). PROFILES=DIR keeps profiles of serve.
+//
+// All pods are on one node that limits nothing. With NODES=N they are on N nodes, each with room for eight workers more.
 package main
 
 import (

@@ -184,6 +184,9 @@ func (f *fleet) keepProfiles(ctx context.Context, long time.Duration) error {
 	if folder == "" {
 		return nil
 	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
 	for name, path := range map[string]string{
 		"cpu": fmt.Sprintf("profile?seconds=%d", int(long.Seconds())), "heap": "heap?gc=1",
 	} {

@@ -148,7 +148,8 @@ func (o *operator) act(ctx context.Context, c *operated, replicas int64, named [
 	for int64(len(c.pods)) < replicas {
 		c.made++
 		pod, ip := fmt.Sprintf("%s-burst-%d", c.owner.Name, c.made), workerAddress(c.index, 60+c.made%190)
-		if err := storage.Add(ctx, storage.Running(c.owner, "worker", burst, pod, ip)); err != nil {
+		running := o.fleet.nodes.bind(storage.Running(c.owner, "worker", burst, pod, ip), c.index, 60+c.made)
+		if err := storage.Add(ctx, running); err != nil {
 			return err
 		}
 		c.pods = append(c.pods, pod)
