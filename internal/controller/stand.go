@@ -15,9 +15,9 @@ import (
 const writtenStands = 5 * time.Second
 
 // Stands reads Ray and reports whether the last decision about the RayCluster stands: nothing has changed on either
-// side, and no time has passed that matters, or it is not the RayCluster's turn yet. Then it returns the pause until the
-// next reading. Otherwise run a Cycle at once. It takes no worker away and writes nothing: a cycle does, and begins with
-// a reading of its own.
+// side, and no time has passed that matters, or it is not the RayCluster's turn yet. Then it returns the pause until
+// the next reading. Otherwise run a Cycle at once. It takes no worker away and writes nothing: a cycle does, and begins
+// with a reading of its own.
 //
 // Call it only while no event of Kubernetes has come since the last cycle, because it does not look there.
 func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, stands bool) {

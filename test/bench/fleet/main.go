@@ -7,7 +7,8 @@
 // measure how soon a task is noticed there. The command plays the operator: it creates the pods that a patch requests,
 // and deletes those that it names. It measures for SECONDS (60). PROFILES=DIR keeps profiles of serve.
 //
-// All pods are on one node that limits nothing. With NODES=N they are on N nodes, each with room for eight workers more.
+// All pods are on one node that limits nothing. With NODES=N they are on N nodes, each with room for eight more
+// workers.
 package main
 
 import (

@@ -122,7 +122,7 @@ func (p *nodePods) seen(object any) (any, error) {
 	s := &seenPod{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, node: pod.Spec.NodeName}
 	if bound, takes := nodeobject.Bound(pod); takes {
 		p.kinds.share(&bound)
-		s.bound = &bound
+		s.bound, s.name.Namespace, s.node = &bound, bound.Namespace, bound.Node // pods share these texts
 	}
 	return s, nil
 }
