@@ -42,13 +42,13 @@ func (c *Config) memory() *memory.Settings {
 	}
 }
 
-// modes returns the rules that decide the mode of RayClusters.
 // pace returns the limits of pauses.
 func (c *Config) pace() pace.Settings {
 	return pace.Settings{FastPoll: c.FastPoll, RestPoll: c.RestPoll, Jitter: c.Jitter,
 		ReadsPerSecond: c.ReadsPerSecond, CyclesPerSecond: c.CyclesPerSecond}
 }
 
+// modes returns the rules that decide the mode of RayClusters.
 func (c Config) modes() mode.Rules {
 	return mode.Rules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
 }
@@ -65,8 +65,8 @@ type Config struct {
 	// Policy is the planner's policy; its in-flight caps are set from the fields below.
 	Policy planner.Policy
 
-	// FastPoll is the shortest pause between two readings while anything moves: demand, pods on their way, drains.
-	// 100 ms.
+	// FastPoll is the shortest pause between two readings while anything moves: demand, pods on their way, drains. And
+	// for 30 s after a change. 100 ms.
 	FastPoll time.Duration
 	// RestPoll is the shortest pause while nothing moves, jittered by a tenth either way. 200 ms.
 	RestPoll time.Duration

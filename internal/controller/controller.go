@@ -44,7 +44,8 @@ type Controller struct {
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
-	motions [pace.Motions]int // how many records settle and move
+	// motions are how many records have each motion, except Resting, because new records are not counted there.
+	motions [pace.Motions]int
 }
 
 // olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
@@ -150,12 +151,13 @@ func (c *Controller) Close() {
 func (c *Controller) setMotion(r *record, motion pace.Motion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.motions[r.motion]-- // what it counts of those at rest means nothing, because a new record is at rest
+	c.motions[r.motion]--
 	c.motions[motion]++
 	r.motion = motion
 }
 
-// counts returns the numbers of clusters that move, that settle, and that do not move, which includes the latter.
+// counts returns how many clusters move, how many settle, and how many do not move; those that settle are among the
+// latter.
 func (c *Controller) counts() (moving, settling, still int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -139,7 +139,7 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
 func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
 	v := o.view
-	moving, settling, still := c.counts()
+	moving, _, still := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
 		return settings.Off()
@@ -149,8 +149,6 @@ func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Du
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
 	case r.motion == pace.Moving:
 		return settings.Moving(moving)
-	case r.motion == pace.Settling:
-		return settings.Settling(settling, still)
 	}
 	return settings.Resting(still)
 }

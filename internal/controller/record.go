@@ -170,6 +170,8 @@ type olderRead struct {
 type standing struct {
 	// seen is the reading that the decision rests on.
 	seen uint64
+	// differed: the last reading showed something else, and the RayCluster waits for its turn.
+	differed bool
 	// until is when a cycle is due although nothing has changed, because time alone may change the decision.
 	until time.Time
 	// earliest is when a cycle may follow a reading that shows something new, unless until is earlier.

@@ -37,8 +37,8 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	}
 	d := r.decision.Load()
 	known := r.stands.seen
-	if observation.JobsRestartIdleTimes(d.Kube.RayVersion) {
-		known = 0 // the clock needs the idle times
+	if r.stands.differed || observation.JobsRestartIdleTimes(d.Kube.RayVersion) {
+		known = 0 // the clocks need the nodes
 	}
 	state, err := c.readRay(ctx, r, d.Kube, now, known)
 	if err != nil {
@@ -47,13 +47,14 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	if state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
 		wait := r.stands.turn().Sub(now)
 		if wait > 0 && r.gcs.Same(state) && !c.early.TakeNow(now, c.config.pace().EarlyPerSecond()) {
-			r.urgent = false
+			r.urgent, r.stands.differed = false, true
 			r.memory.Glance(now, state.Nodes, false, d.Kube.RayVersion)
 			return wait, true
 		}
 		return 0, false
 	}
-	r.memory.Glance(now, state.Nodes, true, d.Kube.RayVersion)
+	r.memory.Glance(now, state.Nodes, !r.stands.differed, d.Kube.RayVersion)
+	r.stands.differed = false
 	c.settle(r, now)
 	d.Read.Renew(c.config.Now())
 	d.Pods.Drop()
@@ -61,14 +62,19 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	return r.stands.next, true
 }
 
-// settle lets a RayCluster rest when its last change was a while ago.
+// settle adapts the pause of a RayCluster that settles to how many do, and lets it rest when its last change was a
+// while ago.
 func (c *Controller) settle(r *record, now time.Time) {
-	if r.motion != pace.Settling || now.Before(r.memory.SettlesAt()) {
+	if r.motion != pace.Settling {
 		return
 	}
-	c.setMotion(r, pace.Resting)
-	_, _, still := c.counts()
-	r.stands.next, r.stands.earliest = c.config.pace().Resting(still), now
+	if !now.Before(r.memory.SettlesAt()) {
+		c.setMotion(r, pace.Resting)
+	}
+	_, settling, still := c.counts()
+	if r.stands.next = c.config.pace().Resting(still); r.motion == pace.Settling {
+		r.stands.next = c.config.pace().Settling(settling, still)
+	}
 }
 
 // stand lets the decision of a cycle stand, if another could only repeat it for a while.
@@ -87,8 +93,8 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
 		long = min(long, c.config.Consolidation.LookEvery)
 	}
-	if r.motion == pace.Settling {
-		earliest = v.Now.Add(min(settings.Moving(settling), settings.Resting(still)))
+	if r.motion == pace.Settling { // read more often than one at rest, but its turn is that of one at rest
+		next, earliest = settings.Settling(settling, still), v.Now.Add(next)
 	}
 	switch {
 	case r.motion == pace.Moving:

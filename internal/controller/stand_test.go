@@ -134,7 +134,8 @@ func TestACycleNeedNotWaitForItsTurnWhileFewOthersHaveOne(t *testing.T) {
 	}
 }
 
-// TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every 600 ms.
+// TestARayClusterIsReadOftenForAWhileAfterItsWork has work end in a fleet whose RayClusters at rest are read every
+// 600 ms.
 func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	for i := range 999 {
@@ -162,6 +163,124 @@ func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
 	}
 	if moving, settling, still := w.c.counts(); moving+settling != 0 || still != 1000 {
 		t.Errorf("%d move, %d settle, %d do not move; want all at rest", moving, settling, still)
+	}
+}
+
+// settling returns a fleet of a thousand in which work has just ended, and no cycle may begin before its turn.
+func settling(t *testing.T) *world {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for i := range 999 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)})
+	}
+	w.works(w.pod(0))
+	w.quietly(time.Second)
+	w.idles(w.pod(0))
+	w.quietly(time.Second)
+	return w
+}
+
+func (w *world) idles(pod string) {
+	n := w.node(pod)
+	n.Status, n.Available, n.Activity, n.Idle = raydemand.Idle, n.Total.Clone(), nil, 0
+}
+
+func (w *world) noneEarly() {
+	for w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()) {
+	}
+}
+
+func TestRayClustersThatSettleHaveTheTurnsOfThoseAtRest(t *testing.T) {
+	w := settling(t)
+	cycles := 0
+	for end, works := w.now.Add(6*time.Second), false; w.now.Before(end); works = !works {
+		if w.noneEarly(); works {
+			w.idles(w.pod(0))
+		} else {
+			w.busy(w.pod(0))
+		}
+		next, stands := w.c.Stands(context.Background(), key)
+		if !stands {
+			cycles++
+			next = w.c.Cycle(context.Background(), key)
+		}
+		w.pass(max(next, time.Millisecond))
+	}
+	if cycles < 5 || cycles > 11 {
+		t.Errorf("%d cycles in 6 s, want one per 600 ms at most", cycles)
+	}
+}
+
+// TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork has a reading show work, and another one that it has ended, and no
+// cycle see either. Work that comes later is new.
+func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
+	w := settling(t)
+	w.c.Cycle(context.Background(), key)
+	w.pass(50 * time.Millisecond)
+	w.noneEarly()
+	w.busy(w.pod(0))
+	wait, stands := w.c.Stands(context.Background(), key)
+	if !stands {
+		t.Fatal("the decision falls before its turn")
+	}
+	w.idles(w.pod(0))
+	w.pass(wait)
+	if w.quietly(2*memory.Placed) > 0 {
+		t.Fatal("the decision falls, although the reading shows what it rests on")
+	}
+	w.busy(w.pod(0))
+	members := membership.Join(w.kube.cluster, w.ray.nodes)
+	members[0].Worker.Going = disrupted()
+	view := observation.View{Now: w.now, Cluster: w.kube.cluster, Members: members}
+	view.State.Nodes = w.ray.nodes
+	m := &w.c.record(key).memory
+	m.Remember(&view, w.c.config.memory())
+	if got := m.Departing(view); len(got) > 0 {
+		t.Errorf("drains %v, on which work is just being placed", got)
+	}
+}
+
+func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	if moving, _, _ := w.c.counts(); moving != 1 {
+		t.Fatalf("%d move, want one", moving)
+	}
+	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
+	w.pass(time.Second)
+	w.c.Cycle(context.Background(), key)
+	if moving, settling, still := w.c.counts(); moving+settling+still != 0 {
+		t.Errorf("%d move, %d settle, %d do not move, want none", moving, settling, still)
+	}
+}
+
+// TestNoEarlyCycleIsUsedUpByOneThatIsDue has cycles begin after their turn.
+func TestNoEarlyCycleIsUsedUpByOneThatIsDue(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.after(2 * time.Minute)
+	for i := range int64(50) {
+		w.want(1+i%2, gpu(1))
+		w.c.record(key).stands.earliest = w.now
+		if _, stands := w.c.Stands(context.Background(), key); stands {
+			t.Fatal("the decision stands although its turn is over and demand has changed")
+		}
+		w.now = w.now.Add(w.c.Cycle(context.Background(), key) / 100)
+	}
+	left := 0
+	for ; w.c.early.TakeNow(w.now, w.c.config.pace().EarlyPerSecond()); left++ {
+	}
+	if left < 100 {
+		t.Errorf("%d early cycles are left, want all", left)
+	}
+}
+
+func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
+	w := settling(t)
+	for i := range 99 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Settling)
+	}
+	if next, stands := w.c.Stands(context.Background(), key); !stands || next != 200*time.Millisecond {
+		t.Errorf("stands: %t, next reading in %v; want 200ms, because 100 settle", stands, next)
 	}
 }
 

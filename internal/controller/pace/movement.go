@@ -9,7 +9,7 @@ import (
 )
 
 // settleTime is how long a cluster counts as moving after its last change, so that an unschedulable pod or demand that
-// no group can serve does not keep the loop fast for ever.
+// no group can serve does not keep the loop fast for ever. If nothing is open, it counts as settling for so long.
 const settleTime = 30 * time.Second
 
 // Motion is how much a cluster moves.

@@ -21,10 +21,9 @@ const (
 // A reading costs 0.1 to 0.3 ms if it repeats the last one, and then the last decision stands; a cycle costs 1 to 2 ms.
 // So a cluster is read often, and its decision is made anew when something has changed, and otherwise after a while
 // that depends on how many clusters share CyclesPerSecond: the moving ones half of it if each reading shows something
-// new, and an eighth if none does; the resting ones an eighth. The rest is for cycles that events start. A moving
-// cluster that shows something new need not wait for its turn while such cycles are fewer than a quarter: mostly few of
-// those that count as moving show something new at the same time. The resting clusters share half of ReadsPerSecond,
-// the moving ones an eighth, and those that settle another one.
+// new, and an eighth if none does; the resting ones an eighth. A quarter is for clusters that show something new before
+// their turn: mostly few of them do at the same time. Cycles that events start have a limit of their own, Slots. The
+// resting clusters share half of ReadsPerSecond, the moving ones an eighth, and those that settle another one.
 type Settings struct {
 	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
 	FastPoll, RestPoll              time.Duration

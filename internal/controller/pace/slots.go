@@ -15,7 +15,7 @@ type Slots struct {
 	next time.Time
 }
 
-// Take returns when the next reading may begin; a time that is not after now means at once.
+// Take returns when the next cycle may begin; a time that is not after now means at once.
 func (s *Slots) Take(now time.Time, perSecond float64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// workerRequests are those of the pods of all worker groups.
+// workerRequests are those of the pods of all worker groups; heads on these nodes request the same.
 var workerRequests = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 }
@@ -22,12 +22,12 @@ type nodes struct{ count int }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// create makes the nodes. Each has room for its share of all workers and for eight more.
+// create makes the nodes. Each has room for its share of all pods and for eight more workers.
 func (n nodes) create(ctx context.Context, f *fleet) error {
 	if n.count == 0 {
 		return rig.CreateStandInNode(ctx, f.kube)
 	}
-	share := (len(f.owners)*f.workers+n.count-1)/n.count + 8
+	share := (len(f.owners)*(f.workers+1)+n.count-1)/n.count + 8 // heads request as much as workers
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(share)*8, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(share)*2<<30, resource.BinarySI),
@@ -56,7 +56,7 @@ func (n nodes) create(ctx context.Context, f *fleet) error {
 	return group.Wait()
 }
 
-// bind puts the pod of a RayCluster, its number among them, on a node: neighbours are on different nodes.
+// bind puts a pod of a RayCluster on a node. number counts the RayCluster's pods, so that they are on different nodes.
 func (n nodes) bind(pod *corev1.Pod, cluster, number int) *corev1.Pod {
 	if n.count == 0 {
 		return pod
