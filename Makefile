@@ -309,7 +309,7 @@ e2e-slow: ## what takes minutes on a real Ray: RayClusters without work are susp
 	go test -vet=off -count=1 -timeout 30m -v -run '^TestSlow' ./e2e
 
 .PHONY: shards
-shards: ## 1,000 RayClusters and three shards under 200 faults; fails if one has two writers; SEED, FLEET, KILLS, FAULTS, MUTANT=1
+shards: ## 1,000 RayClusters and three shards under 200 faults; fails if patches of two shards interleave; SEED, FLEET, KILLS, FAULTS, MUTANT=1
 	@$(call run,shards)
 
 # The seed is the day, so that each night has other faults and a failure says how to repeat it. The durations of churn are
