@@ -31,6 +31,28 @@ func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
 	}
 }
 
+func TestRunningListsTheFlagsThatTheSidecarLacks(t *testing.T) {
+	page, err := os.ReadFile("../../docs/running.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "The sidecar has the same flags, except these")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var want, got []string
+	sidecar := newSidecarCommand().Flags()
+	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if sidecar.Lookup(f.Name) == nil {
+			want = append(want, f.Name)
+		}
+	})
+	for _, flag := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(list, -1) {
+		got = append(got, flag[1])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("flags (-source +docs):\n%s", diff)
+	}
+}
+
 func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
 	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
 		for _, s := range cli.GroupsOf(c.Flags()) {
