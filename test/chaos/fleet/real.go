@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,6 +40,8 @@ type Real struct {
 	held   []string
 	// submitted is how many tasks and actors the driver has been asked for.
 	submitted int
+	// starts: a pod has not joined Ray yet.
+	starts atomic.Bool
 }
 
 // RealBacklog is how much work a RayCluster on a real Ray has at most. Its tasks end in the calm after a storm: a
@@ -99,6 +102,7 @@ func (m *Real) observe(ctx context.Context) {
 			continue
 		}
 		spent := map[string]int64{CPUGroup: spentOf(pods, living, joined)}
+		m.starts.Store(start(pods, joined))
 		waits, smallest := waiting(state)
 		m.fleet.see(answer(m.Name, state))
 		m.fleet.see(
@@ -126,6 +130,12 @@ func spentOf(pods []*corev1.Pod, living map[string]verdict.Worker, joined map[st
 	}
 	maps.DeleteFunc(joined, func(pod string, _ bool) bool { _, alive := living[pod]; return !alive && !exists[pod] })
 	return spent
+}
+
+// start reports whether a pod will have its first Ray node.
+func start(pods []*corev1.Pod, joined map[string]bool) bool {
+	return slices.ContainsFunc(pods,
+		func(pod *corev1.Pod) bool { return !joined[pod.Name] && pod.DeletionTimestamp == nil })
 }
 
 // Work submits a random task that ends by itself, unless there is much work already.
@@ -194,10 +204,11 @@ func (m *Real) runs(id string) bool {
 	return slices.ContainsFunc(m.driver.Events(), func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
 }
 
-// Worked reports whether all tasks have ended, and the actors of Hold run.
+// Worked reports whether all tasks have ended, the actors of Hold run, and no pod starts: Heliostat drains such a pod
+// when it has joined Ray, which takes a minute and more on a busy machine.
 func (m *Real) Worked() bool {
 	events := m.driver.Events()
-	return outstanding(m.submitted, events) <= int64(len(m.held)) && !slices.ContainsFunc(m.held, func(id string) bool {
+	return !m.starts.Load() && outstanding(m.submitted, events) <= int64(len(m.held)) && !slices.ContainsFunc(m.held, func(id string) bool {
 		return !slices.ContainsFunc(events, func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
 	})
 }

@@ -21,18 +21,23 @@ func TestADrainedPodOnARealRayIsSpentUntilItIsGone(t *testing.T) {
 		pods   []*corev1.Pod
 		living map[string]verdict.Worker
 		want   int64
+		starts bool
 	}{
-		{"it starts", []*corev1.Pod{pod("a")}, nil, 0},
-		{"its Ray node lives", []*corev1.Pod{pod("a")}, map[string]verdict.Worker{"a": {}}, 0},
-		{"it drains", []*corev1.Pod{pod("a")}, map[string]verdict.Worker{"a": {Draining: true}}, 1},
-		{"its Ray node has ended", []*corev1.Pod{pod("a")}, nil, 1},
-		{"for a while", []*corev1.Pod{pod("a"), pod("b")}, nil, 1},
-		{"its container started again", []*corev1.Pod{pod("a"), pod("b")}, map[string]verdict.Worker{"a": {}}, 0},
-		{"another one ends before it has joined", []*corev1.Pod{pod("a"), ending}, map[string]verdict.Worker{"a": {}}, 1},
-		{"both are gone", nil, nil, 0},
+		{"it starts", []*corev1.Pod{pod("a")}, nil, 0, true},
+		{"its Ray node lives", []*corev1.Pod{pod("a")}, map[string]verdict.Worker{"a": {}}, 0, false},
+		{"it drains", []*corev1.Pod{pod("a")}, map[string]verdict.Worker{"a": {Draining: true}}, 1, false},
+		{"its Ray node has ended", []*corev1.Pod{pod("a")}, nil, 1, false},
+		{"for a while", []*corev1.Pod{pod("a"), pod("b")}, nil, 1, true},
+		{"its container started again", []*corev1.Pod{pod("a"), pod("b")}, map[string]verdict.Worker{"a": {}}, 0, true},
+		{"another one ends before it has joined", []*corev1.Pod{pod("a"), ending}, map[string]verdict.Worker{"a": {}}, 1,
+			false},
+		{"both are gone", nil, nil, 0, false},
 	} {
 		if got := spentOf(step.pods, step.living, joined); got != step.want {
 			t.Errorf("%s: %d, want %d", step.name, got, step.want)
+		}
+		if got := start(step.pods, joined); got != step.starts {
+			t.Errorf("%s: a pod starts: %t, want %t", step.name, got, step.starts)
 		}
 	}
 	if len(joined) > 0 {
