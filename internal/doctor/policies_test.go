@@ -50,6 +50,14 @@ func TestTheAnnotationIsExaminedAndCountsBeforeAllCapacityPolicies(t *testing.T)
 	}
 }
 
+func TestAFieldInsideTheAnnotationIsBehindItsBracket(t *testing.T) {
+	found := examine(t, policied(t, `{"keepWarm": [{"group": "a10", "count": "one"}]}`, ""))
+	const want = `annotation-unreadable RayCluster/ml/llm metadata.annotations["heliostat.dev/capacity-policy"]: keepWarm[0].count`
+	if got := codesAt(found); !slices.Equal(got, []string{want}) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 func TestAPolicyThatCannotBeReadCountsAndIsNotComparedFurther(t *testing.T) {
 	found := examine(t, policied(t, "", strings.Replace(office, "count: 1", "count: many", 1)))
 	if got := codesAt(found); len(got) != 1 || got[0] != "capacity-policy-unreadable CapacityPolicy/ml/office spec.keepWarm[0].count" {
