@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -78,6 +80,10 @@ func (f *doctorFlags) take(args []string) error {
 	case len(f.files) > 0 && (f.kube.Given() || f.scope.Namespace != ""):
 		return errors.New("want one of -f and an API server with --kubeconfig, --context or --namespace")
 	case len(f.files) > 0:
+		if name := namesNoFile(args); name != "" {
+			return fmt.Errorf("argument %q: there is no such file; with -f, arguments are further files: want one of "+
+				"-f and the name of a RayCluster", name)
+		}
 		f.files = append(f.files, args...)
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
@@ -94,6 +100,17 @@ func (f *doctorFlags) take(args []string) error {
 	var err error
 	f.reader, err = f.nodes.Reader()
 	return err
+}
+
+// namesNoFile returns the first argument that names no file, but could name a RayCluster; empty if there is none.
+func namesNoFile(args []string) string {
+	for _, name := range args {
+		_, notKey := connect.ClusterKey(name, "")
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && notKey == nil && !strings.Contains(name, ".") {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {

@@ -90,6 +90,8 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 	}{
 		"no such file":              {"", []string{"-f", "gone.yaml"}, "opening manifests: open gone.yaml"},
 		"nothing to look at":        {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`, []string{"-f", "-"}, "reading -: there is nothing to look at; want RayCluster"},
+		"a RayCluster and files":    {"", []string{"-f", well("gpu-limit-differs"), "ml/llm"}, `argument "ml/llm": there is no such file; with -f, arguments are further files: want one of -f and the name of a RayCluster`},
+		"a further file not there":  {"", []string{"-f", well("gpu-limit-differs"), "gone.yaml"}, "opening manifests: open gone.yaml"},
 		"an empty file":             {"", []string{"-f", "-"}, "there is nothing to look at"},
 		"pools that are none":       {"", []string{"--pools", "gone.yaml", "-f", well("gpu-limit-differs")}, "opening pools: open gone.yaml"},
 		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from standard input: reading document 1"},
