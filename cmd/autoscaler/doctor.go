@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -78,6 +80,10 @@ func (f *doctorFlags) take(args []string) error {
 	case len(f.files) > 0 && (f.kube.Given() || f.scope.Namespace != ""):
 		return errors.New("want one of -f and an API server with --kubeconfig, --context or --namespace")
 	case len(f.files) > 0:
+		if name := namesNoFile(args); name != "" {
+			return fmt.Errorf("argument %q: there is no such file; with -f, arguments are further files: want one of "+
+				"-f and the name of a RayCluster", name)
+		}
 		f.files = append(f.files, args...)
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
@@ -94,6 +100,17 @@ func (f *doctorFlags) take(args []string) error {
 	var err error
 	f.reader, err = f.nodes.Reader()
 	return err
+}
+
+// namesNoFile returns the first argument that names no file, but could name a RayCluster; empty if there is none.
+func namesNoFile(args []string) string {
+	for _, name := range args {
+		_, notKey := connect.ClusterKey(name, "")
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && notKey == nil && !strings.Contains(name, ".") {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -138,22 +155,37 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 		return f.live(ctx)
 	}
 	var objects []map[string]any
+	var places []string
 	for _, name := range f.files {
-		found, err := objectsOfFile(name, in)
+		found, documents, err := objectsOfFile(name, in)
 		if err != nil {
 			return doctor.Input{}, cli.BadInput(err)
 		}
 		objects = append(objects, found...)
+		for _, number := range documents {
+			places = append(places, fmt.Sprintf("document %d of %s", number, name))
+		}
 	}
 	input, err := intake.Input(objects, f.reader)
 	if err != nil {
 		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
-	if !slices.ContainsFunc(input.Objects, doctor.Object.Examined) {
-		return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files),
-			strings.Join(doctor.Kinds(), ", ")))
+	for i := range input.Objects {
+		input.Objects[i].Place = places[i]
 	}
-	return input, nil
+	skipped, count := doctor.Skipped(input), 0
+	for _, n := range skipped {
+		count += n
+	}
+	if count < len(input.Objects) {
+		return input, nil
+	}
+	has := "no objects"
+	if count > 0 {
+		has = "only " + printer.CountKinds(skipped) + ", the first of which is " + input.Objects[0].String()
+	}
+	return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at: got %s; want a RayCluster, or "+
+		"another kind that `autoscaler doctor --help` lists", namesOf(f.files), has))
 }
 
 func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
@@ -195,12 +227,13 @@ func (f *doctorFlags) requireNamespace(ctx context.Context, client dynamic.Inter
 	return nil
 }
 
-func objectsOfFile(name string, in io.Reader) (objects []map[string]any, err error) {
+// objectsOfFile returns the objects of a file, and the number of the document of each.
+func objectsOfFile(name string, in io.Reader) (objects []map[string]any, documents []int, err error) {
 	err = cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) error {
-		objects, err = intake.Read(in)
+		objects, documents, err = intake.ReadNumbered(in)
 		return err
 	})
-	return objects, err
+	return objects, documents, err
 }
 
 func namesOf(files []string) string {

@@ -89,7 +89,9 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		want  string
 	}{
 		"no such file":              {"", []string{"-f", "gone.yaml"}, "opening manifests: open gone.yaml"},
-		"nothing to look at":        {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`, []string{"-f", "-"}, "reading -: there is nothing to look at; want RayCluster"},
+		"nothing to look at":        {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`, []string{"-f", "-"}, "reading -: there is nothing to look at: got only 1 ConfigMap, the first of which is ConfigMap/x; want a RayCluster, or another kind that"},
+		"a RayCluster and files":    {"", []string{"-f", well("gpu-limit-differs"), "ml/llm"}, `argument "ml/llm": there is no such file; with -f, arguments are further files: want one of -f and the name of a RayCluster`},
+		"a further file not there":  {"", []string{"-f", well("gpu-limit-differs"), "gone.yaml"}, "opening manifests: open gone.yaml"},
 		"an empty file":             {"", []string{"-f", "-"}, "there is nothing to look at"},
 		"pools that are none":       {"", []string{"--pools", "gone.yaml", "-f", well("gpu-limit-differs")}, "opening pools: open gone.yaml"},
 		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from standard input: reading document 1"},
@@ -107,6 +109,41 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 			code, _, errOut := command(t, c.stdin, append([]string{"autoscaler", "doctor"}, c.argv...)...)
 			if code != cli.ExitBadInput || !strings.Contains(errOut, c.want) {
 				t.Errorf("exit %d: %s", code, errOut)
+			}
+		})
+	}
+}
+
+// A pipeline must not take a manifest for good because doctor did not recognize it.
+func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
+	manifest, err := os.ReadFile(well("gpu-limit-differs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(manifest)
+	const others = "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Service, metadata: {name: a}}\n" +
+		"---\n{apiVersion: v1, kind: Service, metadata: {name: b}}\n"
+	for name, c := range map[string]struct {
+		stdin string
+		exit  int
+		want  []string
+	}{
+		"other kinds":      {good + others, cli.ExitOK, []string{"Nothing found. Looked at 1 RayCluster. Did not examine: 1 ConfigMap, 2 Services.\n"}},
+		"a misspelt kind":  {good + "\n---\n" + strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"RayClsuter/ml/llm\n  error    kind-unknown\n", "document 2 of -", "1 error. Looked at 1 RayCluster.\n"}},
+		"that kind alone":  {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
+		"another version":  {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},
+		"a broken schema":  {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: -1, prio: 3, bundles: [{resources: {GPU: 1}}]}}", cli.ExitFailed, []string{"spec.leaseSeconds: -1\n", "from 1 to 31536000", "spec.prio: 3\n", "want priority"}},
+		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{`spec.bundles[0].resources.GPU: "one": want a number`, "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := command(t, c.stdin, "autoscaler", "doctor", "-f", "-")
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("want %q in:\n%s%s", want, out, errOut)
+				}
+			}
+			if code != c.exit {
+				t.Errorf("exit %d, want %d", code, c.exit)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -14,12 +15,21 @@ import (
 // Checks returns all checks, in the order of docs/reference/doctor.md.
 func Checks() []Check {
 	return slices.Concat(
-		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks,
+		manifestChecks, containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, nodeAutoscalerChecks,
 		policyChecks, rightChecks, securityChecks,
 	)
 }
 
 // A row has the code, the severity, what is examined by which function, and why the fault matters.
+
+// manifestChecks examine what an API server would refuse before Ray gets to see it.
+var manifestChecks = []Check{
+	{refusal.KindUnknown, raydemand.Error, refused(),
+		"there is no such kind, so the API server refuses the object, and no other check examined it"},
+	{refusal.APIVersionUnknown, raydemand.Error, refused(),
+		"the kind is not known in this version, so no other check examined the object"},
+	{refusal.SchemaViolated, raydemand.Error, refused(), "the API server refuses the object"},
+}
 
 // containerChecks examine which GPUs containers request.
 var containerChecks = []Check{

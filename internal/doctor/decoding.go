@@ -58,7 +58,11 @@ func bracketed(field string) string {
 		above, key, found := strings.Cut(field, before+".")
 		if found && strings.ContainsAny(key, "./") {
 			path, _ := fieldpath.Parse(above + before)
-			return path.Key(key).String()
+			key, inside, hasInside := strings.Cut(key, ": ") // a field inside the text of an annotation
+			if hasInside {
+				inside = ": " + inside
+			}
+			return path.Key(key).String() + inside
 		}
 	}
 	return field

@@ -7,13 +7,18 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func objectUnreadable(x *inventory.Inventory, report reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
+		severity, why := raydemand.Severity(""), ""
+		if o.Kind == "ResourceRequest" {
+			severity, why = raydemand.Error, "Heliostat cannot read the request, so it is not served"
+		}
 		for _, text := range o.Unreadable {
-			report(occurrence{object: o, seen: text,
+			report(occurrence{object: o, seen: text, severity: severity, why: why,
 				fix: fix.Run(fix.Kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
 		}
 	}

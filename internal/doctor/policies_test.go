@@ -50,6 +50,14 @@ func TestTheAnnotationIsExaminedAndCountsBeforeAllCapacityPolicies(t *testing.T)
 	}
 }
 
+func TestAFieldInsideTheAnnotationIsBehindItsBracket(t *testing.T) {
+	found := examine(t, policied(t, `{"keepWarm": [{"group": "a10", "count": "one"}]}`, ""))
+	const want = `annotation-unreadable RayCluster/ml/llm metadata.annotations["heliostat.dev/capacity-policy"]: keepWarm[0].count`
+	if got := codesAt(found); !slices.Equal(got, []string{want}) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 func TestAPolicyThatCannotBeReadCountsAndIsNotComparedFurther(t *testing.T) {
 	found := examine(t, policied(t, "", strings.Replace(office, "count: 1", "count: many", 1)))
 	if got := codesAt(found); len(got) != 1 || got[0] != "capacity-policy-unreadable CapacityPolicy/ml/office spec.keepWarm[0].count" {
@@ -112,10 +120,10 @@ func TestARequestThatCannotBeReadIsReported(t *testing.T) {
 apiVersion: heliostat.dev/v1alpha1
 kind: ResourceRequest
 metadata: {name: held, namespace: ml}
-spec: {rayCluster: llm, owner: ann, bundles: [{resources: {}}]}
+spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {}}]}
 `
 	found := examine(t, policied(t, "", request))
-	if len(found) != 1 || found[0].Code != "object-unreadable" || !strings.HasPrefix(found[0].Seen, "spec.bundles[0]: ") {
+	if len(found) != 1 || found[0].Code != "object-unreadable" || found[0].Severity != "error" || !strings.HasPrefix(found[0].Seen, "spec.bundles[0]: ") {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -124,8 +132,8 @@ func TestAVersionThatHeliostatDoesNotServeIsReported(t *testing.T) {
 	for _, kind := range []string{"ResourceRequest", "CapacityPolicy"} {
 		object := "\napiVersion: heliostat.dev/v1\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"
 		found := examine(t, policied(t, "", object))
-		const want = "apiVersion: heliostat.dev/v1: want heliostat.dev/v1alpha1"
-		if len(found) != 1 || found[0].Code != "object-unreadable" || found[0].Seen != want {
+		if len(found) != 1 || found[0].Code != "api-version-unknown" || found[0].Seen != "heliostat.dev/v1" ||
+			!strings.HasSuffix(found[0].Why, "; want heliostat.dev/v1alpha1") {
 			t.Errorf("%s: found %+v", kind, found)
 		}
 	}

@@ -238,6 +238,14 @@ const mostOfValue = 100
 
 func (v Value) report(keys []string, raw any, want string) {
 	if v.fault != nil {
-		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(shown(raw), mostOfValue), Want: want})
+		v.fault(Fault{Path: v.at.Key(keys...), Value: Excerpt(quoted(raw), mostOfValue), Want: want})
 	}
+}
+
+// quoted is shown with quotes around a text: "60" is not 60, and a fault is about the difference.
+func quoted(raw any) string {
+	if text, isText := raw.(string); isText {
+		return strconv.Quote(text)
+	}
+	return shown(raw)
 }

@@ -43,13 +43,13 @@ func TestValueReportsWhatHasAnotherTypeAndReadsTheRest(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	want := []string{
-		"spec.suspend: no: want true or false",
+		"spec.suspend: \"no\": want true or false",
 		"spec.maxReplicas: 1.8446744073709552e+19: want a number between -2147483648 and 2147483647",
 		"spec.numOfHosts: 1.5: want a whole number",
 		"spec.labels.a: true: want a string",
 		"spec.labels.b: 7: want a string",
-		"spec.rayStartParams: num-gpus: want an object",
-		"spec.containers[1]: sidecar: want an object",
+		"spec.rayStartParams: \"num-gpus\": want an object",
+		"spec.containers[1]: \"sidecar\": want an object",
 		"spec.workersToDelete[1]: <nil>: want a string",
 	}
 	if diff := cmp.Diff(want, faults); diff != "" {

@@ -16,9 +16,7 @@ import (
 func WriteDoctor(out io.Writer, report Doctor) error {
 	var text strings.Builder
 	if len(report.Findings) == 0 {
-		text.WriteString(
-			strings.TrimSpace("Nothing found. Looked at "+examined(report.Examined)+". "+report.Note) + "\n",
-		)
+		text.WriteString("Nothing found. " + lookedAt(report) + "\n")
 		_, err := io.WriteString(out, text.String())
 		return err
 	}
@@ -46,9 +44,7 @@ func WriteDoctor(out io.Writer, report Doctor) error {
 			counts = append(counts, fmt.Sprintf("%d %s", n, Plural(n, noun[severity])))
 		}
 	}
-	text.WriteString(
-		strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.Examined)+". "+report.Note) + "\n",
-	)
+	text.WriteString(strings.Join(counts, ", ") + ". " + lookedAt(report) + "\n")
 	_, err := io.WriteString(out, text.String())
 	return err
 }
@@ -175,20 +171,35 @@ func Severe(findings []doctor.Finding, severity raydemand.Severity) int {
 	return n
 }
 
-// examined counts the examined objects by kind.
-func examined(input doctor.Input) string {
+// lookedAt says which objects were examined, which were not, and what is missing.
+func lookedAt(report Doctor) string {
 	kinds := map[string]int{}
-	for _, o := range input.Objects {
+	for _, o := range report.Examined.Objects {
 		if o.Examined() {
 			kinds[o.Kind]++
 		}
 	}
+	text := "Looked at no object."
+	if len(kinds) > 0 {
+		text = "Looked at " + CountKinds(kinds) + "."
+	}
+	if skipped := doctor.Skipped(report.Examined); len(skipped) > 0 {
+		text += " Did not examine: " + CountKinds(skipped) + "."
+	}
+	return strings.TrimSpace(text + " " + report.Note)
+}
+
+// CountKinds writes numbers of objects by kind: 1 ConfigMap, 2 Deployments.
+func CountKinds(kinds map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], Plural(kinds[kind], kind)))
-	}
-	if len(parts) == 0 {
-		return "no object"
+		n := kinds[kind]
+		name, group, grouped := strings.Cut(kind, ".")
+		name = Plural(n, name)
+		if grouped {
+			name += "." + group
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, name))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -98,7 +98,7 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nod
 	}
 	reader.At = time.Now()
 	input, err := Input(objects, reader)
-	input.Forbidden, input.Partial = forbidden, scope != Scope{}
+	input.Forbidden, input.Partial, input.Stored = forbidden, scope != Scope{}, true
 	return input, err
 }
 

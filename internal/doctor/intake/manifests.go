@@ -31,24 +31,30 @@ import (
 // Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The
 // error names the document and, if it is known, the field.
 func Read(in io.Reader) ([]map[string]any, error) {
-	var objects []map[string]any
+	objects, _, err := ReadNumbered(in)
+	return objects, err
+}
+
+// ReadNumbered is Read that also returns the number of the document of each object. The first is 1.
+func ReadNumbered(in io.Reader) (objects []map[string]any, numbers []int, err error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
 	for number := 1; ; number++ {
 		var document json.RawMessage
 		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
-			return objects, nil
+			return objects, numbers, nil
 		case err != nil:
-			return nil, fmt.Errorf("reading document %d: %w", number, err)
+			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
 		}
 		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
 			continue
 		}
 		found, err := readObject(document)
 		if err != nil {
-			return nil, fmt.Errorf("reading document %d: %w", number, err)
+			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
 		}
 		objects = append(objects, found...)
+		numbers = append(numbers, slices.Repeat([]int{number}, len(found))...)
 	}
 }
 
@@ -116,10 +122,10 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, er
 			return input, err
 		}
 		object.Unreadable = append(object.Unreadable, unreadable[i]...)
-		if object.Kind == "PodDisruptionBudget" {
+		if object.Kind == "PodDisruptionBudget" && object.Read() {
 			object.Unreadable = budgetFaults(&object)
 		}
-		if object.Kind == "ConfigMap" || object.Kind == "NodePool" {
+		if object.Kind == "ConfigMap" || object.Kind == "NodePool" && object.Read() {
 			var ceilings []pools.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
@@ -151,7 +157,7 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 	if err := named(object); err != nil {
 		return object, err
 	}
-	if path, hasSpec := specs[object.Kind]; hasSpec && strings.HasPrefix(at.GetAPIVersion(), "ray.io/") {
+	if path, hasSpec := specs[object.Kind]; hasSpec && object.Read() {
 		spec, found, err := unstructured.NestedFieldNoCopy(fields, path...)
 		inner, isObject := spec.(map[string]any)
 		switch {
@@ -159,6 +165,9 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		case !found && slices.Contains(selecting, object.Kind):
 			return object, nil
+		case spec == nil:
+			return object, fmt.Errorf("%s: %s is missing: want the spec of a RayCluster",
+				object.String(), strings.Join(path, "."))
 		case !isObject:
 			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster",
 				object.String(), strings.Join(path, "."), spec)
@@ -168,10 +177,10 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		head := rayobject.HeadGroup(reader, rayCluster)
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
-	if strings.HasPrefix(at.GetAPIVersion(), ours.Group+"/") {
+	if object.Read() {
 		describeOurs(&object, &at)
 	}
-	if object.Kind == "Node" {
+	if object.Kind == "Node" && object.Read() {
 		gpus, fit, err := nodeobject.ReadWith(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
@@ -183,11 +192,6 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 
 // describeOurs reads a CapacityPolicy or a ResourceRequest as serve does.
 func describeOurs(object *inventory.Object, at *unstructured.Unstructured) {
-	if version := at.GetAPIVersion(); version != ours.String() {
-		object.Unreadable = []string{fmt.Sprintf("apiVersion: %s: want %s",
-			fieldpath.Excerpt(version, 60), ours)}
-		return
-	}
 	switch object.Kind {
 	case "CapacityPolicy":
 		var key nodepool.ClusterKey

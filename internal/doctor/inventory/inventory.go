@@ -26,6 +26,8 @@ type Input struct {
 	// Partial says that only some of the RayClusters were read, those of one namespace or one of them, while nodes and
 	// NodePools serve all.
 	Partial bool
+	// Stored says that an API server has the objects, so it has accepted them.
+	Stored bool
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
 }
@@ -44,7 +46,7 @@ type Inventory struct {
 	Clusters []*Object
 	Groups   []Group
 	Nodes    []Node
-	// ByKind has all objects.
+	// ByKind has all objects, except those whose kind is another one of the same name.
 	ByKind map[string][]*Object
 	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
 	pods   map[nodepool.ClusterKey][]*Object
@@ -79,6 +81,9 @@ func New(input Input) *Inventory {
 	}
 	for i := range input.Objects {
 		o := &input.Objects[i]
+		if _, known := KindNamed(o.Kind); known && !o.Read() {
+			continue
+		}
 		x.ByKind[o.Kind] = append(x.ByKind[o.Kind], o)
 		switch {
 		case o.Cluster != nil:

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -32,6 +31,8 @@ type Object struct {
 	PolicyFault *raydemand.Finding
 	// RayCluster names the RayCluster that a CapacityPolicy or a ResourceRequest is for; empty for other kinds.
 	RayCluster string
+	// Place is where the object is, such as "document 2 of llm.yaml"; empty for an object of an API server.
+	Place string
 	// Unreadable says what cannot be read in the object, with field and value if these are known.
 	Unreadable []string
 }
@@ -40,20 +41,6 @@ type Object struct {
 type NodeViews struct {
 	GPUs nodegpu.NodeObject
 	Fit  podfit.Node
-}
-
-// Kinds are the kinds of objects that checks examine.
-func Kinds() []string {
-	return []string{
-		"RayCluster", "RayJob", "RayService", "RayCronJob", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler",
-		"ScaledObject", "ResourceClaim", "ResourceClaimTemplate", "NodePool", "PodDisruptionBudget",
-		"LocalQueue", "ClusterQueue", "ResourceFlavor", "CapacityPolicy", "ResourceRequest", "CapacityBuffer",
-	}
-}
-
-// Examined reports whether checks examine the object. The Cluster Autoscaler's status is a ConfigMap of one name.
-func (o Object) Examined() bool {
-	return slices.Contains(Kinds(), o.Kind) || o.Kind == "ConfigMap" && o.Name == "cluster-autoscaler-status"
 }
 
 // String returns Kind/namespace/name, without empty parts.

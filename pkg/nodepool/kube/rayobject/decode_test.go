@@ -418,3 +418,35 @@ func TestASuspendedRayClusterIsHeliostatsOwnUntilItsSpecChanges(t *testing.T) {
 		}
 	}
 }
+
+// A value in quotes reads like one without, so the finding shows the quotes, and says what to do about them.
+func TestAFindingShowsTheQuotesThatAreWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		field       string
+		value       any
+		seen, fixed string
+	}{
+		"a number in quotes":     {"maxReplicas", "3", `"3"`, "remove the quotes"},
+		"a flag in quotes":       {"suspend", "false", `"false"`, "remove the quotes"},
+		"a word for a number":    {"maxReplicas", "three", `"three"`, "make it a whole number"},
+		"a number for a name":    {"groupName", int64(7), "7", `put it in quotes: "7"`},
+		"an object for a number": {"maxReplicas", map[string]any{}, "{}", "make it a whole number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var report finding.List
+			fields := FieldsOf(map[string]any{c.field: c.value}, &report)
+			switch c.field {
+			case "suspend":
+				fields.Flag(c.field)
+			case "groupName":
+				fields.Text(c.field)
+			default:
+				fields.Int32(c.field, 0)
+			}
+			found := report.All
+			if len(found) != 1 || found[0].Seen != c.seen || found[0].Fix != c.fixed {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}

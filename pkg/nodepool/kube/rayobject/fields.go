@@ -1,6 +1,9 @@
 package rayobject
 
 import (
+	"fmt"
+	"strconv"
+
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -46,7 +49,25 @@ func addFault(report *finding.List, fault fieldpath.Fault) {
 		return
 	}
 	report.Add(raydemand.Error, FieldUnreadable, fault.Path.String(), fault.Value,
-		"it is not "+fault.Want+", so the operator cannot decode the object", "make it "+fault.Want)
+		"it is not "+fault.Want+", so the operator cannot decode the object", fixOf(fault))
+}
+
+// fixOf says how a field gets the type that it should have. Most often, quotes are wrong.
+func fixOf(fault fieldpath.Fault) string {
+	text, err := strconv.Unquote(fault.Value)
+	if isText := err == nil; !isText {
+		if _, err := strconv.ParseFloat(fault.Value, 64); fault.Want == "a string" &&
+			(err == nil || fault.Value == "true" || fault.Value == "false") {
+			return fmt.Sprintf("put it in quotes: %q", fault.Value)
+		}
+		return "make it " + fault.Want
+	}
+	_, err = strconv.ParseInt(text, 10, 64)
+	if err == nil && fault.Want == "a whole number" ||
+		(text == "true" || text == "false") && fault.Want == "true or false" {
+		return "remove the quotes"
+	}
+	return "make it " + fault.Want
 }
 
 // silent returns the fields without their report, for a second reading of what was reported before.

@@ -1,0 +1,218 @@
+package refusal
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/deploy"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+)
+
+// definition is what is read of a CustomResourceDefinition.
+type definition struct {
+	Spec struct {
+		Names    struct{ Kind string }
+		Versions []struct {
+			Schema struct {
+				OpenAPI *spec.Schema `json:"openAPIV3Schema"`
+			}
+		}
+	}
+}
+
+// schemas are those of Heliostat's kinds. Each kind has one version.
+var schemas = sync.OnceValue(func() map[string]*spec.Schema {
+	all := map[string]*spec.Schema{}
+	files, err := fs.Glob(deploy.CRDs, "chart/crds/*.yaml")
+	for _, file := range files {
+		var text []byte
+		var crd definition
+		if text, err = deploy.CRDs.ReadFile(file); err == nil {
+			err = yaml.Unmarshal(text, &crd)
+		}
+		if err != nil {
+			break
+		}
+		all[crd.Spec.Names.Kind] = crd.Spec.Versions[0].Schema.OpenAPI
+	}
+	if err != nil {
+		panic("the program was built with CustomResourceDefinitions that cannot be read: " + err.Error())
+	}
+	return all
+})
+
+// violations returns what breaks the schema in an object of Heliostat's own kinds. Of the rules over several fields,
+// which are expressions, it has the one that lasting examines. It leaves out metadata, and the status, which manifests
+// do not have.
+func violations(o *inventory.Object) []Fault {
+	schema := schemas()[o.Kind]
+	if schema == nil {
+		return nil
+	}
+	w := walk{}
+	w.members(schema, o.Fields, fieldpath.Path{}, "metadata", "status")
+	if o.Kind == "ResourceRequest" {
+		w.lasting(o.Root().Get("spec"))
+	}
+	return w.faults
+}
+
+// lasting examines the rule that a request says in one way how long it lasts.
+func (w *walk) lasting(request fieldpath.Value) {
+	lease, hold := request.Has("leaseSeconds"), request.Flag("holdUntilDeleted")
+	if lease != hold || len(request.Members()) == 0 {
+		return
+	}
+	seen := "neither leaseSeconds nor holdUntilDeleted: true"
+	if lease {
+		seen = "both leaseSeconds and holdUntilDeleted: true"
+	}
+	w.report(request.Path(), seen, "one of leaseSeconds and holdUntilDeleted: true", refused)
+}
+
+type walk struct{ faults []Fault }
+
+const refused = "the schema does not allow it, so the API server refuses the object"
+
+func (w *walk) report(at fieldpath.Path, seen, want, why string) {
+	w.faults = append(w.faults, Fault{Code: SchemaViolated, Field: at.String(), Seen: seen, Want: want, Why: why,
+		Fix: "write " + want})
+}
+
+// unknown reports a member that the schema does not have.
+func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
+	fault := Fault{Code: SchemaViolated, Field: at.String(), Seen: seen, Want: fieldpath.WantName(at.LastKey(), known),
+		Fix: "remove the field",
+		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
+	if slices.Contains(known, fault.Want) {
+		fault.Fix = "rename the field to " + fault.Want + ", or remove it"
+	}
+	w.faults = append(w.faults, fault)
+}
+
+// value examines a value and what is below it. The API server treats null as absent where it does not refuse it.
+func (w *walk) value(schema *spec.Schema, value any, at fieldpath.Path) {
+	if value == nil {
+		return
+	}
+	own := *schema // without what is examined below
+	own.Properties, own.AdditionalProperties, own.Items, own.Required = nil, nil, nil, nil
+	if !validate.NewSchemaValidator(&own, nil, "", strfmt.Default).Validate(value).IsValid() {
+		w.report(at, shown(value), want(schema), refused)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		w.members(schema, v, at)
+	case []any:
+		for i, element := range v {
+			if schema.Items != nil && schema.Items.Schema != nil {
+				w.value(schema.Items.Schema, element, at.Index(i))
+			}
+		}
+	}
+}
+
+// members examines the members of an object, but for those to leave out.
+func (w *walk) members(schema *spec.Schema, members map[string]any, at fieldpath.Path, leaveOut ...string) {
+	names := slices.Sorted(maps.Keys(schema.Properties))
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		member, known := schema.Properties[key]
+		switch more := schema.AdditionalProperties; {
+		case slices.Contains(leaveOut, key):
+		case known:
+			w.value(&member, members[key], at.Key(key))
+		case more != nil && more.Schema != nil:
+			w.value(more.Schema, members[key], at.Key(key))
+		case more == nil && len(names) > 0:
+			w.unknown(at.Key(key), shown(members[key]), names)
+		}
+	}
+	for _, key := range schema.Required {
+		if member := schema.Properties[key]; members[key] == nil {
+			w.report(at.Key(key), fieldpath.Missing, want(&member), "the field is required, so the API server refuses "+
+				"the object")
+		}
+	}
+}
+
+// want says in words what a schema allows.
+func want(schema *spec.Schema) string {
+	is := func(kind string) bool { return schema.Type.Contains(kind) }
+	switch {
+	case len(schema.Enum) > 0:
+		return "one of " + list(schema.Enum)
+	case is("integer"):
+		return "a whole number" + between(schema.Minimum, schema.Maximum)
+	case is("number"):
+		return "a number" + between(schema.Minimum, schema.Maximum)
+	case is("boolean"):
+		return "true or false"
+	case is("array"):
+		return "a list" + sized(schema.MinItems, schema.MaxItems, "elements")
+	case is("object"):
+		return "an object" + sized(schema.MinProperties, schema.MaxProperties, "members")
+	case schema.Format == "date-time":
+		return "a time such as 2026-01-31T08:00:00Z"
+	case schema.Pattern != "":
+		return "a text" + sized(schema.MinLength, schema.MaxLength, "characters") + " that matches " + schema.Pattern
+	}
+	return "a text" + sized(schema.MinLength, schema.MaxLength, "characters")
+}
+
+func list(values []any) string {
+	text := ""
+	for i, value := range values {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprint(value)
+	}
+	return text
+}
+
+func between(least, most *float64) string {
+	number := func(n *float64) string { return strconv.FormatFloat(*n, 'f', -1, 64) }
+	switch {
+	case least != nil && most != nil:
+		return " from " + number(least) + " to " + number(most)
+	case least != nil:
+		return " of " + number(least) + " or more"
+	case most != nil:
+		return " of at most " + number(most)
+	}
+	return ""
+}
+
+func sized(least, most *int64, what string) string {
+	switch {
+	case least != nil && most != nil:
+		return fmt.Sprintf(" of %d to %d %s", *least, *most, what)
+	case least != nil:
+		return fmt.Sprintf(" of at least %d %s", *least, what)
+	case most != nil:
+		return fmt.Sprintf(" of at most %d %s", *most, what)
+	}
+	return ""
+}
+
+// shown is the beginning of a value in JSON, so that a text has its quotes.
+func shown(value any) string {
+	const most = 80
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("%T", value)
+	}
+	return fieldpath.Excerpt(string(text), most)
+}
