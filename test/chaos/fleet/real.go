@@ -208,9 +208,8 @@ func (m *Real) runs(id string) bool {
 // when it has joined Ray, which takes a minute and more on a busy machine.
 func (m *Real) Worked() bool {
 	events := m.driver.Events()
-	return !m.starts.Load() && outstanding(m.submitted, events) <= int64(len(m.held)) && !slices.ContainsFunc(m.held, func(id string) bool {
-		return !slices.ContainsFunc(events, func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
-	})
+	return !m.starts.Load() && outstanding(m.submitted, events) <= int64(len(m.held)) &&
+		!slices.ContainsFunc(m.held, func(id string) bool { return !m.runs(id) })
 }
 
 // Close ends the driver and the observer.
