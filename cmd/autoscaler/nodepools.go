@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,10 +148,28 @@ func poolsOfFile(name string) (config pools.Config, err error) {
 		return config, nil
 	}
 	err = cli.ReadFile(name, "pools", nil, cli.MaxManifests, func(in io.Reader) (err error) {
+		in, err = notEmpty(in, "a list of pools, or {} for none")
+		if err != nil {
+			return err
+		}
 		config, err = nodeobject.ReadPools(in)
 		return err
 	})
 	return config, err
+}
+
+// notEmpty returns a reader of the same text, or an error if a YAML file has nothing but comments.
+func notEmpty(in io.Reader, want string) (io.Reader, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line != "---" && !strings.HasPrefix(line, "#") {
+			return bytes.NewReader(text), nil
+		}
+	}
+	return nil, errors.New("the file is empty: want " + want)
 }
 
 // pricesOfFile reads the prices of nodes; the built-in lists alone apply if name is empty.
@@ -159,6 +178,10 @@ func pricesOfFile(name string) (book price.Book, err error) {
 		return book, nil
 	}
 	err = cli.ReadFile(name, "prices", nil, cli.MaxManifests, func(in io.Reader) (err error) {
+		in, err = notEmpty(in, "prices of nodes, or {} for none")
+		if err != nil {
+			return err
+		}
 		book, err = nodeobject.ReadPrices(in)
 		return err
 	})
