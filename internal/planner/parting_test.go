@@ -35,7 +35,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 func TestThePodOfARemovedGroupIsLeftToTheUser(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
 	plan := Compute(plannertest.Read(t, snapshot+`}`), Policy{})
-	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "Heliostat does not, and the operator does not delete its pods") {
+	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator does not delete its pods") {
 		t.Errorf("stops: %+v", plan.Terminate)
 	}
 	kept := Compute(plannertest.Read(t, snapshot+`, "launchConfigCheckDisabled": true}`), Policy{})

@@ -344,8 +344,7 @@ func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
 		r.Nodes = append(r.Nodes, Node{Node: n, GroupIndex: UnknownGroup, Stop: model.StopOutdated,
 			StopMessage: fmt.Sprintf(
-				"its worker group %q was removed from the RayCluster; Ray's planner would stop it, but Heliostat "+
-					"does not, and the operator does not delete its pods",
+				"its worker group %q was removed from the RayCluster, and the operator does not delete its pods",
 				n.Group,
 			)})
 	}
@@ -356,7 +355,7 @@ func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 		Field:    "group",
 		Seen:     n.Group,
 		Why: "the RayCluster has no worker group of this name, so the plan places no demand on the pod, " +
-			"counts it toward no limit, and Heliostat does not stop it",
+			"counts it toward no limit, and does not stop it",
 		Fix: "delete the pod after its work is done, or restore the worker group",
 	})
 }
