@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -158,18 +159,14 @@ func poolsOfFile(name string) (config pools.Config, err error) {
 	return config, err
 }
 
-// notEmpty returns a reader of the same text, or an error if a YAML file has nothing but comments.
+// notEmpty returns a reader of the same text, or an error if there is none. A file of comments is not empty: somebody
+// has written it.
 func notEmpty(in io.Reader, want string) (io.Reader, error) {
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return nil, err
+	text := bufio.NewReader(in)
+	if begin, err := text.Peek(text.Size()); errors.Is(err, io.EOF) && len(bytes.TrimSpace(begin)) == 0 {
+		return nil, errors.New("the file is empty: want " + want)
 	}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && line != "---" && !strings.HasPrefix(line, "#") {
-			return bytes.NewReader(text), nil
-		}
-	}
-	return nil, errors.New("the file is empty: want " + want)
+	return text, nil
 }
 
 // pricesOfFile reads the prices of nodes; the built-in lists alone apply if name is empty.

@@ -17,7 +17,7 @@ import (
 
 // besideCluster is the error of a flag for snapshot files on a command line with a RayCluster.
 func besideCluster(flag, value, cluster string) error {
-	return fmt.Errorf("%s %q is not for a RayCluster, which is %q here: want one of the two", flag, value, cluster)
+	return fmt.Errorf("%s %q cannot be combined with a RayCluster, here %q: want one of the two", flag, value, cluster)
 }
 
 // runLive asks the server for the plan of a RayCluster, with the changes of --what-if if there are any.
@@ -26,7 +26,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.snapshot != "":
 		return cli.BadInput(besideCluster("--snapshot", f.snapshot, argument))
 	case f.policy != "":
-		return cli.BadInput(fmt.Errorf("%w: --what-if can set a policy", besideCluster("--policy", f.policy, argument)))
+		return cli.BadInput(fmt.Errorf("%w; --what-if can set a policy", besideCluster("--policy", f.policy, argument)))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}

@@ -13,6 +13,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
 	key, empty, large := fileOf(t, "key"), fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
+	blank := fileOf(t, "\n")
 	const bundle, nowhere = `{"GPU": 1}`, "http://127.0.0.1:1"
 	for _, c := range []struct {
 		argv []string
@@ -78,21 +79,22 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `--set "{}" and --remove exclude each other: want one of them; see autoscaler policy --help`},
 		{[]string{"policy", "ml/llm", "--set", ""}, `--set "": want a value, or the flag left out; see autoscaler policy --help`},
 		{[]string{"plan", "-f", snapshot, "--policy", ""}, `--policy "": want a value, or the flag left out; see autoscaler plan --help`},
-		{[]string{"serve", "--config", empty}, "--config " + empty + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
+		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
 		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is a list: want names of flags with their values, such as log-level: debug"},
-		{[]string{"serve", "--pools", empty}, "reading pools from " + empty + ": the file is empty: want a list of pools, or {} for none"},
-		{[]string{"serve", "--prices", empty}, "reading prices from " + empty + ": the file is empty: want prices of nodes, or {} for none"},
+		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
+		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
 		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},
 		{[]string{"serve", "--topology-label", "foo"}, `--topology-label "foo": has no =: want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
 		{[]string{"serve", "--topology-label", "a=b=c"}, `--topology-label "a=b=c": "b=c" is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a domain and / if it has one): want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
 		{[]string{"serve", "--request-memory", "64MB"}, `--request-memory "64MB": want an amount of memory from 1Mi to 1Ti, such as 64Mi; see autoscaler serve --help`},
 		{[]string{"nodepools", "-f", fileOf(t, "hello\n")}, "reading document 1: want a Kubernetes object: the document is of type string"},
 		{[]string{"nodepools", "-f", fileOf(t, "kind: 5\n")}, "reading document 1: want a Kubernetes object: its kind is of type number"},
-		{[]string{"plan", "-f", snapshot, "ml/llm"}, `--snapshot "` + snapshot + `" is not for a RayCluster, which is "ml/llm" here: want one of the two`},
-		{[]string{"plan", "--policy", "{}", "ml/llm"}, `--policy "{}" is not for a RayCluster, which is "ml/llm" here: want one of the two: --what-if can set a policy`},
-		{[]string{"explain", "--policy", "{}", "ml/llm", "--group", "gpu"}, `--policy "{}" is not for a RayCluster, which is "ml/llm" here: want one of the two`},
+		{[]string{"plan", "-f", snapshot, "ml/llm"}, `--snapshot "` + snapshot + `" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
+		{[]string{"plan", "--policy", "{}", "ml/llm"}, `--policy "{}" cannot be combined with a RayCluster, here "ml/llm": want one of the two; --what-if can set a policy`},
+		{[]string{"explain", "--policy", "{}", "ml/llm", "--group", "gpu"}, `--policy "{}" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
 		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},
+		{[]string{"plan", "-f", blank}, blank + `: the file is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"savings", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
 		{[]string{"costs", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
 		{[]string{"request", "ml/llm", "--server", nowhere, "--bundle", `{"GPU": "x"}`}, `bundles[0].GPU: want a number of at least 0, is "x"`},

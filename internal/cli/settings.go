@@ -96,6 +96,8 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	}
 	settings, ok := content.(map[string]any)
 	switch {
+	case content == nil && strings.TrimSpace(string(text)) != "":
+		return nil // comments only
 	case content == nil:
 		return fmt.Errorf("--%s %s: the file is empty: %s, or {} to set no flag", ConfigFlag, file, want)
 	case !ok:
