@@ -33,6 +33,9 @@ Heliostat](../running.md#sidecar)).
 | 1 | it failed, or ` + "`doctor`" + ` found an error |
 | 2 | the arguments, a file or the body of a request are invalid; the message on standard error says what, and what is valid |
 
+A flag with an empty value, such as ` + "`--policy ''`" + `, is an error, except for flags that find the server and for the
+commands with ` + "`--config`" + `.
+
 ` + "`-o`" + ` is ` + "`table`, `wide`, `json` or `yaml`" + `. A table has at most 100 columns, and may cut names to fit. ` + "`wide`" + ` has all
 columns and full names. Tables have colours on a terminal, unless ` + "`NO_COLOR`" + ` is set. Tables show how long ago something
 happened; the other formats show when.

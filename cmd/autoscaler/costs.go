@@ -84,7 +84,7 @@ func writerOrCSV[T any](output string, table, csv func(io.Writer, T) error) (fun
 		return csv, nil
 	}
 	write, err := cli.WriterOf(output, table)
-	if err != nil {
+	if err != nil || output == "wide" {
 		return nil, cli.BadInput(fmt.Errorf("--output %q: want %s", output, wantCSVOutputs))
 	}
 	return write, nil

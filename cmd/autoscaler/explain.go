@@ -125,8 +125,10 @@ func (f *explainFlags) online(
 	write func(io.Writer, planner.Explanation) error,
 ) error {
 	switch {
-	case f.snapshot != "" || f.policy != "":
-		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster"))
+	case f.snapshot != "":
+		return cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
+	case f.policy != "":
+		return cli.BadInput(besideCluster("--policy", f.policy, cluster))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:

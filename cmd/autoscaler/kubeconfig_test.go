@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
 	noContext := fileOf(t, "{apiVersion: v1, kind: Config, current-context: gone, clusters: [{name: s, cluster: {server: 'http://127.0.0.1:1'}}]}")
 	commands := [][]string{{"status"}, {"requests"}, {"explain", "ml/llm", "--group", "g"}, {"doctor"}, {"doctor", "ml/llm"}, {"nodepools"}}
 	for _, c := range []struct{ file, want string }{
-		{"", "no API server is named: there is no kubeconfig at $KUBECONFIG or ~/.kube/config, and this process is not in a pod"},
+		{"", "no API server is named: the file at $KUBECONFIG, \"" + os.Getenv("KUBECONFIG") + "\", is missing or names none, and this process is not in a pod"},
 		{"no/such", "--kubeconfig no/such: there is no such file"},
 		{broken, "--kubeconfig " + broken + ": error loading config file"},
 		{foreign, "--kubeconfig " + foreign + ": it names no API server; want a kubeconfig"},

@@ -147,6 +147,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root.InitDefaultHelpCmd()
 	for _, sub := range root.Commands() {
 		cli.CompleteRest(sub)
+		cli.CheckFlagsTogether(sub)
 		if sub.Name() == "help" {
 			sub.Args = cli.HelpTopic
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,10 +149,24 @@ func poolsOfFile(name string) (config pools.Config, err error) {
 		return config, nil
 	}
 	err = cli.ReadFile(name, "pools", nil, cli.MaxManifests, func(in io.Reader) (err error) {
+		in, err = notEmpty(in, "a list of pools, or {} for none")
+		if err != nil {
+			return err
+		}
 		config, err = nodeobject.ReadPools(in)
 		return err
 	})
 	return config, err
+}
+
+// notEmpty returns a reader of the same text, or an error if there is none. A file of comments is not empty: somebody
+// has written it.
+func notEmpty(in io.Reader, want string) (io.Reader, error) {
+	text := bufio.NewReader(in)
+	if begin, err := text.Peek(text.Size()); errors.Is(err, io.EOF) && len(bytes.TrimSpace(begin)) == 0 {
+		return nil, errors.New("the file is empty: want " + want)
+	}
+	return text, nil
 }
 
 // pricesOfFile reads the prices of nodes; the built-in lists alone apply if name is empty.
@@ -159,6 +175,10 @@ func pricesOfFile(name string) (book price.Book, err error) {
 		return book, nil
 	}
 	err = cli.ReadFile(name, "prices", nil, cli.MaxManifests, func(in io.Reader) (err error) {
+		in, err = notEmpty(in, "prices of nodes, or {} for none")
+		if err != nil {
+			return err
+		}
 		book, err = nodeobject.ReadPrices(in)
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -14,12 +15,18 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
+// besideCluster is the error of a flag for snapshot files on a command line with a RayCluster.
+func besideCluster(flag, value, cluster string) error {
+	return fmt.Errorf("%s %q cannot be combined with a RayCluster, here %q: want one of the two", flag, value, cluster)
+}
+
 // runLive asks the server for the plan of a RayCluster, with the changes of --what-if if there are any.
 func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
-	case f.snapshot != "" || f.policy != "":
-		return cli.BadInput(errors.New("--snapshot and --policy cannot be combined with a RayCluster; --what-if can " +
-			"set a policy"))
+	case f.snapshot != "":
+		return cli.BadInput(besideCluster("--snapshot", f.snapshot, argument))
+	case f.policy != "":
+		return cli.BadInput(fmt.Errorf("%w; --what-if can set a policy", besideCluster("--policy", f.policy, argument)))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}

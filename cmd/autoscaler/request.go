@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/body"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -94,6 +95,9 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	if err := f.check(asked); err != nil {
+		return cli.BadInput(err)
+	}
 	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
@@ -108,6 +112,18 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	return write(cmd.OutOrStdout(), requested)
 }
 
+// check returns what the server would object to in the body, which is nil if there is none.
+func (f *requestFlags) check(asked json.RawMessage) (err error) {
+	switch {
+	case asked == nil:
+	case f.owned.id != "":
+		_, err = body.DecodeSpec(asked)
+	default:
+		_, err = body.DecodeRequest(asked)
+	}
+	return err
+}
+
 func (f *requestFlags) call(
 	cmd *cobra.Command,
 	api *client.Client,
@@ -120,7 +136,7 @@ func (f *requestFlags) call(
 	return api.RequestBody(cmd.Context(), key, asked)
 }
 
-// asked returns the body of the call; nil shows the present request. The server checks the contents of bundles.
+// asked returns the body of the call; nil shows the present request.
 func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 	given := f.cpus != 0 || len(f.bundles) > 0
 	switch {
@@ -135,7 +151,7 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 	case f.cpus < 0:
 		return nil, fmt.Errorf("--cpus %d: want a number of at least 0", f.cpus)
 	}
-	body := struct {
+	whole := struct {
 		CPUs    int64             `json:"num_cpus,omitempty"`
 		Bundles []json.RawMessage `json:"bundles,omitempty"`
 	}{CPUs: f.cpus}
@@ -148,7 +164,7 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 			return nil, fmt.Errorf("--bundle %s: count is not a resource: want {\"resources\": {...}, \"count\": %s}, "+
 				"or --id, which accepts count beside amounts", text, count)
 		}
-		body.Bundles = append(body.Bundles, json.RawMessage(text))
+		whole.Bundles = append(whole.Bundles, json.RawMessage(text))
 	}
-	return json.Marshal(body)
+	return json.Marshal(whole)
 }

@@ -16,6 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
+	"heliostat.dev/heliostat/internal/httpapi/guard"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -45,9 +46,15 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }
 
-// misplaced fails if a flag is set that requires --id.
+// mostID is the longest id that the server accepts.
+const mostID = 63
+
+// misplaced fails if --id is not an id, or if a flag is set that requires one.
 func (f *ownedFlags) misplaced() error {
 	if f.id != "" {
+		if len(f.id) > mostID || !guard.NamePattern.MatchString(f.id) {
+			return fmt.Errorf("--id %q: want a DNS name of at most %d characters", f.id, mostID)
+		}
 		return nil
 	}
 	for _, flag := range []struct {

@@ -176,7 +176,7 @@ func newServeCommand() *cobra.Command {
 		"what would be worth keeping ready; act: also keep it, within the budget of the RayCluster's capacity policy")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
 		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
-	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti",
+	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti, such as 64Mi",
 		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
 	cli.ValidateString(f, "forecast", &o.forecast, "off, suggest or act",
 		func(word string) bool { return apiv1.ForecastMode(word).Valid() })

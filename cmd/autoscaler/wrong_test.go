@@ -13,7 +13,8 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
 	key, empty, large := fileOf(t, "key"), fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
-	const bundle = `{"GPU": 1}`
+	blank := fileOf(t, "\n")
+	const bundle, nowhere = `{"GPU": 1}`, "http://127.0.0.1:1"
 	for _, c := range []struct {
 		argv []string
 		want string
@@ -47,7 +48,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"request", "ml/llm", "--bundle", "null"}, `--bundle null: want a JSON object such as {"GPU": 1}`},
 		{[]string{"request", "ml/llm", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
 		{[]string{"request", "ml/llm", "--id", "a", "--hold", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
-		{[]string{"request", "ml/llm", "--id", "A_B", "--hold", "--bundle", bundle}, "id: want a DNS name of at most 63 characters, is A_B"},
+		{[]string{"request", "ml/llm", "--id", "A_B", "--hold", "--bundle", bundle}, `--id "A_B": want a DNS name of at most 63 characters`},
 		{[]string{"request", "ml/llm", "--id", "a", "--bundle", bundle}, "want one of --lease and --hold"},
 		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `--lease "soon": want a duration such as 300ms, 90s or 1h30m; see autoscaler request --help`},
 		{[]string{"request", "ml/llm", "--id", "a", "--priority", "9999999999"}, `--priority "9999999999": want a whole number from -2147483648 to 2147483647; see autoscaler request --help`},
@@ -73,6 +74,31 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--waiting-cost=NaN"}, `--waiting-cost "NaN": want a number from 0 to 1000000000; see autoscaler serve --help`},
 		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
 		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
+		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `--shards "auto" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
+		{[]string{"serve", "--config", fileOf(t, "shards: \"2\"\nleader-elect: true\n")}, `--shards "2" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},
+		{[]string{"policy", "ml/llm", "--set", "{}", "--remove"}, `--set "{}" and --remove exclude each other: want one of them; see autoscaler policy --help`},
+		{[]string{"policy", "ml/llm", "--set", ""}, `--set "": want a value, or the flag left out; see autoscaler policy --help`},
+		{[]string{"plan", "-f", snapshot, "--policy", ""}, `--policy "": want a value, or the flag left out; see autoscaler plan --help`},
+		{[]string{"serve", "--config", blank}, "--config " + blank + ": the file is empty: want names of flags with their values, such as log-level: debug, or {} to set no flag"},
+		{[]string{"serve", "--config", fileOf(t, "- a\n")}, ": is a list: want names of flags with their values, such as log-level: debug"},
+		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
+		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
+		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},
+		{[]string{"serve", "--topology-label", "foo"}, `--topology-label "foo": has no =: want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
+		{[]string{"serve", "--topology-label", "a=b=c"}, `--topology-label "a=b=c": "b=c" is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a domain and / if it has one): want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
+		{[]string{"serve", "--request-memory", "64MB"}, `--request-memory "64MB": want an amount of memory from 1Mi to 1Ti, such as 64Mi; see autoscaler serve --help`},
+		{[]string{"nodepools", "-f", fileOf(t, "hello\n")}, "reading document 1: want a Kubernetes object: the document is of type string"},
+		{[]string{"nodepools", "-f", fileOf(t, "kind: 5\n")}, "reading document 1: want a Kubernetes object: its kind is of type number"},
+		{[]string{"plan", "-f", snapshot, "ml/llm"}, `--snapshot "` + snapshot + `" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
+		{[]string{"plan", "--policy", "{}", "ml/llm"}, `--policy "{}" cannot be combined with a RayCluster, here "ml/llm": want one of the two; --what-if can set a policy`},
+		{[]string{"explain", "--policy", "{}", "ml/llm", "--group", "gpu"}, `--policy "{}" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
+		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
+		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},
+		{[]string{"plan", "-f", blank}, blank + `: the file is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
+		{[]string{"savings", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
+		{[]string{"costs", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
+		{[]string{"request", "ml/llm", "--server", nowhere, "--bundle", `{"GPU": "x"}`}, `bundles[0].GPU: want a number of at least 0, is "x"`},
+		{[]string{"request", "ml/llm", "--server", nowhere, "--id", "A B", "--hold", "--bundle", bundle}, `--id "A B": want a DNS name of at most 63 characters`},
 		{[]string{"serve", "--log-level=loud"}, `--log-level "loud": want debug, info, warn or error; see autoscaler serve --help`},
 		{[]string{"serve", "--log-format=xml"}, `--log-format "xml": want json or text; see autoscaler serve --help`},
 		{[]string{"doctor", "a", "b"}, `unexpected argument "b": want the name of one RayCluster; files follow -f`},

@@ -77,7 +77,11 @@ func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 // topologyLabels parses the values of --topology-label.
 func topologyLabels(pairs []string) (labels []nodegpu.TopologyLabel, err error) {
 	for _, pair := range pairs {
-		node, ray, _ := strings.Cut(pair, "=")
+		node, ray, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("--topology-label %q: has no =: want NODE=RAY such as "+
+				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair)
+		}
 		label := nodegpu.TopologyLabel{Node: node, Ray: ray}
 		if err := nodeobject.CheckTopologyLabel(label); err != nil {
 			return nil, fmt.Errorf("--topology-label %q: %w: want NODE=RAY such as "+

@@ -89,10 +89,19 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	if parts := documents(text); parts > 1 {
 		return fmt.Errorf("--%s %s: has %d YAML documents: want one", ConfigFlag, file, parts)
 	}
-	settings := map[string]any{}
-	if err := yaml.UnmarshalStrict(text, &settings); err != nil {
-		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", ConfigFlag,
-			file, err)
+	const want = "want names of flags with their values, such as log-level: debug"
+	var content any
+	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+		return fmt.Errorf("--%s %s: %s: %w", ConfigFlag, file, want, err)
+	}
+	settings, ok := content.(map[string]any)
+	switch {
+	case content == nil && strings.TrimSpace(string(text)) != "":
+		return nil // comments only
+	case content == nil:
+		return fmt.Errorf("--%s %s: the file is empty: %s, or {} to set no flag", ConfigFlag, file, want)
+	case !ok:
+		return fmt.Errorf("--%s %s: is %s: %s", ConfigFlag, file, kindOfYAML(content), want)
 	}
 	var errs []error
 	keys := map[string]string{} // by the flag that they set
@@ -121,6 +130,19 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// kindOfYAML names the kind of a YAML value that is not a map.
+func kindOfYAML(value any) string {
+	switch value.(type) {
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 // flagOfKey returns the flag of a key: its name, kube-api-qps, or its name in one word, kubeApiQps or kubeAPIQPS; nil

@@ -81,7 +81,7 @@ func (f *Flags) Validate() error {
 			f.certs.ClientCA, err)
 	}
 	if _, err := netip.ParseAddr(f.Advertised); f.Advertised != "" && err != nil {
-		return fmt.Errorf("--advertise-address %q: want an IP address: %w", f.Advertised, err)
+		return fmt.Errorf("--advertise-address %q: want an IP address such as 10.0.0.7", f.Advertised)
 	}
 	if f.noAuth && f.REST != "" && !httpapi.OnLoopback(f.REST) {
 		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address "+

@@ -59,7 +59,7 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"a negative price":                {`{"groups": [{"name": "a", "price": -1}]}`, "s.json: groups[0].price: -1: want a number from 0 to 1000000000"},
 		"duplicate gang":                  {`{"groups": [], "pendingGangRequests": [{"id": "a", "strategy": "PACK", "bundles": [{}]}, {"id": "a", "strategy": "PACK", "bundles": [{}]}]}`, `s.json: pendingGangRequests[1].id: "a": want a unique name: pendingGangRequests[0] has this one`},
 		"text behind the end":             {`{"groups": []} {}`, "s.json: line 1, column 16: invalid character '{' after top-level value: want a JSON object"},
-		"nothing":                         {``, "s.json: line 1, column 0: unexpected end of JSON input: want a JSON object"},
+		"nothing":                         {``, `s.json: the file is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		"a bad selector":                  {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": "in(b"}]}]}`, `s.json: pendingRequests[0].labelSelectors[0].a: "in(b": ` + expressionWant + "the list has no ) at its end"},
 		"a selector of an empty list":     {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{}, {"a": "!in()"}]}]}`, `s.json: pendingRequests[0].labelSelectors[1].a: "!in()": ` + expressionWant + "the list is empty"},
 		"a selector of no value":          {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleLabelSelectors": [{"a": "!"}]}]}`, `s.json: pendingGangRequests[0].bundleLabelSelectors[0].a: "!": ` + expressionWant + "no value after !"},

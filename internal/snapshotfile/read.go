@@ -86,17 +86,28 @@ func checkSyntax(raw []byte, name string) error {
 	var text json.RawMessage // decodes no further: an object may have millions of members
 	err := json.Unmarshal(raw, &text)
 	var syntax *json.SyntaxError
+	content := bytes.TrimSpace(raw)
 	switch {
+	case len(content) == 0:
+		return &InputError{File: name, Value: "the file is empty", Want: wantSnapshot + wantKeys}
 	case err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		return checkKeys(raw, name)
+	case errors.As(err, &syntax) && content[0] != '{':
+		return &InputError{File: name, Value: "not JSON", Want: wantSnapshot + wantKeys}
 	case errors.As(err, &syntax):
 		before := string(raw[:min(int(syntax.Offset), len(raw))])
 		line := 1 + strings.Count(before, "\n")
 		column := len(before) - strings.LastIndexByte(before, '\n') - 1
 		return &InputError{name, fmt.Sprintf("line %d, column %d", line, column), syntax.Error(), "a JSON object"}
 	}
-	return &InputError{File: name, Value: "not a JSON object", Want: `a snapshot {"groups": […], "nodes": […], …}`}
+	return &InputError{File: name, Value: "not a JSON object", Want: wantSnapshot}
 }
+
+// These describe a snapshot file in errors.
+const (
+	wantSnapshot = `a snapshot {"groups": […], "nodes": […], …}`
+	wantKeys     = ", a JSON object with the keys of docs/reference/plan.md"
+)
 
 func checkKeys(raw []byte, name string) error {
 	if path, twice := fieldpath.RepeatedKey(raw); twice {

@@ -116,6 +116,13 @@ func ReadDemand(text, name string) (model.Question, error) {
 		gang, _ := in.gang()
 		return model.Question{AskedGang: &gang}, strictError(doc, name)
 	}
+	if count := in.Members().Member("count"); !in.Failed() && !count.Absent() {
+		resources, slice := in.Members().Member("resources"), in.Members().Member("slice")
+		if !resources.IsObject() && !slice.IsObject() {
+			count.Fail(`{"resources": {…}, "count": ` + string(count.Raw()) + `}, because count is not a resource`)
+			return model.Question{}, strictError(doc, name)
+		}
+	}
 	request, err := ReadRequest(text, name)
 	return model.Question{Demand: &request}, err
 }

@@ -180,6 +180,14 @@ func (c chapter) exact(facts []rig.Fact, known int) error {
 	return nil
 }
 
+// requests is the number of requests that the chapter makes.
+func (c chapter) requests() int {
+	if c.post != "" {
+		return len(c.ask) + 1
+	}
+	return len(c.ask)
+}
+
 // total is the number of workers a chapter brings.
 func (c chapter) total() int {
 	n := 0

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,8 @@ type narrator struct {
 	begin    time.Time
 	previous time.Time  // when the last preparation was ready
 	number   int        // of the last chapter
-	held     []rig.Fact // what followed from a demand that is not printed yet
+	held     []rig.Fact // what followed from a request or a demand that is not printed yet
+	awaited  int        // requests of this chapter that are not reported yet
 	clock    *clock
 	took     map[rig.Stage][]time.Duration
 }
@@ -86,6 +88,7 @@ func (n *narrator) chapter(c chapter) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.number++
+	n.awaited = c.requests()
 	if n.number == 1 {
 		n.begin = time.Now()
 		fmt.Fprintln(n.out)
@@ -105,12 +108,24 @@ func (n *narrator) event(at time.Time, step, weight, what, worker, detail string
 		n.paint(weight, what, 15), n.paint(plain, worker, 18), n.paint(faint, detail, 0))
 }
 
-// asked prints that the driver or a REST client has asked for capacity.
+// requested is the stage of a request in the story. No journal has it.
+const requested rig.Stage = "asked"
+
+// asked prints that the driver or a REST client has asked for capacity. The last request of a chapter also prints what
+// arrived meanwhile.
 func (n *narrator) asked(at time.Time, what string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.clock.asked = at
-	n.event(at, "", bold, "asked", "", what)
+	n.held = append(n.held, rig.Fact{At: at, Stage: requested, Detail: what})
+	if n.awaited = max(0, n.awaited-1); n.awaited > 0 {
+		return
+	}
+	events := n.held
+	n.held = nil
+	slices.SortStableFunc(events, func(a, b rig.Fact) int { return a.At.Compare(b.At) })
+	for _, f := range events {
+		n.take(f)
+	}
 }
 
 // released prints that nothing is asked for any more.
@@ -121,12 +136,22 @@ func (n *narrator) released(at time.Time) {
 	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers are removed after 10 s idle")
 }
 
-// fact prints what the journal has recorded, in the order in which it happened. The observer reads Ray every 50 ms, and
-// Heliostat may have read a demand before it: a patch waits for the demand that it serves, which was there when the
-// patch was made.
+// fact prints what the journal has recorded, in the order in which it happened. The driver reports a request after it
+// has made it, and Ray's answer may show the demand before the report arrives: facts wait for the requests of their
+// chapter.
 func (n *narrator) fact(f rig.Fact) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.awaited > 0 {
+		n.held = append(n.held, f)
+		return
+	}
+	n.take(f)
+}
+
+// take prints a fact, or holds it back. The observer reads Ray every 50 ms, and Heliostat may have read a demand before
+// it: a patch waits for the demand that it serves, which was there when the patch was made.
+func (n *narrator) take(f rig.Fact) {
 	switch {
 	case f.Stage == rig.DemandSeen && len(n.held) > 0:
 		f.At = earlier(f.At, n.held[0].At)
@@ -148,6 +173,11 @@ func (n *narrator) release() {
 
 // print writes a fact as the next line.
 func (n *narrator) print(f rig.Fact) {
+	if f.Stage == requested {
+		n.clock.asked = f.At
+		n.event(f.At, "", bold, string(requested), "", f.Detail)
+		return
+	}
 	since, part := n.clock.since(f)
 	if !part {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -56,9 +57,12 @@ func explainUnusable(file, context string, err error) error {
 		from = "the kubeconfig"
 	}
 	switch {
+	case clientcmd.IsEmptyConfig(err) && file == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
+		return fmt.Errorf("no API server is named: the file at $KUBECONFIG, %q, is missing or names none, and this "+
+			"process is not in a pod", os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err) && file == "":
-		return errors.New("no API server is named: there is no kubeconfig at $KUBECONFIG or ~/.kube/config, and this " +
-			"process is not in a pod")
+		return errors.New("no API server is named: there is no kubeconfig at ~/.kube/config, $KUBECONFIG is not set, " +
+			"and this process is not in a pod")
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("%s: it names no API server; want a kubeconfig, with clusters, contexts and current-context",
 			from)

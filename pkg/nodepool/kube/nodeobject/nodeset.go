@@ -79,6 +79,13 @@ func (s *NodeSet) add(document json.RawMessage) error {
 		Items      []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &kind) && kind.Field == "":
+			return fmt.Errorf("want a Kubernetes object: the document is of type %s", kind.Value)
+		case errors.As(err, &kind):
+			return fmt.Errorf("want a Kubernetes object: its %s is of type %s", kind.Field, kind.Value)
+		}
 		return fmt.Errorf("want a Kubernetes object: %w", err)
 	}
 	group, _, _ := strings.Cut(head.APIVersion, "/")

@@ -11,8 +11,9 @@ import (
 // CheckTopologyLabel returns an error that names what is not a label's name.
 func CheckTopologyLabel(label nodegpu.TopologyLabel) error {
 	for _, name := range []string{label.Node, label.Ray} {
-		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
-			return fmt.Errorf("%q is not a label's name (%s)", name, problems[0])
+		if len(validation.IsQualifiedName(name)) > 0 {
+			return fmt.Errorf("%q is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a "+
+				"domain and / if it has one)", name)
 		}
 	}
 	return nil
