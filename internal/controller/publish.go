@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -57,6 +58,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 // observeFailed publishes the last decision again, with the error of a cycle that could not read the RayCluster.
 func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
+	c.setMotion(r, pace.Resting) // it takes no share from those that move
 	d := decision.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last

@@ -239,6 +239,18 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	}
 }
 
+func TestARayClusterThatCannotBeReadDoesNotMove(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.kube.clusterErr = errors.New("unreadable")
+	w.pass(time.Second)
+	w.c.Cycle(context.Background(), key)
+	if moving, settling, still := w.c.counts(); moving+settling != 0 || still != 1 {
+		t.Errorf("%d move, %d settle, %d do not move, want that one does not move", moving, settling, still)
+	}
+}
+
 func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	w.want(1, gpu(1))
