@@ -94,7 +94,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"explain", "--policy", "{}", "ml/llm", "--group", "gpu"}, `--policy "{}" cannot be combined with a RayCluster, here "ml/llm": want one of the two`},
 		{[]string{"plan", "-f", empty}, empty + `: not JSON: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"explain", "-f", snapshot, "--demand", `{"GPU": 1, "count": 2}`}, `--demand: count: 2: want {"resources": {…}, "count": 2}, because count is not a resource`},
-		{[]string{"plan", "-f", blank}, blank + `: the file is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
+		{[]string{"plan", "-f", blank}, blank + `: it is empty: want a snapshot {"groups": […], "nodes": […], …}, a JSON object with the keys of docs/reference/plan.md`},
 		{[]string{"savings", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
 		{[]string{"costs", "-o", "wide", "--server", nowhere}, `--output "wide": want table, json, yaml or csv`},
 		{[]string{"request", "ml/llm", "--server", nowhere, "--bundle", `{"GPU": "x"}`}, `bundles[0].GPU: want a number of at least 0, is "x"`},

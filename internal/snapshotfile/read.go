@@ -89,7 +89,7 @@ func checkSyntax(raw []byte, name string) error {
 	content := bytes.TrimSpace(raw)
 	switch {
 	case len(content) == 0:
-		return &InputError{File: name, Value: "the file is empty", Want: wantSnapshot + wantKeys}
+		return &InputError{File: name, Value: "it is empty", Want: wantSnapshot + wantKeys}
 	case err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		return checkKeys(raw, name)
 	case errors.As(err, &syntax) && content[0] != '{':
