@@ -46,14 +46,11 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 	flags.BoolVar(&f.deletes, "delete", false, "with --id: delete the request")
 }
 
-// mostID is the longest id that the server accepts.
-const mostID = 63
-
 // misplaced fails if --id is not an id, or if a flag is set that requires one.
 func (f *ownedFlags) misplaced() error {
 	if f.id != "" {
-		if len(f.id) > mostID || !guard.NamePattern.MatchString(f.id) {
-			return fmt.Errorf("--id %q: want a DNS name of at most %d characters", f.id, mostID)
+		if !guard.IsID(f.id) {
+			return fmt.Errorf("--id %q: want %s", f.id, guard.WantID)
 		}
 		return nil
 	}

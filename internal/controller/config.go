@@ -65,8 +65,8 @@ type Config struct {
 	// Policy is the planner's policy; its in-flight caps are set from the fields below.
 	Policy planner.Policy
 
-	// FastPoll is the shortest pause between two readings while anything moves: demand, pods on their way, drains. And
-	// for 30 s after a change. 100 ms.
+	// FastPoll is the shortest pause between two readings while anything moves, such as demand, pods on their way and
+	// drains, and for 30 s after a change. 100 ms.
 	FastPoll time.Duration
 	// RestPoll is the shortest pause while nothing moves, jittered by a tenth either way. 200 ms.
 	RestPoll time.Duration

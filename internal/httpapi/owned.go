@@ -148,15 +148,12 @@ func (s *server) poll(
 	}
 }
 
-// maxID is the longest ID of a request.
-const maxID = 63
-
 func checkID(id string) error {
-	if len(id) > maxID || !guard.NamePattern.MatchString(id) {
+	if !guard.IsID(id) {
 		field := apiv1.FieldError{
 			Field:    "id",
 			Value:    problem.Shorten(id),
-			Expected: "a DNS name of at most 63 characters",
+			Expected: guard.WantID,
 		}
 		return problem.Invalid([]apiv1.FieldError{field})
 	}

@@ -88,26 +88,29 @@ const StandInNode = "nowhere"
 
 // CreateStandInNode creates the node unless it exists.
 func CreateStandInNode(ctx context.Context, kube kubernetes.Interface) error {
-	now, room := metav1.Now(), resource.MustParse("1T")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: StandInNode}}
-	node, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	err := CreateNode(ctx, kube, metav1.ObjectMeta{Name: StandInNode}, corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1T"),
+		corev1.ResourceMemory: resource.MustParse("1P"),
+		corev1.ResourcePods:   resource.MustParse("1T"),
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
+	return err
+}
+
+// CreateNode creates a node that is ready and has this room.
+func CreateNode(
+	ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMeta, room corev1.ResourceList,
+) error {
+	node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU:    room,
-		corev1.ResourceMemory: resource.MustParse("1P"),
-		corev1.ResourcePods:   room,
-	}
-	node.Status = corev1.NodeStatus{
-		Capacity: resources, Allocatable: resources,
-		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
-		}},
-	}
+	now := metav1.Now()
+	node.Status = corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}
 	_, err = kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 	return err
 }

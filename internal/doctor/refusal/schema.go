@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -172,14 +173,11 @@ func want(schema *spec.Schema) string {
 }
 
 func list(values []any) string {
-	text := ""
+	texts := make([]string, len(values))
 	for i, value := range values {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprint(value)
+		texts[i] = fmt.Sprint(value)
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
 
 func between(least, most *float64) string {

@@ -180,6 +180,12 @@ func (g *Guard) Query(c *gin.Context) {
 // NamePattern is a DNS name; api/openapi.yaml repeats it.
 var NamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
+// WantID describes the IDs of requests with owners.
+const WantID = "a DNS name of at most 63 characters"
+
+// IsID reports whether a text can be the ID of a request with an owner.
+func IsID(text string) bool { return len(text) <= 63 && NamePattern.MatchString(text) }
+
 // checkNames refuses path parameters that cannot be the name of an object, before they become part of a Kubernetes
 // path.
 func checkNames(c *gin.Context) error {

@@ -37,20 +37,11 @@ func (n nodes) create(ctx context.Context, f *fleet) error {
 	group.SetLimit(8)
 	for i := range n.count {
 		group.Go(func() error {
-			now, zone := metav1.Now(), fmt.Sprintf("zone-%d", i%3)
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-				corev1.LabelHostname: nodeName(i), corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "region",
-				corev1.LabelInstanceTypeStable: "large", corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
-			}}}
-			node, err := f.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-			if err != nil {
-				return err
-			}
-			node.Status = corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
-			}}}
-			_, err = f.kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
-			return err
+			return rig.CreateNode(ctx, f.kube, metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
+				corev1.LabelHostname: nodeName(i), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3),
+				corev1.LabelTopologyRegion: "region", corev1.LabelInstanceTypeStable: "large",
+				corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+			}}, room)
 		})
 	}
 	return group.Wait()

@@ -204,8 +204,8 @@ func (m *Real) runs(id string) bool {
 	return slices.ContainsFunc(m.driver.Events(), func(e rig.Event) bool { return e.ID == id && e.Event == "running" })
 }
 
-// Worked reports whether all tasks have ended, the actors of Hold run, and no pod starts: Heliostat drains such a pod
-// when it has joined Ray, which takes a minute and more on a busy machine.
+// Worked reports whether all tasks have ended, the actors of Hold run, and no pod starts: Heliostat keeps such a pod
+// until it has joined Ray or its container has ended, which takes a minute and more on a busy machine.
 func (m *Real) Worked() bool {
 	events := m.driver.Events()
 	return !m.starts.Load() && outstanding(m.submitted, events) <= int64(len(m.held)) &&

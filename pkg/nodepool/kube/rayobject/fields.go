@@ -54,17 +54,15 @@ func addFault(report *finding.List, fault fieldpath.Fault) {
 
 // fixOf says how a field gets the type that it should have. Most often, quotes are wrong.
 func fixOf(fault fieldpath.Fault) string {
-	text, err := strconv.Unquote(fault.Value)
-	if isText := err == nil; !isText {
-		if _, err := strconv.ParseFloat(fault.Value, 64); fault.Want == "a string" &&
-			(err == nil || fault.Value == "true" || fault.Value == "false") {
-			return fmt.Sprintf("put it in quotes: %q", fault.Value)
-		}
-		return "make it " + fault.Want
-	}
-	_, err = strconv.ParseInt(text, 10, 64)
-	if err == nil && fault.Want == "a whole number" ||
-		(text == "true" || text == "false") && fault.Want == "true or false" {
+	isBool := func(text string) bool { return text == "true" || text == "false" }
+	text, notQuoted := strconv.Unquote(fault.Value)
+	_, notWhole := strconv.ParseInt(text, 10, 64)
+	_, notNumber := strconv.ParseFloat(fault.Value, 64)
+	switch {
+	case fault.Want == "a string" && (notNumber == nil || isBool(fault.Value)):
+		return fmt.Sprintf("put it in quotes: %q", fault.Value)
+	case notQuoted == nil && (fault.Want == "a whole number" && notWhole == nil ||
+		fault.Want == "true or false" && isBool(text)):
 		return "remove the quotes"
 	}
 	return "make it " + fault.Want
