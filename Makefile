@@ -66,7 +66,7 @@ test: ## everything that CI runs
 	rm -f "$(BIN)/times"
 	$(MAKE) neighbours verify
 	$(MAKE) -j 2 quiet lanes
-	$(MAKE) slowest
+	$(MAKE) beside slowest
 
 .PHONY: quiet
 quiet:
@@ -147,7 +147,7 @@ image-test: ## test the image: build it twice, push, pull and run it; and report
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
 	@.ci/preflight go python
 	$(call kit)
-	$(MAKE) lanes
+	$(MAKE) lanes beside
 
 # Each serve that these start may take as much memory as the chart lets it.
 loop outages beside churn churn-karpenter e2e-slow chaos chaos-round shards bench-rest bench-warm-nodes: export HELIOSTAT_TEST_MEMORY ?= 1Gi
@@ -156,7 +156,6 @@ loop outages beside churn churn-karpenter e2e-slow chaos chaos-round shards benc
 lanes:
 	@mkdir -p "$(BIN)"
 	$(MAKE) -j $(LANES) loop outages
-	$(MAKE) beside
 
 heads:
 	@$(call conform,2.60.0)
@@ -183,7 +182,8 @@ outages: cluster
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
 
-# The tests beside Karpenter and Kueue assert in how many seconds both act together, so no other dev cluster runs then.
+# The tests beside Karpenter and Kueue assert in how many seconds both act together, and start a dozen Ray nodes at once,
+# so nothing else runs then.
 beside:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"

@@ -71,7 +71,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		REST: c.RESTConfig(), Kubeconfig: c.Kubeconfig(), Nodes: c.options.Nodes, Images: c.options.images(c.kit),
 		Dir: c.Dir(), PodCIDR: c.claim.block.podCIDR(),
 		APIServer: c.APIServer(), CAFile: c.plane.pki.path("ca.crt"), ClientCAFile: c.plane.pki.path("ca.crt"),
-		AdoptProvider: adopt, MaxGracePeriod: killGrace, RayStart: c.enterRayStart, Log: log,
+		AdoptProvider: adopt, MaxGracePeriod: killGrace, RayStart: enterRayStart, Log: log,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the nodes: %w", err)
