@@ -25,18 +25,24 @@ func enterRayStart(ctx context.Context) (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	slow := filepath.Join(RunDir(cache), ".ray-start-slow")
+	return rayStarts(RunDir(cache)).enter(ctx)
+}
+
+// rayStarts is the directory that says which Ray nodes start, and whether the last one that did was slow.
+type rayStarts string
+
+func (d rayStarts) enter(ctx context.Context) (done func(), err error) {
 	for {
 		places := max(runtime.GOMAXPROCS(0), 2) // a container's CPU quota counts
-		if _, err := os.Stat(slow); err == nil {
+		if d.slow() {
 			places = 1
 		}
 		for n := range places {
-			lock, err := kit.TryLock(filepath.Join(RunDir(cache), fmt.Sprintf(".ray-start-%d.lock", n)))
+			lock, err := kit.TryLock(filepath.Join(string(d), fmt.Sprintf(".ray-start-%d.lock", n)))
 			if err == nil {
 				began := time.Now()
 				return func() {
-					noteRayStart(slow, time.Since(began))
+					d.took(time.Since(began))
 					lock.Release()
 				}, nil
 			}
@@ -50,11 +56,18 @@ func enterRayStart(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// noteRayStart creates or removes the file that says that the last start was slow. Without it, nodes start as before.
-func noteRayStart(slow string, took time.Duration) {
-	if took < slowRayStart {
-		_ = os.Remove(slow)
+func (d rayStarts) slow() bool {
+	_, err := os.Stat(d.slowFile())
+	return err == nil
+}
+
+// took notes how long a start took. If it cannot, nodes start as before.
+func (d rayStarts) took(t time.Duration) {
+	if t < slowRayStart {
+		_ = os.Remove(d.slowFile())
 	} else {
-		_ = os.WriteFile(slow, nil, 0o644)
+		_ = os.WriteFile(d.slowFile(), nil, 0o644)
 	}
 }
+
+func (d rayStarts) slowFile() string { return filepath.Join(string(d), ".ray-start-slow") }

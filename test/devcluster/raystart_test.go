@@ -1,0 +1,33 @@
+package devcluster
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestAfterASlowStartTheNextRayNodeStartsAlone(t *testing.T) {
+	starts := rayStarts(t.TempDir())
+	enter := func() func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		done, err := starts.enter(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	first, second := enter(), enter() // at once
+	second()
+	starts.took(slowRayStart)
+	blocked, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := starts.enter(blocked); err == nil {
+		t.Error("a Ray node starts beside another one after a slow start")
+	}
+	first() // fast, so the next ones start at once again
+	first, second = enter(), enter()
+	first()
+	second()
+}
