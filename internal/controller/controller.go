@@ -156,13 +156,14 @@ func (c *Controller) setMotion(r *record, motion pace.Motion) {
 	r.motion = motion
 }
 
-// counts returns how many clusters move, how many settle, and how many do not move; those that settle are among the
-// latter.
-func (c *Controller) counts() (moving, settling, still int) {
+// counts are how many clusters move, settle, settle or wait (open), and do not move (still).
+type counts struct{ moving, settling, open, still int }
+
+func (c *Controller) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moving = c.motions[pace.Moving]
-	return moving, c.motions[pace.Settling], len(c.records) - moving
+	moving, settling := c.motions[pace.Moving], c.motions[pace.Settling]
+	return counts{moving, settling, settling + c.motions[pace.Waiting], len(c.records) - moving}
 }
 
 // Decision returns the latest decision about a cluster.

@@ -127,7 +127,11 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 		return pace.AfterConflicts(max(r.memory.Patches.Conflicts(), r.numGPUs.conflicts))
 	}
 	settings := c.config.pace()
-	c.setMotion(r, r.memory.Motion(&v, &o.intent))
+	motion := r.memory.Motion(&v, &o.intent)
+	if motion == pace.Resting && v.Live() && !r.atRest(&o) {
+		motion = pace.Waiting
+	}
+	c.setMotion(r, motion)
 	next := c.pause(r, o, settings)
 	c.stand(r, o, settings, next)
 	if r.stands.next > 0 {
@@ -139,7 +143,7 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 // pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
 func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Duration {
 	v := o.view
-	moving, _, still := c.counts()
+	n := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
 		return settings.Off()
@@ -148,9 +152,9 @@ func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Du
 	case !v.Live():
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
 	case r.motion == pace.Moving:
-		return settings.Moving(moving)
+		return settings.Moving(n.moving)
 	}
-	return settings.Resting(still)
+	return settings.Resting(n.still)
 }
 
 // untilSlot returns how long the cluster must wait for its slot; 0 uses the slot up. A cycle that a reading asks for

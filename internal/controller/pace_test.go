@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -41,6 +42,19 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 	}
 	if d.Next != 200*time.Millisecond {
 		t.Errorf("after 40 s without any change the next reading is due in %v, want 200ms", d.Next)
+	}
+}
+
+func TestRayClustersWithDemandThatNobodyCanServeShareTheCycles(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
+	for i := range 499 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Waiting)
+	}
+	w.want(1, gpu(64))
+	w.after(time.Second)
+	w.quietly(time.Minute)
+	if cycles := w.quietly(time.Minute); cycles < 5 || cycles > 7 {
+		t.Errorf("%d cycles in a minute, want one per 10 s, because 500 share 50 per second", cycles)
 	}
 }
 

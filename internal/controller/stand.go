@@ -71,9 +71,9 @@ func (c *Controller) settle(r *record, now time.Time) {
 	if !now.Before(r.memory.SettlesAt()) {
 		c.setMotion(r, pace.Resting)
 	}
-	_, settling, still := c.counts()
-	if r.stands.next = c.config.pace().Resting(still); r.motion == pace.Settling {
-		r.stands.next = c.config.pace().Settling(settling, still)
+	n := c.counts()
+	if r.stands.next = c.config.pace().Resting(n.still); r.motion == pace.Settling {
+		r.stands.next = c.config.pace().Settling(n.settling, n.still)
 	}
 }
 
@@ -85,26 +85,33 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 		o.intent.Plan.Deferred != nil {
 		return
 	}
-	moving, settling, still := c.counts()
-	long, earliest := settings.StandsAtRest(still), v.Now
+	n, earliest := c.counts(), v.Now
+	var long time.Duration
+	switch {
+	case r.motion == pace.Moving:
+		long, next, earliest = settings.StandsMoving(n.moving), settings.Following(n.moving), v.Now.Add(next)
+	case r.atRest(&o):
+		long = c.limited(r, v, settings.StandsAtRest(n.still))
+	default:
+		long = c.limited(r, v, settings.StandsOpen(n.open))
+	}
+	if r.motion == pace.Settling { // read more often than one at rest, but its turn comes no more often
+		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(settings.SettlingTurn(n.open, n.still))
+	}
+	long = r.upgradeStands(v.Now, long)
+	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
+		until: v.Now.Add(min(long, memory.UntilDeadline(v, &o.intent)))}
+}
+
+// limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do.
+func (c *Controller) limited(r *record, v *observation.View, long time.Duration) time.Duration {
 	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
 		long = min(long, writtenStands)
 	}
 	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
 		long = min(long, c.config.Consolidation.LookEvery)
 	}
-	if r.motion == pace.Settling { // read more often than one at rest, but its turn is that of one at rest
-		next, earliest = settings.Settling(settling, still), v.Now.Add(next)
-	}
-	switch {
-	case r.motion == pace.Moving:
-		long, next, earliest = settings.StandsMoving(moving), settings.Following(moving), v.Now.Add(next)
-	case !r.atRest(&o):
-		long = settings.StandsOpen()
-	}
-	long = r.upgradeStands(v.Now, long)
-	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
-		until: v.Now.Add(min(long, memory.UntilDeadline(v, &o.intent)))}
+	return long
 }
 
 // atRest reports whether only a change, or one of the deadlines of memory.UntilDeadline, can lead to another decision.

@@ -161,8 +161,8 @@ func TestARayClusterIsReadOftenForAWhileAfterItsWork(t *testing.T) {
 	if n := readings(6 * time.Second); n < 9 || n > 12 {
 		t.Errorf("%d readings in 6 s half a minute later, want about 10", n)
 	}
-	if moving, settling, still := w.c.counts(); moving+settling != 0 || still != 1000 {
-		t.Errorf("%d move, %d settle, %d do not move; want all at rest", moving, settling, still)
+	if got := w.c.counts(); got != (counts{still: 1000}) {
+		t.Errorf("there are %+v, want all at rest", got)
 	}
 }
 
@@ -246,8 +246,8 @@ func TestARayClusterThatCannotBeReadDoesNotMove(t *testing.T) {
 	w.kube.clusterErr = errors.New("unreadable")
 	w.pass(time.Second)
 	w.c.Cycle(context.Background(), key)
-	if moving, settling, still := w.c.counts(); moving+settling != 0 || still != 1 {
-		t.Errorf("%d move, %d settle, %d do not move, want that one does not move", moving, settling, still)
+	if got := w.c.counts(); got != (counts{still: 1}) {
+		t.Errorf("there are %+v, want one at rest", got)
 	}
 }
 
@@ -255,14 +255,14 @@ func TestARayClusterThatIsGoneDoesNotMove(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 	w.want(1, gpu(1))
 	w.cycle()
-	if moving, _, _ := w.c.counts(); moving != 1 {
-		t.Fatalf("%d move, want one", moving)
+	if got := w.c.counts(); got != (counts{moving: 1}) {
+		t.Fatalf("there are %+v, want one that moves", got)
 	}
 	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
 	w.pass(time.Second)
 	w.c.Cycle(context.Background(), key)
-	if moving, settling, still := w.c.counts(); moving+settling+still != 0 {
-		t.Errorf("%d move, %d settle, %d do not move, want none", moving, settling, still)
+	if got := w.c.counts(); got != (counts{}) {
+		t.Errorf("there are %+v, want none", got)
 	}
 }
 
@@ -293,6 +293,17 @@ func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
 	}
 	if next, stands := w.c.Stands(context.Background(), key); !stands || next != 200*time.Millisecond {
 		t.Errorf("stands: %t, next reading in %v; want 200ms, because 100 settle", stands, next)
+	}
+}
+
+func TestRayClustersThatSettleHaveTurns(t *testing.T) {
+	w := settling(t)
+	for i := range 199 {
+		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Settling)
+	}
+	w.c.Cycle(context.Background(), key)
+	if got, want := w.c.record(key).stands.earliest.Sub(w.now), 4*time.Second; got != want {
+		t.Errorf("the next turn is in %v, want %v, because 200 share 50 cycles per second", got, want)
 	}
 }
 

@@ -16,8 +16,10 @@ const settleTime = 30 * time.Second
 type Motion int
 
 const (
-	// Resting: nothing has changed for a while, or what is open stays as it is.
+	// Resting: nothing has changed for a while.
 	Resting Motion = iota
+	// Waiting: nothing has changed for a while, and something is open, such as demand that no group can serve.
+	Waiting
 	// Settling: something has just changed, and nothing is open. New work often follows work that has just ended.
 	Settling
 	// Moving: something is open that the next reading may complete.

@@ -20,14 +20,14 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 	s := Settings{FastPoll: 100 * time.Millisecond, RestPoll: 200 * time.Millisecond, ReadsPerSecond: 4000, CyclesPerSecond: 400,
 		Jitter: func() float64 { return 0.5 }}
 	for _, c := range []struct {
-		clusters                                     int
-		moving, following, stands, settling, resting time.Duration // milliseconds
+		clusters                                                          int
+		moving, following, stands, settling, settlingTurn, waits, resting time.Duration // milliseconds
 	}{
-		{1, 100, 100, 50, 100, 200},
-		{20, 100, 100, 400, 100, 200},
-		{100, 500, 200, 1000, 200, 400},
-		{1000, 5000, 2000, 2500, 600, 600},
-		{5000, 25000, 10000, 12500, 2500, 2500},
+		{1, 100, 100, 50, 100, 200, 1000, 200},
+		{20, 100, 100, 400, 100, 400, 1000, 200},
+		{100, 500, 200, 1000, 200, 2000, 2000, 400},
+		{1000, 5000, 2000, 2500, 600, 20000, 20000, 600},
+		{5000, 25000, 10000, 12500, 2500, 100000, 30000, 2500},
 	} {
 		for _, row := range []struct {
 			what      string
@@ -37,6 +37,8 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 			{"between readings of a moving one", s.Following(c.clusters), c.following},
 			{"for which a decision about a moving one stands", s.StandsMoving(c.clusters), c.stands},
 			{"between readings of one that settles", s.Settling(c.clusters, c.clusters), c.settling},
+			{"between cycles of one that settles", s.SettlingTurn(c.clusters, c.clusters), c.settlingTurn},
+			{"for which a decision about one that waits stands", s.StandsOpen(c.clusters), c.waits},
 			{"between readings of one at rest", s.Resting(c.clusters), c.resting},
 		} {
 			if row.got != row.want*time.Millisecond {
