@@ -95,9 +95,9 @@ packages = $$(go -C tools build -o "$(BIN)/concurrency" ./concurrency && "$(BIN)
 .PHONY: unit
 unit: ## unit, property and fuzz-seed tests; packages with concurrency run under the race detector
 	@mkdir -p "$(BIN)"
-	go test -vet=off -timeout 30m $(call packages,plain) $(times)
+	go test -vet=off -timeout 60m $(call packages,plain) $(times)
 	long=($(call packages,long))
-	go test -vet=off -timeout 30m -run "$${long[0]}" "$${long[@]:1}" $(times)
+	go test -vet=off -timeout 60m -run "$${long[0]}" "$${long[@]:1}" $(times)
 	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
 	$(call nvml,vet) ./pkg/gpuinfo/nvml ./cmd/autoscaler
@@ -106,7 +106,7 @@ unit: ## unit, property and fuzz-seed tests; packages with concurrency run under
 	else
 		$(call nvml,test) -vet=off ./pkg/gpuinfo/nvml $(times)
 	fi
-	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l $(call packages,race) $(times)
+	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 60m -gcflags=all=-l $(call packages,race) $(times)
 
 .PHONY: agent
 agent: ## the program with NVIDIA's driver library, for `gpus` and `agent`; needs glibc to run
@@ -139,7 +139,7 @@ plugin: ## archives of kubectl-heliostat for krew (.krew.yaml)
 .PHONY: image-test
 image-test: ## test the image: build it twice, push, pull and run it; and report known vulnerabilities
 	@mkdir -p "$(BIN)"
-	(cd tools && go test -vet=off -timeout 20m ./...) $(times)
+	(cd tools && go test -vet=off -timeout 60m ./...) $(times)
 	go build -o "$(BIN)/autoscaler" ./cmd/autoscaler
 	.ci/vulnerabilities "$(BIN)/autoscaler"
 
@@ -162,7 +162,7 @@ heads:
 
 cluster: heads
 	@cd test/devcluster
-	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
+	go test -vet=off -count=1 -timeout 60m -p 1 ./... $(times)
 
 # The tests of outages kill or stop what a dev cluster shares, so they have one for themselves.
 OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
@@ -175,20 +175,20 @@ loop:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
-	go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 -skip $(OUTAGES)'|'$(SERVE) ./e2e ./chart $$packages $(times)
+	go test -vet=off -count=1 -timeout 60m -p 1 -parallel 3 -skip $(OUTAGES)'|'$(SERVE) ./e2e ./chart $$packages $(times)
 
 outages: cluster
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
-	go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
+	go test -vet=off -count=1 -timeout 60m -parallel 3 -run $(OUTAGES) ./e2e $(times)
 
 # The tests beside Karpenter and Kueue assert in how many seconds both act together, and start a dozen Ray nodes at once,
 # so nothing else runs then.
 beside:
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
-	go test -vet=off -count=1 -timeout 30m -parallel 2 -run $(SERVE) ./e2e $(times)
-	go test -vet=off -count=1 -timeout 30m ./neighbours $(times)
+	go test -vet=off -count=1 -timeout 60m -parallel 2 -run $(SERVE) ./e2e $(times)
+	go test -vet=off -count=1 -timeout 60m ./neighbours $(times)
 
 .PHONY: lint lint-root
 lint: lint-root ## vet and staticcheck for all modules, and the licenses of dependencies
@@ -306,7 +306,7 @@ e2e-slow: ## what takes minutes on a real Ray: RayClusters without work are susp
 	$(call kit)
 	cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_SLOW=1
-	go test -vet=off -count=1 -timeout 30m -v -run '^TestSlow' ./e2e
+	go test -vet=off -count=1 -timeout 60m -v -run '^TestSlow' ./e2e
 
 .PHONY: shards
 shards: ## 1,000 RayClusters and three shards under 200 faults; fails if patches of two shards interleave; SEED, FLEET, KILLS, FAULTS, MUTANT=1
@@ -331,14 +331,14 @@ kueue: ## five minutes of demand in RayClusters that the real Kueue queues; in m
 	@.ci/preflight go python
 	$(call kit)
 	cd test
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_DEMAND=5m go test -vet=off -count=1 -timeout 20m -v -run Queued ./neighbours
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_DEMAND=5m go test -vet=off -count=1 -timeout 60m -v -run Queued ./neighbours
 
 # conform runs the conformance list against real heads of the given Ray versions.
 define conform
 	variables=$$(cd test/devcluster && go run ./cmd/kit -variables -ray "$(1)")
 	eval "$$variables"
 	mkdir -p "$(BIN)"
-	go test -vet=off -count=1 -timeout 20m ./internal/simray/conformance $(times)
+	go test -vet=off -count=1 -timeout 60m ./internal/simray/conformance $(times)
 endef
 
 .PHONY: conformance

@@ -71,12 +71,12 @@ func run(m *testing.M) (status int) {
 // until waits until holds returns true. Ray takes longer on busy cores.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if holds() {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 3 min for: %s", what)
+			t.Fatalf("waited %v for: %s", patience, what)
 		}
 	}
 }

@@ -267,7 +267,7 @@ func (s *scene) scales(api caller, editor string) {
 // workers waits until the RayCluster has the given number of workers.
 func (s *scene) workers(api caller, token string, want int) {
 	s.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); s.pods("worker") != want; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); s.pods("worker") != want; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			_, told := api.call(token, http.MethodGet, s.path(), "")
 			s.Fatalf("there are %d workers, want %d; it says %s\n%s", s.pods("worker"), want, told, api.release.state())

@@ -32,8 +32,8 @@ func (onThePodsAddress) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	return bytes.NewBufferString(text), nil
 }
 
-// patience is the limit of Helm's waits.
-const patience = 2 * time.Minute
+// patience is the limit of Helm's waits, and of others.
+const patience = 6 * time.Minute
 
 // release is an install through Helm's own SDK.
 type release struct {

@@ -66,23 +66,31 @@ func (s *scene) answersOnAll(api caller, pods int, token string) {
 		return len(ready) == pods && !slices.ContainsFunc(ready, func(pod corev1.Pod) bool { return !s.sees(api, &pod, token) })
 	})
 	for _, pod := range api.release.ready() {
-		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+pod.Status.PodIP+":8090"+s.path()+"/events", nil)
-		if err != nil {
-			s.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := api.client.Do(request)
-		if err != nil {
-			s.Fatalf("a stream of pod %s: %v", pod.Name, err)
-		}
-		line, err := bufio.NewReader(response.Body).ReadString('\n')
-		if err != nil || response.StatusCode != http.StatusOK {
-			s.Errorf("a stream of pod %s: %s, %q, %v", pod.Name, response.Status, line, err)
-		}
-		response.Body.Close()
-		cancel()
+		until(s.T, "a stream of pod "+pod.Name, func() bool { return s.streams(api, &pod, token) })
 	}
+}
+
+// streams reports whether a pod sends a line of a stream of events. It may not answer, or may answer 503, while the
+// leader changes.
+func (s *scene) streams(api caller, pod *corev1.Pod, token string) bool {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+pod.Status.PodIP+":8090"+s.path()+"/events", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := api.client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusServiceUnavailable {
+		s.Fatalf("a stream of pod %s: %s", pod.Name, response.Status)
+	}
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	return response.StatusCode == http.StatusOK && err == nil && line != ""
 }
 
 // outlivesItsLeader kills the leader pod, and calls the other pod until that pod is the leader.

@@ -12,14 +12,19 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// slowRayStart is how long a Ray node may take to start until the next one starts alone. With as many starts as cores,
-// each takes 10 s, and a head on a cold machine 18 s. Ray gives up after 30 s, in `ray start` (ray/_private/node.py,
-// raylet_start_wait_time_s) and in the raylet, which waits for its agents.
-const slowRayStart = 20 * time.Second
+const (
+	// slowRayStart is how long a Ray node may take to start until others start alone. With as many starts as cores,
+	// each takes 10 s, and a head on a cold machine 18 s. Ray gives up after 30 s, in `ray start` (ray/_private/node.py,
+	// raylet_start_wait_time_s) and in the raylet, which waits for its agents.
+	slowRayStart = 25 * time.Second
+	// slowFor is how long they start alone. Alone, each is fast again, but two would not be.
+	slowFor = 5 * time.Minute
+)
 
 // enterRayStart waits until fewer Ray nodes start on this machine than it has cores, counting those of other clusters.
-// After a slow start, the next node starts alone: on a machine that others keep busy, several that start at once all
-// give up, and do so again each time that their containers restart. The kernel drops the lock of a process that ends.
+// After a slow start, nodes start one by one for a while: on a machine that others keep busy, several that start at
+// once all give up, and do so again each time that their containers restart. The kernel drops the lock of a process
+// that ends.
 func enterRayStart(ctx context.Context) (done func(), err error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -28,7 +33,7 @@ func enterRayStart(ctx context.Context) (done func(), err error) {
 	return rayStarts(RunDir(cache)).enter(ctx)
 }
 
-// rayStarts is the directory that says which Ray nodes start, and whether the last one that did was slow.
+// rayStarts is the directory that says how many Ray nodes start, and whether one was slow.
 type rayStarts string
 
 func (d rayStarts) enter(ctx context.Context) (done func(), err error) {
@@ -57,16 +62,14 @@ func (d rayStarts) enter(ctx context.Context) (done func(), err error) {
 }
 
 func (d rayStarts) slow() bool {
-	_, err := os.Stat(d.slowFile())
-	return err == nil
+	file, err := os.Stat(d.slowFile())
+	return err == nil && time.Since(file.ModTime()) < slowFor
 }
 
 // took notes how long a start took. If it cannot, nodes start as before.
 func (d rayStarts) took(t time.Duration) {
-	if t < slowRayStart {
-		_ = os.Remove(d.slowFile())
-	} else {
-		_ = os.WriteFile(d.slowFile(), nil, 0o644)
+	if t >= slowRayStart {
+		_ = os.WriteFile(d.slowFile(), []byte(t.String()), 0o644)
 	}
 }
 

@@ -54,7 +54,7 @@ func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s"}
+	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s", "--allocation-timeout", "10m"}
 	if isSlow {
 		own = append(own, "--consolidate-deadline", "1m") // the shortest
 	}

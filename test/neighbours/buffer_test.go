@@ -26,7 +26,7 @@ var capacityBuffers = schema.GroupVersionResource{
 // bufferedCapacity covers assertion 10: a CapacityBuffer says that it fits existing capacity when its machine is only
 // launched, and Karpenter sends Events about pods that do not exist. Neither makes a group closed, or larger.
 func bufferedCapacity(k *karpenterLab) {
-	k.nodeClass("warm", "40s") // time to see that the buffer fits before there is a node
+	k.nodeClass("warm", "60s") // time to see that the buffer fits before there is a node
 	k.nodePool("buffer", devcluster.NodePool{Name: "buffer", Class: "warm"})
 	r := k.rayCluster("buffer", gpuWorkers("buffer", 4))
 	r.buffer(1)

@@ -25,7 +25,7 @@ import (
 const demandLasts = 30 * time.Second
 
 // patience is the limit of each wait. Three Ray heads that start at once on two busy cores take minutes.
-const patience = 6 * time.Minute
+const patience = 10 * time.Minute
 
 const (
 	team      = "ml"

@@ -20,7 +20,7 @@ import (
 // TestKarpenterAndRealRay runs the scenarios in which Karpenter removes nodes under real Ray work.
 func TestKarpenterAndRealRay(t *testing.T) {
 	t.Parallel()
-	m := startMachines(t, "--protect-busy")
+	m := startMachines(t, "--protect-busy", "--allocation-timeout", "10m")
 	m.scenario(t, "consolidation", consolidation)
 	m.scenario(t, "reclaimed machines", reclaimedMachines)
 	m.scenario(t, "an idle worker is evicted", evictedWhileIdle)
@@ -66,12 +66,12 @@ func reclaimedMachines(m *machines) {
 	w := m.workload(rig.Cluster{Name: "reclaimed", IdleSeconds: 5}, 3, 0,
 		devcluster.NodePool{Name: patient, Types: []string{"one"}, CapacityTypes: []string{"spot"}},
 		devcluster.NodePool{Name: roomy, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "3m"},
-		devcluster.NodePool{Name: hasty, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "40s"})
+		devcluster.NodePool{Name: hasty, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "60s"})
 	w.finishesOnAGoingMachine("patient-1", patient)
 	w.finishesOnAGoingMachine("roomy-1", roomy)
 	w.served()
 
-	// The deadline of the pool leaves 30 s until the pod is deleted, 10 s before the end of its grace period.
+	// The deadline of the pool leaves 50 s until the pod is deleted, 10 s before the end of its grace period.
 	w.task("hasty-1", hasty, 1, 0)
 	old := w.wait("hasty-1", "running").Pod
 	node := w.reclaim(old)
@@ -97,7 +97,7 @@ func reclaimedMachines(m *machines) {
 // The task is long enough to run still when the NodeClaim is deleted.
 func (w *workload) finishesOnAGoingMachine(id, pool string) {
 	w.Helper()
-	w.task(id, pool, 0.5, 25)
+	w.task(id, pool, 0.5, 40)
 	old := w.wait(id, "running").Pod
 	w.guards(old)
 	w.settled(old)

@@ -232,7 +232,9 @@ func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s.belongsToTheCall(s.roots()[0])
 	s.patchIsLoggedIn(s.roots()[0], "gpu")
 
-	driver, err := s.lab.Driver(ctx, namespace, name, "driver")
+	connecting, connected := context.WithTimeout(s.ctx, patience)
+	defer connected()
+	driver, err := s.lab.Driver(connecting, namespace, name, "driver")
 	s.must(err)
 	t.Cleanup(func() { driver.Kill() })
 	slice := rig.Command{Do: "actor", ID: "slice", GPUs: 1, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}}

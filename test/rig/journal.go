@@ -128,13 +128,11 @@ func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 
 // StoppedUndrained returns the pods of a group that were stopped although Ray had not drained them. That is certain
 // only if the GCS was asked after the stop was seen, and showed the node as not drained: an answer may be late. A pod
-// that failed before the GCS listed its Ray node has nothing to drain: on a busy machine, a raylet may give up.
+// that gave up has nothing to drain.
 func StoppedUndrained(facts []Fact, group string) (pods []string) {
 	for _, pod := range Pods(facts, group) {
 		stopped, ok := OfPod(facts, pod, PodStopping)
-		_, failed := OfPod(facts, pod, PodFailed)
-		_, joined := First(facts, func(f Fact) bool { return f.Pod == pod && f.Node != "" })
-		if !ok || failed && !joined {
+		if !ok || GaveUp(facts, pod) {
 			continue
 		}
 		drained, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == Drained })
@@ -143,6 +141,13 @@ func StoppedUndrained(facts []Fact, group string) (pods []string) {
 		}
 	}
 	return pods
+}
+
+// GaveUp reports whether a pod failed before the GCS listed its Ray node. On a busy machine, a raylet may do that.
+func GaveUp(facts []Fact, pod string) bool {
+	_, failed := OfPod(facts, pod, PodFailed)
+	_, joined := First(facts, func(f Fact) bool { return f.Pod == pod && f.Node != "" })
+	return failed && !joined
 }
 
 // Pods returns the pods of a group in the order of their creation. If group is empty, it returns the pods of all

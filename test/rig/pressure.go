@@ -9,18 +9,35 @@ import (
 	"time"
 )
 
-// pressure is how long, since the machine started, some task waited for a core, at one time.
+// pressure is how long, since the first sample, some task waited for a core, at one time.
 type pressure struct {
 	at     time.Time
 	waited time.Duration
+}
+
+// machine is what the kernel says at one time: how long some task waited for a core, and how long the host of a virtual
+// machine kept each core from it, both since the machine started.
+type machine struct {
+	at     time.Time
+	waited time.Duration
+	stolen []time.Duration
 }
 
 // pressures are the samples since MeasurePressure.
 var pressures struct {
 	sync.Mutex
 	begin   sync.Once
+	last    machine
 	samples []pressure
 }
+
+const (
+	// sampleEvery is the time between two samples. If one is later by lateSample, the machine may have stood still.
+	sampleEvery = 100 * time.Millisecond
+	lateSample  = 100 * time.Millisecond
+	// userHZ is the unit of /proc/stat (proc_stat(5) of Linux).
+	userHZ = 10 * time.Millisecond
+)
 
 // MeasurePressure begins to record how busy the machine is, for Unhindered. It does nothing where the kernel does not
 // measure that (CONFIG_PSI), and when it was called before. Start calls it.
@@ -30,7 +47,7 @@ func MeasurePressure() {
 			return
 		}
 		go func() {
-			for range time.Tick(100 * time.Millisecond) {
+			for range time.Tick(sampleEvery) {
 				samplePressure()
 			}
 		}()
@@ -46,10 +63,46 @@ func samplePressure() bool {
 	if !ok {
 		return false
 	}
+	stat, _ := os.ReadFile("/proc/stat") // if it cannot be read, nothing was stolen
 	pressures.Lock()
 	defer pressures.Unlock()
-	pressures.samples = append(pressures.samples, pressure{time.Now(), waited})
+	now := machine{time.Now(), waited, parseStolen(string(stat))}
+	var sum time.Duration
+	if n := len(pressures.samples); n > 0 {
+		sum = pressures.samples[n-1].waited + now.hindered(pressures.last)
+	}
+	pressures.last = now
+	pressures.samples = append(pressures.samples, pressure{now.at, sum})
 	return true
+}
+
+// hindered returns how much of the time since an earlier sample a task may have waited for a core: because others had
+// it, because the host did, or because the machine stood still.
+func (m machine) hindered(before machine) time.Duration {
+	hindered := max(0, m.waited-before.waited)
+	for k := range min(len(m.stolen), len(before.stolen)) {
+		hindered = max(hindered, m.stolen[k]-before.stolen[k])
+	}
+	if late := m.at.Sub(before.at) - sampleEvery; late > lateSample {
+		hindered = max(hindered, late)
+	}
+	return hindered
+}
+
+// parseStolen returns the column "steal" of each core in /proc/stat.
+func parseStolen(text string) (stolen []time.Duration) {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") || fields[0] == "cpu" {
+			continue
+		}
+		ticks, err := strconv.ParseInt(fields[8], 10, 64)
+		if err != nil {
+			return nil
+		}
+		stolen = append(stolen, time.Duration(ticks)*userHZ)
+	}
+	return stolen
 }
 
 // parsePressure returns the total of the line "some" of /proc/pressure/cpu, which is in microseconds

@@ -82,7 +82,7 @@ func agentConfig(kubeconfig, node, dir string) nodeagent.Config {
 		Dir:    dir,
 		// Dev clusters use other blocks.
 		PodCIDR:        fmt.Sprintf("127.%d.%d.0/24", 230+rand.IntN(20), rand.IntN(256)),
-		MaxGracePeriod: 10 * time.Second,
+		MaxGracePeriod: 30 * time.Second,
 		RestartBackoff: 200 * time.Millisecond,
 		Log:            slog.New(slog.DiscardHandler),
 	}

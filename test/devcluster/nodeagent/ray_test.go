@@ -46,7 +46,7 @@ spec:
 const driver = `
 import json, os, sys, time, ray
 ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
-deadline = time.time() + 120
+deadline = time.time() + 300
 while sum(n["Alive"] for n in ray.nodes()) < 3 and time.time() < deadline:
     time.sleep(0.1)
 @ray.remote(num_gpus=1)
@@ -204,12 +204,19 @@ func (f *fixture) crashRaylet() {
 	if err != nil {
 		f.Fatalf("`ray start` did not complete: %v", err)
 	}
+	var before int32 // on a slow machine, Ray may have given up before
+	f.until(&worker, "its status", func(p *corev1.Pod) bool {
+		if len(p.Status.ContainerStatuses) == 1 {
+			before = p.Status.ContainerStatuses[0].RestartCount
+		}
+		return len(p.Status.ContainerStatuses) == 1
+	})
 	if _, err := f.exec(&worker, "bash", "-c", "kill -9 $(pgrep -x raylet)"); err != nil {
 		f.Fatal(err)
 	}
 	// Without in-tree autoscaling the restart policy is Always, so the same pod restarts.
 	restarted := f.until(&worker, "a restart", func(p *corev1.Pod) bool {
-		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].RestartCount == 1
+		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].RestartCount == before+1
 	})
 	if last := restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 1 {
 		f.Errorf("last termination: %+v, want exit code 1", last)

@@ -56,7 +56,7 @@ func TestDeletionSendsSIGTERMAndKeepsTheLog(t *testing.T) {
 	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 		Exec: &corev1.ExecAction{Command: []string{"bash", "-c", "echo before >>/proc/1/fd/1"}},
 	}}
-	*pod.Spec.TerminationGracePeriodSeconds = 10
+	*pod.Spec.TerminationGracePeriodSeconds = 30
 	pod = f.untilPhase(f.create(pod), corev1.PodRunning)
 	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return f.logFile(pod, "c") == "up\n", nil // its trap is set
@@ -64,8 +64,8 @@ func TestDeletionSendsSIGTERMAndKeepsTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := f.delete(pod); took > 9*time.Second {
-		t.Errorf("a process that ends on SIGTERM took %s with a grace period of 10s", took)
+	if took := f.delete(pod); took > 29*time.Second {
+		t.Errorf("a process that ends on SIGTERM took %s with a grace period of 30s", took)
 	}
 	if got := f.logFile(pod, "c"); got != "up\nbefore\nterminated\n" {
 		t.Errorf("log = %q", got)
@@ -88,7 +88,7 @@ func TestDeletionKillsTheWholeTreeAndNothingElse(t *testing.T) {
 	if got := processes(t, "sleep 8002"); len(got) != 2 {
 		t.Errorf("%d of the neighbor's 2 processes still run", len(got))
 	}
-	if took < time.Second || took > 9*time.Second { // without a grace period of its own it would be 10s
+	if took < time.Second || took > 29*time.Second { // without a grace period of its own it would be 30s
 		t.Errorf("a pod that ignores SIGTERM took %s with a grace period of 2s", took)
 	}
 }
