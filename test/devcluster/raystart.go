@@ -14,7 +14,7 @@ import (
 
 const (
 	// slowRayStart is how long a Ray node may take to start until others start alone. With as many starts as cores,
-	// each takes 10 s, and a head on a cold machine 18 s. Ray gives up after 30 s, in `ray start` (ray/_private/node.py,
+	// each takes 10 s, and a head on a cold machine 18 s. Ray gives up after 30 s, in `ray start` (in its node.py,
 	// raylet_start_wait_time_s) and in the raylet, which waits for its agents.
 	slowRayStart = 25 * time.Second
 	// slowFor is how long they start alone. Alone, each is fast again, but two would not be.
