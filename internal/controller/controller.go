@@ -156,14 +156,14 @@ func (c *Controller) setMotion(r *record, motion pace.Motion) {
 	r.motion = motion
 }
 
-// counts are how many clusters move, settle, settle or wait (open), and do not move (still).
-type counts struct{ moving, settling, open, still int }
+// counts are how many clusters move, settle, wait, and do not move; those that settle or wait are among the last.
+type counts struct{ moving, settling, waiting, still int }
 
 func (c *Controller) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	moving, settling := c.motions[pace.Moving], c.motions[pace.Settling]
-	return counts{moving, settling, settling + c.motions[pace.Waiting], len(c.records) - moving}
+	moving := c.motions[pace.Moving]
+	return counts{moving, c.motions[pace.Settling], c.motions[pace.Waiting], len(c.records) - moving}
 }
 
 // Decision returns the latest decision about a cluster.

@@ -56,6 +56,13 @@ func TestRayClustersWithDemandThatNobodyCanServeShareTheCycles(t *testing.T) {
 	if cycles := w.quietly(time.Minute); cycles < 5 || cycles > 7 {
 		t.Errorf("%d cycles in a minute, want one per 10 s, because 500 share 50 per second", cycles)
 	}
+	w.busy(w.pod(0))
+	w.goes(w.pod(0), disrupted())
+	w.after(time.Second)
+	w.quietly(time.Minute)
+	if cycles := w.quietly(time.Minute); cycles < 50 {
+		t.Errorf("%d cycles in a minute while a worker's machine goes, want one per second", cycles)
+	}
 }
 
 func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/pace"
@@ -93,18 +95,23 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 	case r.atRest(&o):
 		long = c.limited(r, v, settings.StandsAtRest(n.still))
 	default:
-		long = c.limited(r, v, settings.StandsOpen(n.open))
+		long = c.limited(r, v, settings.StandsOpen(n.waiting))
 	}
 	if r.motion == pace.Settling { // read more often than one at rest, but its turn comes no more often
-		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(settings.SettlingTurn(n.open, n.still))
+		turn := settings.SettlingTurn(n.moving+n.settling, n.still)
+		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(turn)
 	}
 	long = r.upgradeStands(v.Now, long)
 	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
 		until: v.Now.Add(min(long, memory.UntilDeadline(v, &o.intent)))}
 }
 
-// limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do.
+// limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do. A
+// worker whose machine goes has little time, and a patch that failed is tried again once per second.
 func (c *Controller) limited(r *record, v *observation.View, long time.Duration) time.Duration {
+	if r.memory.Patches.Unwritten() != nil || slices.ContainsFunc(v.Members, membership.Member.Goes) {
+		long = min(long, pace.Soon)
+	}
 	if len(v.Cluster.Owned) > 0 || c.mayGuard(r, *v) {
 		long = min(long, writtenStands)
 	}

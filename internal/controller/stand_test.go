@@ -298,12 +298,12 @@ func TestRayClustersThatSettleShareTheirReadings(t *testing.T) {
 
 func TestRayClustersThatSettleHaveTurns(t *testing.T) {
 	w := settling(t)
-	for i := range 199 {
+	for i := range 799 {
 		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Settling)
 	}
 	w.c.Cycle(context.Background(), key)
 	if got, want := w.c.record(key).stands.earliest.Sub(w.now), 4*time.Second; got != want {
-		t.Errorf("the next turn is in %v, want %v, because 200 share 50 cycles per second", got, want)
+		t.Errorf("the next turn is in %v, want %v, because 800 share 200 cycles per second", got, want)
 	}
 }
 

@@ -1,9 +1,11 @@
 package simray
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -47,9 +49,14 @@ func Start(options Options) (*Head, error) {
 }
 
 // serve starts the GCS with the given cluster. If it is nil, the GCS starts with an empty cluster and a new session.
-// Callers must hold mu, except Start.
+// Callers must hold mu, except Start. A process that this one is starting may hold the closed listener of the last GCS
+// until its program runs, so a restart waits for the address.
 func (h *Head) serve(kept *cluster) error {
 	listener, err := net.Listen("tcp", h.addr)
+	for n := 0; h.starts > 0 && errors.Is(err, syscall.EADDRINUSE) && n < 500; n++ {
+		time.Sleep(20 * time.Millisecond)
+		listener, err = net.Listen("tcp", h.addr)
+	}
 	if err != nil {
 		return fmt.Errorf("starting simulated Ray head: %w", err)
 	}

@@ -3,6 +3,7 @@ package simray_test
 import (
 	"errors"
 	"math"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -277,5 +278,23 @@ func TestThousandHeadsFitIntoOneProcess(t *testing.T) {
 		}
 		defer func() { _ = client.Close() }()
 		read(t, client)
+	}
+}
+
+// TestARestartWaitsForItsAddress has something else hold the address for a while.
+func TestARestartWaitsForItsAddress(t *testing.T) {
+	head, err := simray.Start(simray.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	head.Close()
+	other, err := net.Listen("tcp", head.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = other.Close() })
+	if err := head.Restart(); err != nil {
+		t.Fatal(err)
 	}
 }

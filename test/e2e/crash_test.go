@@ -225,7 +225,7 @@ func TestAWorkerMayDie(t *testing.T) {
 	s.see(driver, "witness", "answered")
 	s.created("gpu", 1)
 	s.eventually("one worker to be left", func(facts []rig.Fact) bool { return len(rig.Living(facts, "cpu")) == 1 })
-	if pods := rig.Pods(s.journal.Facts(), "cpu"); len(pods) > 2 {
-		s.Errorf("one worker was lost, and %v were created", pods)
+	if pods := s.workersEver("cpu"); len(pods) > 2 {
+		s.Errorf("one worker was lost, and there were %v", pods)
 	}
 }

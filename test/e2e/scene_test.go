@@ -179,11 +179,15 @@ func (s *scene) quiet(why string) {
 // demand was counted twice.
 func (s *scene) created(group string, want int) {
 	s.Helper()
-	facts := s.journal.Facts()
-	pods := slices.DeleteFunc(rig.Pods(facts, group), func(pod string) bool { return rig.GaveUp(facts, pod) })
-	if len(pods) != want {
+	if pods := s.workersEver(group); len(pods) != want {
 		s.Errorf("group %s had %d workers in all, want %d: %v", group, len(pods), want, pods)
 	}
+}
+
+// workersEver returns all workers that a group has had, without those in which Ray gave up before it joined.
+func (s *scene) workersEver(group string) []string {
+	facts := s.journal.Facts()
+	return slices.DeleteFunc(rig.Pods(facts, group), func(pod string) bool { return rig.GaveUp(facts, pod) })
 }
 
 // patch changes the RayCluster as a user would.

@@ -136,7 +136,7 @@ func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *J
 		if pod.Spec.NodeName != "" {
 			note(pod, Scheduled, "on "+pod.Spec.NodeName)
 		}
-		if pod.Status.Phase == corev1.PodFailed {
+		if pod.Status.Phase == corev1.PodFailed && pod.DeletionTimestamp == nil {
 			note(pod, PodFailed, "")
 		}
 		if pod.DeletionTimestamp != nil {

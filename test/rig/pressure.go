@@ -55,6 +55,8 @@ func MeasurePressure() {
 }
 
 func samplePressure() bool {
+	pressures.Lock() // before the files are read, so that samples are in order
+	defer pressures.Unlock()
 	text, err := os.ReadFile("/proc/pressure/cpu")
 	if err != nil {
 		return false
@@ -64,8 +66,6 @@ func samplePressure() bool {
 		return false
 	}
 	stat, _ := os.ReadFile("/proc/stat") // if it cannot be read, nothing was stolen
-	pressures.Lock()
-	defer pressures.Unlock()
 	now := machine{time.Now(), waited, parseStolen(string(stat))}
 	var sum time.Duration
 	if n := len(pressures.samples); n > 0 {
@@ -86,7 +86,7 @@ func (m machine) hindered(before machine) time.Duration {
 	if late := m.at.Sub(before.at) - sampleEvery; late > lateSample {
 		hindered = max(hindered, late)
 	}
-	return hindered
+	return min(hindered, m.at.Sub(before.at))
 }
 
 // parseStolen returns the column "steal" of each core in /proc/stat.

@@ -20,7 +20,7 @@ const (
 	Resting Motion = iota
 	// Waiting: nothing has changed for a while, and something is open, such as demand that no group can serve.
 	Waiting
-	// Settling: something has just changed, and nothing is open. New work often follows work that has just ended.
+	// Settling: something has just changed, and nothing moves. New work often follows work that has just ended.
 	Settling
 	// Moving: something is open that the next reading may complete.
 	Moving

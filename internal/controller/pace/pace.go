@@ -21,10 +21,10 @@ const (
 // A reading costs 0.1 to 0.3 ms if it repeats the last one, and then the last decision stands; a cycle costs 1 to 2 ms.
 // So a cluster is read often, and its decision is made anew when something has changed, and otherwise after a while
 // that depends on how many clusters share CyclesPerSecond: the moving ones half of it if each reading shows something
-// new, and an eighth if none does; those that settle or wait an eighth; the resting ones an eighth. A quarter is for
-// clusters that show something new before their turn: mostly few of them do at the same time. Cycles that events start
-// have a limit of their own, Slots. The resting clusters share half of ReadsPerSecond, the moving ones an eighth, and
-// those that settle another one.
+// new, together with those that settle, and an eighth if none does; those that wait an eighth; the resting ones an
+// eighth. A quarter is for clusters that show something new before their turn: mostly few of them do at the same time.
+// Cycles that events start have a limit of their own, Slots. The resting clusters share half of ReadsPerSecond, the
+// moving ones an eighth, and those that settle another one.
 type Settings struct {
 	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
 	FastPoll, RestPoll              time.Duration
@@ -38,9 +38,9 @@ const (
 	// is seen within a second. Few clusters are read more often: calmReads is how many readings per second they share.
 	seenWithin = 600 * time.Millisecond
 	calmReads  = 250
-	// openStands is the least for which a decision stands while anything is open that time alone may change, and for
-	// one at rest; restStands is the most.
-	openStands = time.Second
+	// Soon is the least for which a decision stands while anything is open that time alone may change, and for one at
+	// rest; restStands is the most.
+	Soon       = time.Second
 	restStands = 30 * time.Second
 )
 
@@ -74,9 +74,9 @@ func (s Settings) Settling(clusters, all int) time.Duration {
 }
 
 // SettlingTurn returns the shortest pause between two cycles of one of the clusters that settle, if readings start
-// them. As many settle or wait as open says.
-func (s Settings) SettlingTurn(open, all int) time.Duration {
-	return max(s.Resting(all), each(open, s.CyclesPerSecond/8))
+// them. As many move or settle as changing says.
+func (s Settings) SettlingTurn(changing, all int) time.Duration {
+	return max(s.Moving(changing), s.Resting(all))
 }
 
 // Resting returns the pause between two readings of one of the clusters that rest or wait.
@@ -87,17 +87,17 @@ func (s Settings) Resting(clusters int) time.Duration {
 
 // StandsMoving returns how long a decision about one of the clusters that move stands while readings repeat.
 func (s Settings) StandsMoving(clusters int) time.Duration {
-	return max(s.Moving(clusters)/2, min(each(clusters, s.CyclesPerSecond/8), openStands))
+	return max(s.Moving(clusters)/2, min(each(clusters, s.CyclesPerSecond/8), Soon))
 }
 
-// StandsOpen returns how long a decision about one of the clusters that settle or wait stands while something is open.
-func (s Settings) StandsOpen(open int) time.Duration {
-	return min(max(openStands, each(open, s.CyclesPerSecond/8)), restStands)
+// StandsOpen returns how long a decision about one of the clusters that wait stands.
+func (s Settings) StandsOpen(clusters int) time.Duration {
+	return min(max(Soon, each(clusters, s.CyclesPerSecond/8)), restStands)
 }
 
 // StandsAtRest returns how long a decision about one of the clusters that rest stands while readings repeat.
 func (s Settings) StandsAtRest(clusters int) time.Duration {
-	return s.jittered(min(max(openStands, each(clusters, s.CyclesPerSecond/8)), restStands))
+	return s.jittered(min(max(Soon, each(clusters, s.CyclesPerSecond/8)), restStands))
 }
 
 // AfterConflicts returns the pause after that many conflicts in a row.
