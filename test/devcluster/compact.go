@@ -5,9 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 )
+
+// compacted is what etcd says if nothing was written since the last compaction (server/storage/mvcc of etcd).
+const compacted = "required revision has been compacted"
 
 // Compact compacts the control plane's storage to its latest revision, as the API server does every five minutes: older
 // versions are gone for watches and lists that continue from them.
@@ -18,7 +23,8 @@ func (c *Cluster) Compact(ctx context.Context) error {
 	if err := c.etcdCall(ctx, "kv/range", map[string]any{"key": "AA=="}, &now); err != nil {
 		return fmt.Errorf("compacting: %w", err)
 	}
-	if err := c.etcdCall(ctx, "kv/compaction", map[string]any{"revision": now.Header.Revision}, nil); err != nil {
+	err := c.etcdCall(ctx, "kv/compaction", map[string]any{"revision": now.Header.Revision}, nil)
+	if err != nil && !strings.Contains(err.Error(), compacted) {
 		return fmt.Errorf("compacting: %w", err)
 	}
 	return nil
@@ -43,7 +49,8 @@ func (c *Cluster) etcdCall(ctx context.Context, path string, ask, answer any) er
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s of etcd: %s", path, response.Status)
+		why, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return fmt.Errorf("%s of etcd: %s: %s", path, response.Status, why)
 	}
 	if answer == nil {
 		return nil

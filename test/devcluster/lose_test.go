@@ -25,8 +25,10 @@ func TestTheDataGoesBackToWhatWasSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	create("after")
-	if err := c.Compact(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 { // the second time, there is nothing to compact
+		if err := c.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	down := false
 	if err := c.RestoreData(t.Context(), func() {
