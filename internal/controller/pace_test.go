@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -45,11 +46,29 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 	}
 }
 
-func TestRayClustersWithDemandThatNobodyCanServeShareTheCycles(t *testing.T) {
+// amongWaiting returns a RayCluster of a fleet in which 499 others wait.
+func amongWaiting(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	for i := range 499 {
 		w.c.setMotion(w.c.record(nodepool.ClusterKey{Namespace: "other", Name: fmt.Sprint(i)}), pace.Waiting)
 	}
+	return w
+}
+
+func TestAPatchThatFailsIsTriedOncePerSecondInALargeFleet(t *testing.T) {
+	w := amongWaiting(t)
+	w.busy(w.pod(0))
+	w.kube.applyErr = errors.New("failed calling webhook")
+	w.want(1, gpu(1))
+	w.after(time.Second)
+	w.quietly(time.Minute)
+	if cycles := w.quietly(time.Minute); cycles < 50 {
+		t.Errorf("%d cycles in a minute while a patch fails, want one per second", cycles)
+	}
+}
+
+func TestRayClustersWithDemandThatNobodyCanServeShareTheCycles(t *testing.T) {
+	w := amongWaiting(t)
 	w.want(1, gpu(64))
 	w.after(time.Second)
 	w.quietly(time.Minute)
