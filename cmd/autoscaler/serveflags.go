@@ -41,7 +41,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
 		"anything changes")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
-		"with a jitter of 20 %")
+		"which varies by a tenth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
 	f.DurationVar(
 		&l.PlanBudget,

@@ -178,7 +178,8 @@ func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
 			}
 		}
 		if !known {
-			units = append(units, unit{group: n.GroupIndex, key: key, nodes: numbers[i : i : i+1], idleSeconds: n.IdleSeconds})
+			own := numbers[i : i : i+1]
+			units = append(units, unit{group: n.GroupIndex, key: key, nodes: own, idleSeconds: n.IdleSeconds})
 		}
 		r.join(&units[at], i)
 	}
