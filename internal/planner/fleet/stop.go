@@ -178,7 +178,7 @@ func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
 			}
 		}
 		if !known {
-			own := numbers[i : i : i+1]
+			own := numbers[i : i : i+1] // one node has its place here; more hosts move
 			units = append(units, unit{group: n.GroupIndex, key: key, nodes: own, idleSeconds: n.IdleSeconds})
 		}
 		r.join(&units[at], i)
