@@ -68,7 +68,7 @@ func TestTheExampleOfPricesIsRead(t *testing.T) {
 	if err := os.WriteFile(file, []byte(example), 0o600); err != nil || !found {
 		t.Fatal(err, found)
 	}
-	book, err := pricesOfFile(file)
+	book, err := cli.ReadPrices(file)
 	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 || book.WithoutLists {
 		t.Errorf("%v: %+v", err, book)
 	}

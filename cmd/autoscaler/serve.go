@@ -100,11 +100,11 @@ func newServeCommand() *cobra.Command {
 			if c.Flags().Changed("mode") {
 				o.loop.DefaultMode = nodepool.Mode(mode)
 			}
-			config, err := poolsOfFile(pools)
+			config, err := cli.ReadPools(pools)
 			if err != nil {
 				return cli.BadInput(err)
 			}
-			if o.prices, err = pricesOfFile(prices); err != nil {
+			if o.prices, err = cli.ReadPrices(prices); err != nil {
 				return cli.BadInput(err)
 			}
 			if shards != "" {
