@@ -57,6 +57,10 @@ var empty = map[string]string{
 	"alert RayReplicasReverted":              "nobody sets replicas back",
 	"slices.json: Fraction of busy cards, A": "what pods hold of single cards is not known without the agent",
 	"alert RayGPUsIdle":                      "fewer GPUs are there",
+
+	"health.json: Shards, A":                       "one process decides about all RayClusters",
+	"health.json: RayClusters without a shard, A":  "one process decides about all RayClusters",
+	"health.json: Age of the reading of Leases, A": "one process decides about all RayClusters",
 }
 
 // ofSpeed lists those of empty that a machine without free cores may give data.
