@@ -71,7 +71,10 @@ func (m *Metrics) observeDivision(observer metric.Observer) {
 	if known, divided := m.division(); divided {
 		observer.ObserveFloat64(m.shards, float64(known.Shards),
 			metric.WithAttributes(attribute.String("shard", known.Shard)))
-		observer.ObserveFloat64(m.unowned, float64(known.Unowned))
+		if known.ReadAge >= 0 {
+			observer.ObserveFloat64(m.unowned, float64(known.Unowned))
+			observer.ObserveFloat64(m.shardsReadAge, known.ReadAge.Seconds())
+		}
 	}
 }
 

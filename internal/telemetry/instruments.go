@@ -60,6 +60,7 @@ type states struct {
 	leading       metric.Float64ObservableGauge
 	shards        metric.Float64ObservableGauge
 	unowned       metric.Float64ObservableGauge
+	shardsReadAge metric.Float64ObservableGauge
 	requestMemory metric.Float64ObservableGauge
 	overMemory    metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
@@ -187,7 +188,11 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 				"Shards that divide the RayClusters, as this process sees them; the label shard names this process. "+
 					"Absent without --shards."),
 			unowned: m.gauge("heliostat_clusters_without_shard", "{cluster}",
-				"RayClusters that no shard has, as this process sees them. Absent without --shards."),
+				"RayClusters that no shard decides about, by the last reading of this process. Absent without "+
+					"--shards and before the first reading."),
+			shardsReadAge: m.gauge("heliostat_shards_read_age_seconds", "s",
+				"How long ago this process has read the Leases of all shards. Absent without --shards and before the "+
+					"first reading."),
 			requestMemory: m.gauge(
 				"heliostat_request_memory_bytes",
 				"By",
@@ -247,6 +252,7 @@ func (i *instruments) observables() []metric.Observable {
 		i.leading,
 		i.shards,
 		i.unowned,
+		i.shardsReadAge,
 		i.requestMemory,
 		i.overMemory,
 		i.droppedSeries,

@@ -61,6 +61,8 @@ type Division struct {
 	Shard string
 	// Shards is how many there are. Unowned is how many RayClusters none of them has.
 	Shards, Unowned int
+	// ReadAge is how long ago all Leases were read; negative before that.
+	ReadAge time.Duration
 }
 
 // newMetrics creates the instruments with a meter.

@@ -21,7 +21,9 @@ func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	report, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
 		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} },
 		Bounds:        func() map[string]float64 { return map[string]float64{"history": 0.5} },
-		Division:      func() (Division, bool) { return Division{Shard: "heliostat-a", Shards: 3, Unowned: 2}, true }})
+		Division: func() (Division, bool) {
+			return Division{Shard: "heliostat-a", Shards: 3, Unowned: 2, ReadAge: 3 * time.Second}, true
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +121,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_leading{}":                                                                                               1,
 		"heliostat_shards{shard=heliostat-a}":                                                                               3,
 		"heliostat_clusters_without_shard{}":                                                                                2,
+		"heliostat_shards_read_age_seconds{}":                                                                               3,
 		"heliostat_dropped_series{}":                                                                                        0,
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
 		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,

@@ -25,6 +25,8 @@ type rules struct {
 	noFence, noMargin, noReading, noWaiting, wallClock bool
 	// patches: members also send patches. Without them, only the right to act is explored.
 	patches bool
+	// most limits how many members own keys at once, the oldest; 0 means all.
+	most int
 	// calls is how many calls a member makes in one tick, at most.
 	members, keys, ticks, calls int
 	// faults is how many calls each member gives up, at most.
@@ -84,7 +86,7 @@ func newWorld(r rules) *world {
 			timing.Deadline = leaseTicks
 		}
 		id := string(rune('a' + i))
-		w.process = append(w.process, &process{member: New(id, timing, 0), held: NewHoldings(id), acted: map[string]time.Duration{}})
+		w.process = append(w.process, &process{member: New(id, timing, r.most), held: NewHoldings(id), acted: map[string]time.Duration{}})
 	}
 	return w
 }
@@ -253,7 +255,11 @@ func (w *world) handle(c *call, id string) {
 	default:
 		w.version++
 		c.version = strconv.Itoa(w.version)
-		w.records[id] = Record{ID: id, Version: c.version, Members: c.write.Members}
+		since := known.Since
+		if !exists {
+			since = int64(w.now)
+		}
+		w.records[id] = Record{ID: id, Version: c.version, Since: since, Members: c.write.Members}
 	}
 }
 
@@ -409,6 +415,7 @@ func (d *digest) number(numbers ...int64) {
 
 func (d *digest) record(r *Record) {
 	d.texts(r.ID, r.Version)
+	d.number(r.Since)
 	d.texts(r.Members...)
 }
 

@@ -143,11 +143,15 @@ func (m *Member) found(r Record, now time.Duration) {
 func (m *Member) Expired(now time.Duration) []Record {
 	var expired []Record
 	for _, r := range m.others {
-		if !r.Everything && now-m.seen[r.ID].at >= m.timing.Lease {
+		if m.expired(&r, now) {
 			expired = append(expired, r)
 		}
 	}
 	return expired
+}
+
+func (m *Member) expired(r *Record, now time.Duration) bool {
+	return !r.Everything && now-m.seen[r.ID].at >= m.timing.Lease
 }
 
 // Left returns for how long the member may act without another renewal.
@@ -179,6 +183,17 @@ func (m *Member) Wants(key string) bool { return Owner(m.stored, key) == m.id }
 func (m *Member) Claimed(key string) bool {
 	_, other := m.Holder(key)
 	return other || Owner(m.confirmed, key) == m.id
+}
+
+// Served reports whether another member claims a key whose record has not expired. Only counts depend on it: a claim
+// counts until its record is removed.
+func (m *Member) Served(key string, now time.Duration) bool {
+	return slices.ContainsFunc(m.others, func(r Record) bool { return r.Claims(key) && !m.expired(&r, now) })
+}
+
+// Led reports whether a leader of the form with one shard claims everything.
+func (m *Member) Led() bool {
+	return slices.ContainsFunc(m.others, func(r Record) bool { return r.Everything })
 }
 
 // Holder returns the record of the other member that claims a key; false if there is none.

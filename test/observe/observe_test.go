@@ -57,6 +57,10 @@ var empty = map[string]string{
 	"alert RayReplicasReverted":              "nobody sets replicas back",
 	"slices.json: Fraction of busy cards, A": "what pods hold of single cards is not known without the agent",
 	"alert RayGPUsIdle":                      "fewer GPUs are there",
+
+	"health.json: Shards, A":                       "one process decides about all RayClusters",
+	"health.json: RayClusters without a shard, A":  "one process decides about all RayClusters",
+	"health.json: Age of the reading of Leases, A": "one process decides about all RayClusters",
 }
 
 // ofSpeed lists those of empty that a machine without free cores may give data.
@@ -460,7 +464,7 @@ func (s *stage) everyExpressionHasData() {
 
 // rare lists the instruments that this test does not trigger.
 var rare = []string{"heliostat_export_failures_total", "heliostat_group_cooldown_seconds", "heliostat_requests",
-	"heliostat_shards", "heliostat_clusters_without_shard"}
+	"heliostat_shards", "heliostat_clusters_without_shard", "heliostat_shards_read_age_seconds"}
 
 // everyInstrumentWasExported asserts that the collector has received every metric in /metrics.
 func (s *stage) everyInstrumentWasExported() {

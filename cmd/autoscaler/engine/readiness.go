@@ -37,7 +37,7 @@ func (r *readiness) leads() bool {
 	return manager != nil && manager.Leading()
 }
 
-// division returns what this process knows of the shards; false without shards, and before the API server has answered.
+// division returns what this process knows of the shards; false without shards, and before it takes part.
 func (r *readiness) division() (telemetry.Division, bool) {
 	manager := r.manager.Load()
 	if manager == nil || manager.Shards() == nil {
@@ -45,7 +45,8 @@ func (r *readiness) division() (telemetry.Division, bool) {
 	}
 	member := manager.Shards()
 	known := member.View()
-	return telemetry.Division{Shard: member.ID(), Shards: known.Shards, Unowned: known.Unowned}, true
+	return telemetry.Division{Shard: member.ID(), Shards: known.Shards, Unowned: known.Unowned, ReadAge: known.ReadAge},
+		known.Started
 }
 
 // requestMemory returns the memory that the requests of owners take; zero before the API server has answered, and in a

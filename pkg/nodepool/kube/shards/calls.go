@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (s *Shards) store(ctx context.Context, write shard.Write, asked time.Durati
 		s.drop()
 	}
 	// After a conflict, the reading that follows shows an earlier write of this member that was stored late.
-	s.report("renewing", err)
+	s.report("renewing the Leases of shards failed; without a renewal this shard stops writing", err)
 	return err == nil
 }
 
@@ -52,11 +53,12 @@ func (s *Shards) read(ctx context.Context) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report("reading", err)
+	s.report("reading the Leases of shards failed; this shard does not see which others come and go", err)
 	if err != nil {
 		return false
 	}
-	s.member.Read(records, s.now())
+	s.readAt = s.now()
+	s.member.Read(records, s.readAt)
 	s.update(keys)
 	return true
 }
@@ -97,7 +99,6 @@ func (s *Shards) records(ctx context.Context) ([]shard.Record, error) {
 // update begins and ends terms after a reading. The caller holds mu.
 func (s *Shards) update(keys []nodepool.ClusterKey) {
 	names := make([]string, len(keys))
-	s.unowned, s.awaited = 0, 0
 	for i, key := range keys {
 		names[i] = key.String()
 	}
@@ -111,19 +112,42 @@ func (s *Shards) update(keys []nodepool.ClusterKey) {
 	for _, key := range gained {
 		s.config.Changed(keyOf(key))
 	}
-	for _, name := range names {
-		switch {
-		case s.holdings.Has(name):
-		case s.member.Wants(name):
-			s.awaited++
-		case !s.member.Claimed(name):
-			s.unowned++
-		}
-	}
+	s.count(names)
 	if len(gained)+len(lost) > 0 {
 		s.config.Logger.Info("RayClusters moved between shards", "shard", s.member.ID(), "came", len(gained),
 			"left", len(lost), "shards", len(s.member.Others())+1)
 	}
+}
+
+// count counts the RayClusters that move, and those about which nobody decides, by the last reading. The caller holds
+// mu.
+func (s *Shards) count(names []string) {
+	awaited := map[string]time.Duration{}
+	s.moving, s.unowned = 0, 0
+	for _, name := range names {
+		switch {
+		case s.holdings.Has(name):
+		case s.member.Wants(name):
+			s.moving++
+			if s.member.Led() {
+				continue // shards wait for the leader as long as it runs
+			}
+			since, known := s.awaited[name]
+			if !known {
+				since = s.readAt
+			}
+			awaited[name] = since
+			if s.readAt-since > s.timing.Lease {
+				s.unowned++
+			}
+		case !s.member.Claimed(name):
+			s.moving++
+			s.unowned++
+		case !s.member.Served(name, s.readAt):
+			s.unowned++
+		}
+	}
+	s.awaited = awaited
 }
 
 // removeExpired removes the Leases of members that have ended. A Lease that was renewed meanwhile stays.
@@ -131,16 +155,26 @@ func (s *Shards) removeExpired(ctx context.Context) {
 	s.mu.Lock()
 	expired := s.member.Expired(s.now())
 	s.mu.Unlock()
+	var failed []error
 	for _, r := range expired {
 		call, cancel := context.WithTimeout(ctx, s.timing.Deadline/2)
 		err := s.leases.Delete(call, r.ID, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{ResourceVersion: &r.Version},
 		})
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			s.config.Logger.Warn("a shard has ended without leaving; others take its RayClusters", "ended", r.ID)
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			// It was renewed, or another shard has removed it.
+		default:
+			failed = append(failed, fmt.Errorf("removing Lease %s: %w", r.ID, err))
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report("removing the Leases of shards that have ended failed; nobody decides about their RayClusters",
+		errors.Join(failed...))
 }
 
 // leave gives up everything: it waits until no cycle runs, and removes the Lease.
@@ -198,13 +232,19 @@ func (s *Shards) idle(ctx context.Context) bool {
 	}
 }
 
-// report logs the first error of several in a row. The caller holds mu.
-func (s *Shards) report(doing string, err error) {
-	if err != nil && !s.failing {
-		s.config.Logger.Warn(doing+" the Leases of shards failed; without a renewal this shard stops writing",
-			"shard", s.member.ID(), "left", s.member.Left(s.now()).String(), "error", err)
+// report logs an error with a message, if it is the first of several in a row, and then once a minute. The caller holds
+// mu.
+func (s *Shards) report(message string, err error) {
+	if err == nil {
+		delete(s.reported, message)
+		return
 	}
-	s.failing = err != nil
+	now := s.now()
+	if last, known := s.reported[message]; known && now-last < time.Minute {
+		return
+	}
+	s.reported[message] = now
+	s.config.Logger.Warn(message, "shard", s.member.ID(), "left", s.member.Left(now).String(), "error", err)
 }
 
 // keyOf reads a key that was written by String.

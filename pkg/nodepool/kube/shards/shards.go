@@ -50,13 +50,20 @@ type Shards struct {
 	holdings *shard.Holdings // guarded by mu
 	// cycles are those that run, by RayCluster. Guarded by mu.
 	cycles map[string]context.CancelFunc
-	// came counts the readings with which RayClusters came. unowned counts those that nobody claims, and awaited those
-	// that this member claims but does not own yet. Guarded by mu.
-	came             int64
-	unowned, awaited int
+	// came counts the readings with which RayClusters came. Guarded by mu.
+	came int64
+	// started is true from Start on. readAt is when the last reading ended that succeeded; negative before the first.
+	// Guarded by mu.
+	started bool
+	readAt  time.Duration
+	// moving counts the RayClusters that nobody claims, or that this member claims but does not own yet, and unowned
+	// those of View. awaited are those that this member claims but does not own, and since when. Guarded by mu.
+	moving, unowned int
+	awaited         map[string]time.Duration
 	// lapse ends the cycles that run when the right to write ends; nil before the first renewal. Guarded by mu.
-	lapse   *time.Timer
-	failing bool // guarded by mu; the last call failed
+	lapse *time.Timer
+	// reported is when errors of each kind were logged last. Guarded by mu.
+	reported map[string]time.Duration
 }
 
 // New returns a member that owns nothing. Its name is new for each process, because a process that starts again under
@@ -68,12 +75,15 @@ func New(config Config) *Shards {
 		config: config, timing: config.Timing, leases: config.Client.Leases(config.Namespace), start: start,
 		now: func() time.Duration { return time.Since(start) }, began: metav1.NewMicroTime(start),
 		member: shard.New(id, config.Timing, config.Most), holdings: shard.NewHoldings(id),
-		cycles: map[string]context.CancelFunc{},
+		cycles: map[string]context.CancelFunc{}, readAt: -1, reported: map[string]time.Duration{},
 	}
 }
 
 // Start takes part until ctx ends, and then leaves. Call it when cycles may run.
 func (s *Shards) Start(ctx context.Context) {
+	s.mu.Lock()
+	s.started = true
+	s.mu.Unlock()
 	for {
 		settled := s.turn(ctx)
 		pause := timing.Jittered(s.config.Retry)

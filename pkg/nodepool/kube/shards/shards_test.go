@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,7 @@ type server struct {
 	version int
 	leases  map[string]coordinationv1.Lease
 	down    bool
+	refused string // a verb without a right
 }
 
 var leaseKind = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
@@ -40,8 +42,12 @@ type client struct {
 
 func (c *client) Leases(string) coordinationv1client.LeaseInterface { return c }
 
-func (c *client) begin(ctx context.Context) error {
+func (c *client) begin(ctx context.Context, verb string) error {
 	c.mu.Lock()
+	if c.refused == verb {
+		c.mu.Unlock()
+		return apierrors.NewForbidden(leaseKind, "", nil)
+	}
 	if c.cut || c.down {
 		c.mu.Unlock()
 		<-ctx.Done()
@@ -66,7 +72,7 @@ func (c *client) put(l *coordinationv1.Lease) *coordinationv1.Lease {
 func (c *client) Create(
 	ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions,
 ) (*coordinationv1.Lease, error) {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(ctx, "create"); err != nil {
 		return nil, err
 	}
 	defer c.mu.Unlock()
@@ -79,7 +85,7 @@ func (c *client) Create(
 func (c *client) Update(
 	ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions,
 ) (*coordinationv1.Lease, error) {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(ctx, "update"); err != nil {
 		return nil, err
 	}
 	defer c.mu.Unlock()
@@ -93,7 +99,7 @@ func (c *client) Update(
 }
 
 func (c *client) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(ctx, "delete"); err != nil {
 		return err
 	}
 	defer c.mu.Unlock()
@@ -105,7 +111,7 @@ func (c *client) Delete(ctx context.Context, name string, options metav1.DeleteO
 }
 
 func (c *client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(ctx, "get"); err != nil {
 		return nil, err
 	}
 	defer c.mu.Unlock()
@@ -116,7 +122,7 @@ func (c *client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*co
 }
 
 func (c *client) List(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(ctx, "list"); err != nil {
 		return nil, err
 	}
 	defer c.mu.Unlock()
@@ -312,6 +318,12 @@ func (f *fleet) terms() (terms []string) {
 	return terms
 }
 
+func (s *server) refuse(verb string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = verb
+}
+
 func (s *server) set(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -488,5 +500,195 @@ func TestANewRayClusterDoesNotWaitForTheNextReading(t *testing.T) {
 			t.Fatal("the owner of a new RayCluster does not know it")
 		}
 		leave()
+	})
+}
+
+// lines counts what members log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lines) count(message string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), message)
+}
+
+// unowned returns how many RayClusters each member counts that nobody decides about.
+func (f *fleet) unowned(members ...int) (counts []int) {
+	for _, i := range members {
+		counts = append(counts, f.members[i].View().Unowned)
+	}
+	return counts
+}
+
+// longest returns the longest time, while d passes, for which some of the members count RayClusters without a shard.
+func (f *fleet) longest(d time.Duration, members ...int) (longest time.Duration) {
+	began := time.Now()
+	for end := began.Add(d); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
+		if slices.Max(f.unowned(members...)) == 0 {
+			began = time.Now()
+		}
+		longest = max(longest, time.Since(began))
+	}
+	return longest
+}
+
+func TestWhatALeaseClaimsThatCannotBeRemovedHasNoShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged := &lines{}
+		f := newFleet(t, 60)
+		defer f.end()
+		f.join(3, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
+		f.watch(5 * time.Second)
+		f.eachHasOne("three members")
+		lost := len(f.owned(2))
+		f.server.refuse("delete")
+		f.setCut(2, true)
+		f.watch(5 * time.Second)
+		if got := f.unowned(0, 1); !slices.Equal(got, []int{0, 0}) {
+			t.Errorf("before its Lease has expired, %v RayClusters are without a shard", got)
+		}
+		f.watch(4 * time.Second)
+		time.Sleep(2 * time.Minute)
+		if got := f.unowned(0, 1); !slices.Equal(got, []int{lost, lost}) {
+			t.Errorf("%v RayClusters are without a shard, want the %d of the one that has ended", got, lost)
+		}
+		if n := logged.count("removing the Leases of shards that have ended failed"); n < 4 || n > 6 {
+			t.Errorf("two members have logged %d times in two minutes that they cannot remove a Lease, want once a minute", n)
+		}
+		f.server.refuse("")
+		f.watch(3 * time.Second)
+		f.eachHasOne("the Lease can be removed")
+		if got := f.unowned(0, 1); !slices.Equal(got, []int{0, 0}) {
+			t.Errorf("with one writer each, %v RayClusters are without a shard", got)
+		}
+	})
+}
+
+func TestAReadingOfLeasesThatFailsGetsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged := &lines{}
+		f := newFleet(t, 60)
+		defer f.end()
+		f.server.refuse("list")
+		f.join(2, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
+		if v := f.members[1].View(); v.Started || v.ReadAge >= 0 {
+			t.Errorf("before the start it knows %+v", v)
+		}
+		f.watch(3 * time.Second)
+		if v := f.members[1].View(); !v.Started || v.ReadAge >= 0 {
+			t.Errorf("without a reading it knows %+v", v)
+		}
+		f.server.refuse("")
+		f.watch(5 * time.Second)
+		for i, m := range f.members {
+			if age := m.View().ReadAge; age < 0 || age > 2*time.Second {
+				t.Errorf("member %d has read %v ago", i, age)
+			}
+		}
+		before := logged.count("reading the Leases of shards failed")
+		f.server.refuse("list")
+		f.watch(30 * time.Second)
+		for i, m := range f.members {
+			if age := m.View().ReadAge; age < 28*time.Second || age > 31*time.Second {
+				t.Errorf("without lists for 30 s, member %d has read %v ago", i, age)
+			}
+		}
+		if n := logged.count("reading the Leases of shards failed") - before; n != 2 {
+			t.Errorf("two members have logged %d times in half a minute that they cannot read, want once each", n)
+		}
+	})
+}
+
+func TestAHandOverThatDoesNotEndLeavesRayClustersWithoutAShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 60)
+		defer f.end()
+		f.join(1)
+		f.watch(time.Second)
+		var running []context.Context
+		var leaves []func()
+		for _, key := range f.keys {
+			ctx, leave, _ := f.members[0].Enter(t.Context(), key)
+			running, leaves = append(running, ctx), append(leaves, leave)
+		}
+		f.join(1)
+		f.watch(6 * time.Second)
+		if got := f.unowned(0, 1); !slices.Equal(got, []int{0, 0}) {
+			t.Errorf("while RayClusters move, %v are without a shard", got)
+		}
+		f.watch(4 * time.Second)
+		moving := 0
+		for _, ctx := range running {
+			if ctx.Err() != nil {
+				moving++
+			}
+		}
+		if got := f.unowned(0, 1); moving == 0 || !slices.Equal(got, []int{moving, moving}) {
+			t.Errorf("%v RayClusters are without a shard, want the %d whose cycles do not end", got, moving)
+		}
+		for _, leave := range leaves {
+			leave()
+		}
+		f.watch(3 * time.Second)
+		f.eachHasOne("the cycles have ended")
+		if got := f.unowned(0, 1); !slices.Equal(got, []int{0, 0}) {
+			t.Errorf("with one writer each, %v RayClusters are without a shard", got)
+		}
+	})
+}
+
+func TestTakeOversLeaveRayClustersWithoutAShardForAMomentOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 60)
+		defer f.end()
+		f.join(3)
+		f.watch(5 * time.Second)
+		most := time.Duration(0)
+		for old := range 3 { // all are replaced
+			f.join(1)
+			most = max(most, f.longest(3*time.Second, old+1, old+2))
+			f.stop[old]()
+			most = max(most, f.longest(3*time.Second, old+1, old+2, old+3))
+		}
+		f.eachHasOne("all were replaced")
+		f.setCut(3, true)
+		most = max(most, f.longest(12*time.Second, 4, 5))
+		f.eachHasOne("one was lost")
+		if most == 0 || most > 3*time.Second {
+			t.Errorf("RayClusters were counted as without a shard for %v, want a moment", most)
+		}
+	})
+}
+
+func TestWhatALeaderStillHasIsNotWithoutAShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 30)
+		defer f.end()
+		holder := "pod-1"
+		leader := &client{server: f.server}
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "heliostat"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		}
+		lease, _ = leader.Create(t.Context(), lease, metav1.CreateOptions{})
+		f.join(2)
+		for range 30 {
+			if most := f.longest(time.Second, 0, 1); most > 0 {
+				t.Fatalf("beside a leader, RayClusters are without a shard for %v", most)
+			}
+			lease, _ = leader.Update(t.Context(), lease, metav1.UpdateOptions{})
+		}
+		if most := f.longest(12*time.Second, 0, 1); most > 3*time.Second {
+			t.Errorf("when the leader has ended, RayClusters are without a shard for %v", most)
+		}
+		f.eachHasOne("the leader has ended")
 	})
 }

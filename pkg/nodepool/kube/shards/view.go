@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"time"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -9,17 +11,27 @@ func (s *Shards) ID() string { return s.member.ID() }
 
 // View is what a member knows of the division.
 type View struct {
+	// Started is true once this member takes part.
+	Started bool
 	// Shards is the number of members, with this one; Clusters how many RayClusters this one owns.
 	Shards, Clusters int
-	// Unowned is how many RayClusters no member claims.
+	// Unowned is how many RayClusters nobody decides about: no member claims them, only members claim them whose Leases
+	// have expired, or this member has claimed them for longer than a Lease and does not own them.
 	Unowned int
+	// ReadAge is the age of the last reading that succeeded; negative before the first.
+	ReadAge time.Duration
 }
 
 // View returns what was last read.
 func (s *Shards) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return View{len(s.member.Others()) + 1, s.holdings.Len(), s.unowned}
+	v := View{Started: s.started, Shards: len(s.member.Others()) + 1, Clusters: s.holdings.Len(), Unowned: s.unowned,
+		ReadAge: -1}
+	if s.readAt >= 0 {
+		v.ReadAge = s.now() - s.readAt
+	}
+	return v
 }
 
 // Route returns the address of the member that claims a RayCluster, "" if it has none. mine: this member does. known is
@@ -46,7 +58,7 @@ func (s *Shards) Addresses() (addresses []string, complete bool) {
 	for _, r := range s.member.Others() {
 		addresses = append(addresses, r.Address)
 	}
-	return addresses, s.member.Settled() && s.unowned+s.awaited == 0
+	return addresses, s.member.Settled() && s.moving == 0
 }
 
 // LastCame returns a number that changes when RayClusters come to this member.
