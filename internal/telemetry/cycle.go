@@ -66,7 +66,7 @@ type Pod struct {
 type State struct {
 	// Managed is true if Heliostat can write to the RayCluster.
 	Managed bool
-	// DataAge is the age of Ray's data; negative if Ray has never responded.
+	// DataAge is the age of Ray's data at the collection; negative if Ray has never responded.
 	DataAge time.Duration
 	// Unmet counts unmet demand by the code of its reason.
 	Unmet map[string]int64

@@ -45,6 +45,7 @@ var empty = map[string]string{
 	"alert HeliostatForbidden":               "it has all rights",
 	"alert HeliostatPatchesFail":             "every patch is taken",
 	"alert HeliostatPlannerSlow":             "the plans are small",
+	"alert HeliostatFallsBehind":             "one RayCluster is read five times per second",
 	"alert HeliostatReactsSlowly":            "patches take milliseconds",
 	"alert HeliostatSeriesDropped":           "one RayCluster has few series",
 	"alert HeliostatExportFails":             "the collector takes everything",
@@ -64,7 +65,8 @@ var empty = map[string]string{
 }
 
 // ofSpeed lists those of empty that a machine without free cores may give data.
-var ofSpeed = []string{"alert HeliostatPlannerSlow", "alert HeliostatReactsSlowly", "alert HeliostatCyclesFail"}
+var ofSpeed = []string{"alert HeliostatPlannerSlow", "alert HeliostatReactsSlowly", "alert HeliostatFallsBehind",
+	"alert HeliostatCyclesFail"}
 
 // stage is a dev cluster with a Heliostat that sends data to a Prometheus and a collector.
 type stage struct {

@@ -17,7 +17,7 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
 		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Reverted: d.Reverted,
 		SeenToPatched: d.SeenToPatched,
-		State:         func() telemetry.State { return stateOf(d) },
+		State:         func() telemetry.State { return stateOf(d, time.Now()) },
 	}
 	if d.ObserveFailed {
 		return c

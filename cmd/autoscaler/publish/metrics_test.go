@@ -118,7 +118,7 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	}
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
 	want := telemetry.State{
-		Managed: true, DataAge: 2*time.Second + 3*time.Millisecond,
+		Managed: true, DataAge: time.Minute,
 		Unmet: map[string]int64{"capped": 6}, Going: map[string]int64{"cordoned": 1}, Guarded: map[string]int64{"heliostat": 2, "user": 1},
 		Demand:    map[string]map[string]float64{"GPU": {"served": 1, "capped": 1.5, "launching": 2}},
 		Requested: map[string]int64{"served": 3, "cooling_down": 1}, Requests: map[string]int64{"capped": 2, "expired": 1},
@@ -133,7 +133,7 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 			Nodes:            map[string]telemetry.NodeCounts{"headgroup": {Active: 1}, "gpu": {Active: 2, Pending: 2, Failed: 1}},
 			ClusterResources: map[string]float64{"CPU": 2, "GPU": 16}, PendingResources: map[string]float64{"GPU": 16}},
 	}
-	if diff := cmp.Diff(want, Metrics(d).State()); diff != "" {
+	if diff := cmp.Diff(want, stateOf(d, d.ReadAt().Add(time.Minute))); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	d.Mode = nodepool.Off

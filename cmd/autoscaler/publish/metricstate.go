@@ -13,10 +13,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// stateOf returns the state of a RayCluster after a decision.
-func stateOf(d *decision.Decision) telemetry.State {
+// stateOf returns the state of a RayCluster after a decision, at now.
+func stateOf(d *decision.Decision, now time.Time) telemetry.State {
 	s := telemetry.State{
-		Managed: d.Mode == nodepool.Managed, DataAge: dataAge(d),
+		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(now),
 		Unmet: unmetOf(d.Plan), Going: goingOf(d.Snapshot), Guarded: guardedOf(d.Snapshot), Ray: raysOwn(d),
 	}
 	if d.Mode == nodepool.Off {
@@ -55,16 +55,6 @@ func stateOf(d *decision.Decision) telemetry.State {
 		s.Groups = append(s.Groups, group)
 	}
 	return s
-}
-
-// dataAge returns how old Ray's data was at the end of the last cycle, or zero if it was read again since and showed
-// nothing new; negative if there is none.
-func dataAge(d *decision.Decision) time.Duration {
-	end, read := d.At.Add(d.Took), d.ReadAt()
-	if read.After(end) {
-		end = read
-	}
-	return d.Age(end)
 }
 
 // sliceOf returns what one GPU of a group is.
