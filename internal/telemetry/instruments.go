@@ -116,7 +116,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		},
 		states: states{
 			managed:   m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
-			dataAge:   m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data on which the last decision rests."),
+			dataAge: m.gauge("heliostat_data_age_seconds", "s",
+				"Age of the Ray data on which the last decision rests."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
 			reverts: m.total("heliostat_replicas_reverted_total", "{revert}",
 				"Times that another field manager set back the replicas that Heliostat wrote."),
