@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -190,6 +191,18 @@ func (p *parents) known(key nodepool.ClusterKey, from rayobject.Ownership) paren
 		p.request(key, from, firstReading)
 	}
 	return answer
+}
+
+// expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
+// owners when it leads.
+func (p *parents) expect(rayCluster *unstructured.Unstructured) {
+	from := rayobject.OwnershipOf(rayCluster)
+	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || from.Controller == (rayobject.Controller{}) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.request(keyOf(rayCluster), from, laterReading)
 }
 
 // request adds a reading, or lets a requested one come earlier. The caller holds mu.

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -180,6 +181,41 @@ func TestARayClusterThatIsNewDoesNotWaitForOwnersThatAreKnown(t *testing.T) {
 		time.Sleep(time.Minute)
 		if reads, _ := s.taken(); len(reads) < 150 {
 			t.Errorf("%d owners were read again, want all", len(reads))
+		}
+	})
+}
+
+// added is a RayCluster that the watch reports.
+func added(t *testing.T, owner, metadata string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: objectOf(t, fmt.Sprintf("metadata: {namespace: ml, name: %[1]s, "+
+		"ownerReferences: [{apiVersion: %[2]s, kind: RayJob, name: %[1]s, uid: %[1]s, controller: true}]%[3]s}",
+		owner, rayVersion, metadata))}
+}
+
+func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *parents, s *slowServer, known func(string, string) bool) {
+		m := managerOf(t, &apiServer{}, nil)
+		m.parents = p
+		jobs := names("job-", 100)
+		for _, job := range jobs {
+			m.clusterAdded(added(t, job, ""))
+		}
+		m.clusterAdded(added(t, "labelled", ", labels: {"+nodepool.QueueLabel+": research}"))
+		synctest.Wait()
+		if known(rayVersion, jobs[99]) {
+			t.Error("an owner is known before it is read")
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if !known(rayVersion, jobs[99]) {
+			t.Error("a RayCluster that a cycle has looked at waits for others")
+		}
+		time.Sleep(time.Minute)
+		if reads, most := s.taken(); len(reads) != len(jobs) || most != laterReaders+1 {
+			t.Errorf("%d reads, %d at the same time; want %d by %d readers, and the one of the cycle beside them",
+				len(reads), most, len(jobs), laterReaders)
+		}
+		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
+			t.Errorf("%d of %d are known when it leads", n, len(jobs))
 		}
 	})
 }
