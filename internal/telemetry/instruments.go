@@ -115,7 +115,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 				"Batches that the OTLP collector did not take, by signal."),
 		},
 		states: states{
-			managed:   m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
+			managed: m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
 			dataAge: m.gauge("heliostat_data_age_seconds", "s",
 				"Age of the Ray data on which the last decision rests."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),

@@ -54,7 +54,7 @@ func newCached(m *Manager) (*cached, error) {
 		return nil, fmt.Errorf("watching RayClusters: %w", err)
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { m.Enqueue(keyOfAny(object)) },
+		AddFunc:    m.clusterAdded,
 		UpdateFunc: m.clusterUpdated,
 		DeleteFunc: func(object any) {
 			key := keyOfAny(object)
@@ -66,6 +66,13 @@ func newCached(m *Manager) (*cached, error) {
 		return nil, fmt.Errorf("watching RayClusters: %w", err)
 	}
 	return c, nil
+}
+
+func (m *Manager) clusterAdded(object any) {
+	if rayCluster, ok := object.(*unstructured.Unstructured); ok {
+		m.parents.expect(rayCluster)
+	}
+	m.Enqueue(keyOfAny(object))
 }
 
 // clusterUpdated requests a cycle of a RayCluster that has changed, unless the writer has requested one. Changes of its

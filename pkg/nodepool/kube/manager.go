@@ -180,15 +180,16 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
 	// Use a copy: discovery changes the configuration that it gets.
-	m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client)
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client)
 	if err != nil {
 		return fmt.Errorf("connecting for discovery: %w", err)
 	}
+	m.discovery = kinds
 	owners, err := metadata.NewForConfigAndClient(m.config, client)
 	if err != nil {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
-	m.parents = newParents(owners, m.discovery, m.options.Logger, m.Enqueue)
+	m.parents = newParents(owners, resourcesOf(kinds.RESTClient()), m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)

@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,9 +13,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -28,9 +31,16 @@ const (
 	// parentTTL is how long owners are cached between patches. Kueue does not allow the queue of a running job to
 	// change, and owners are read again right before each patch.
 	parentTTL = 10 * time.Minute
-	// parentPause is the pause before unreadable owners are read again for a cycle. There are several cycles a second,
-	// and one slow owner delays those of other RayClusters.
+	// parentPause is the pause before owners that could not be read are read again for a cycle. There are several
+	// cycles a second.
 	parentPause = 5 * time.Second
+	// discoveryPause is the pause after the resources of an API version could not be listed. Meanwhile, readings that
+	// need them fail at once, and do not hold a reader for up to RequestTimeout each.
+	discoveryPause = time.Second
+	// parentReaders read owners at the same time. laterReaders of them make other readings than first ones too, so
+	// owners that are known or do not answer leave some readers to first readings.
+	parentReaders = 8
+	laterReaders  = 4
 )
 
 // OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this
@@ -40,22 +50,47 @@ const OwnerUnread = "owner-unread"
 // parents knows which RayClusters Kueue queues through an object that controls them, directly or indirectly. It reads
 // metadata alone, once for each RayCluster and again before each patch.
 type parents struct {
-	client    metadata.Interface
-	discovery discovery.ServerResourcesInterface
-	log       *slog.Logger
-	now       func() time.Time
+	client metadata.Interface
+	// list returns the resources of an API version.
+	list func(ctx context.Context, version string) (*metav1.APIResourceList, error)
+	log  *slog.Logger
+	now  func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	// wake has a token while pending is not empty.
-	wake chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu. pending are the RayClusters whose owners must be read.
+	// Guarded by mu. pending are the readings that wait or run. requests counts all of them. requested wakes readers.
 	answers   map[nodepool.ClusterKey]parentAnswer
-	pending   map[nodepool.ClusterKey]rayobject.Ownership
+	pending   map[nodepool.ClusterKey]*parentReading
+	requests  int
+	requested *sync.Cond
 	resources map[schema.GroupVersionKind]parentResource
-	// backOffUntil has the RayClusters whose owners could not be read.
+	// backOffUntil has the RayClusters whose owners could not be read, and unlisted the API versions whose resources
+	// could not be listed.
 	backOffUntil map[nodepool.ClusterKey]time.Time
+	unlisted     map[string]failedList
+}
+
+// parentTurn says which readings come first.
+type parentTurn int
+
+const (
+	firstReading  parentTurn = iota // nothing is written to the RayCluster before it
+	failedReading                   // the same, but it may fail again
+	laterReading                    // the last answer counts until then, or no cycle has looked yet
+)
+
+// parentReading is a requested reading. number orders readings of the same turn.
+type parentReading struct {
+	key    nodepool.ClusterKey
+	from   rayobject.Ownership
+	turn   parentTurn
+	number int
+	begun  bool
+}
+
+func (r *parentReading) before(other *parentReading) bool {
+	return cmp.Or(cmp.Compare(r.turn, other.turn), cmp.Compare(r.number, other.number)) < 0
 }
 
 // parentResource is the resource of an owner's kind.
@@ -64,10 +99,16 @@ type parentResource struct {
 	namespaced bool
 }
 
+// failedList says why the resources of an API version could not be listed, and until when nobody tries again.
+type failedList struct {
+	err   error
+	until time.Time
+}
+
 // parentAnswer is what the owners of a RayCluster say.
 type parentAnswer struct {
-	of rayobject.Controller
-	at time.Time
+	of    rayobject.Controller
+	until time.Time
 	// queue is the queue that the owners name; unreadable is the owner that may not be read, and cause why.
 	queue             nodepool.Queue
 	unreadable, cause string
@@ -75,22 +116,36 @@ type parentAnswer struct {
 
 // holds reports whether the answer is about these owners and still valid.
 func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
-	return a.of == from.Controller && now.Sub(a.at) < parentTTL
+	return a.of == from.Controller && now.Before(a.until)
 }
 
-func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger,
-	changed func(nodepool.ClusterKey)) *parents {
-	return &parents{
+func newParents(client metadata.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
+	log *slog.Logger, changed func(nodepool.ClusterKey)) *parents {
+	p := &parents{
 		client:       client,
-		discovery:    kinds,
+		list:         list,
 		log:          log,
 		now:          time.Now,
 		changed:      changed,
-		wake:         make(chan struct{}, 1),
 		answers:      map[nodepool.ClusterKey]parentAnswer{},
-		pending:      map[nodepool.ClusterKey]rayobject.Ownership{},
+		pending:      map[nodepool.ClusterKey]*parentReading{},
 		resources:    map[schema.GroupVersionKind]parentResource{},
 		backOffUntil: map[nodepool.ClusterKey]time.Time{},
+		unlisted:     map[string]failedList{},
+	}
+	p.requested = sync.NewCond(&p.mu)
+	return p
+}
+
+// resourcesOf lists resources with a discovery client, whose own method neither takes a context nor has a timeout.
+func resourcesOf(client rest.Interface) func(context.Context, string) (*metav1.APIResourceList, error) {
+	return func(ctx context.Context, version string) (*metav1.APIResourceList, error) {
+		path := "/apis/" + version
+		if !strings.Contains(version, "/") {
+			path = "/api/" + version
+		}
+		list := &metav1.APIResourceList{}
+		return list, client.Get().AbsPath(path).Do(ctx).Into(list)
 	}
 }
 
@@ -100,16 +155,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	if p == nil || cluster.Queue.Queued() || from.Controller == (rayobject.Controller{}) {
 		return
 	}
-	p.mu.Lock()
-	answer := p.answers[cluster.Key]
-	if now := p.now(); !answer.holds(from, now) && !now.Before(p.backOffUntil[cluster.Key]) {
-		p.pending[cluster.Key] = from
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
-	}
-	p.mu.Unlock()
+	answer := p.known(cluster.Key, from)
 	if answer.of != from.Controller {
 		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is unknown whether Kueue "+
 			"queues it", from.Controller.Kind, from.Controller.Name)
@@ -129,38 +175,129 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	}
 }
 
-// Start reads the requested owners one by one until ctx ends: nothing waits for them.
-func (p *parents) Start(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-p.wake:
-		}
-		for key, from := range p.due() {
-			if _, err := p.read(ctx, key, from); err != nil && ctx.Err() == nil {
-				p.backOff(key)
-				p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
-			}
-		}
+// known returns the last answer about a RayCluster, and requests a reading unless the answer holds.
+func (p *parents) known(key nodepool.ClusterKey, from rayobject.Ownership) parentAnswer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer, now := p.answers[key], p.now()
+	failedUntil, failed := p.backOffUntil[key]
+	switch {
+	case answer.holds(from, now) || now.Before(failedUntil):
+	case answer.of == from.Controller:
+		p.request(key, from, laterReading)
+	case failed:
+		p.request(key, from, failedReading)
+	default:
+		p.request(key, from, firstReading)
 	}
+	return answer
+}
+
+// expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
+// owners when it leads.
+func (p *parents) expect(rayCluster *unstructured.Unstructured) {
+	from := rayobject.OwnershipOf(rayCluster)
+	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || from.Controller == (rayobject.Controller{}) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.request(keyOf(rayCluster), from, laterReading)
+}
+
+// request adds a reading, or lets a requested one come earlier. The caller holds mu.
+func (p *parents) request(key nodepool.ClusterKey, from rayobject.Ownership, turn parentTurn) {
+	reading := p.pending[key]
+	if reading != nil && reading.turn <= turn {
+		return
+	}
+	if reading == nil {
+		p.requests++
+		reading = &parentReading{key: key, from: from, number: p.requests}
+		p.pending[key] = reading
+	}
+	reading.turn = turn
+	p.requested.Broadcast()
+}
+
+// Start reads the requested owners until ctx ends.
+func (p *parents) Start(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.requested.Broadcast()
+	})()
+	var readers sync.WaitGroup
+	for i := range parentReaders {
+		last := firstReading
+		if i < laterReaders {
+			last = laterReading
+		}
+		readers.Go(func() {
+			for p.readNext(ctx, last) {
+			}
+		})
+	}
+	readers.Wait()
+	return nil
 }
 
 // NeedLeaderElection reports false: a candidate for leadership reads owners as well.
 func (p *parents) NeedLeaderElection() bool { return false }
 
-// due returns the pending RayClusters and clears the list. It leaves out those that have been answered since.
-func (p *parents) due() map[nodepool.ClusterKey]rayobject.Ownership {
+// readNext waits for a reading that comes no later than last, and makes it. It reports false when ctx has ended.
+func (p *parents) readNext(ctx context.Context, last parentTurn) bool {
+	reading := p.next(ctx, last)
+	if reading == nil {
+		return false
+	}
+	answer, err := p.follow(ctx, reading.key.Namespace, reading.from)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		p.log.Debug("cannot read owners; retrying", "cluster", reading.key.String(), "reason", err)
+	}
+	p.mu.Lock()
+	wanted := p.pending[reading.key] == reading // not if it is gone, or has been read before a patch
+	if wanted && err != nil {
+		delete(p.pending, reading.key)
+		p.backOffUntil[reading.key] = p.now().Add(timing.Jittered(parentPause))
+	}
+	news := wanted && err == nil && p.remember(reading.key, answer)
+	p.mu.Unlock()
+	if news {
+		p.changed(reading.key)
+	}
+	return true
+}
+
+// next waits for a reading that comes no later than last, and returns the first one; nil when ctx has ended.
+func (p *parents) next(ctx context.Context, last parentTurn) (next *parentReading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := p.pending
-	p.pending = map[nodepool.ClusterKey]rayobject.Ownership{}
-	for key, from := range due {
-		if p.answers[key].holds(from, p.now()) {
-			delete(due, key)
+	for ctx.Err() == nil {
+		for _, r := range p.pending {
+			if !r.begun && r.turn <= last && (next == nil || r.before(next)) {
+				next = r
+			}
 		}
+		if next != nil {
+			next.begun = true
+			return next
+		}
+		p.requested.Wait()
 	}
-	return due
+	return nil
+}
+
+// remember keeps an answer, and reports whether it is news. The caller holds mu.
+func (p *parents) remember(key nodepool.ClusterKey, answer parentAnswer) bool {
+	before := p.answers[key]
+	p.answers[key] = answer
+	delete(p.pending, key)
+	delete(p.backOffUntil, key)
+	return before.of != answer.of || before.queue != answer.queue || before.unreadable != answer.unreadable
 }
 
 func (p *parents) drop(key nodepool.ClusterKey) {
@@ -174,28 +311,17 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	delete(p.backOffUntil, key)
 }
 
-// backOff delays the next reading of owners that could not be read.
-func (p *parents) backOff(key nodepool.ClusterKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.backOffUntil[key] = p.now().Add(timing.Jittered(parentPause))
-	delete(p.pending, key)
-}
-
 // read reads from the API server which queue the owners name, and remembers the answer. After an error nothing is
 // known.
 func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership) (nodepool.Queue, error) {
-	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
-	defer cancel()
 	answer, err := p.follow(ctx, key.Namespace, from)
 	if err != nil {
 		return nodepool.Queue{}, fmt.Errorf("reading the owners of RayCluster %s: %w", key, err)
 	}
 	p.mu.Lock()
-	before, known := p.answers[key]
-	p.answers[key] = answer
+	news := p.remember(key, answer)
 	p.mu.Unlock()
-	if !known || before.queue != answer.queue || before.unreadable != answer.unreadable {
+	if news {
 		p.changed(key)
 	}
 	return answer.queue, nil
@@ -203,7 +329,11 @@ func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobj
 
 // follow goes from controller to controller until one names a queue.
 func (p *parents) follow(ctx context.Context, namespace string, from rayobject.Ownership) (parentAnswer, error) {
-	answer := parentAnswer{of: from.Controller, at: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
+	defer cancel()
+	answer := parentAnswer{of: from.Controller, queue: nodepool.Queue{Elastic: from.Elastic}}
+	// With jitter, so that the answers of a start do not all end at the same time.
+	answer.until = p.now().Add(timing.Jittered(parentTTL))
 	next := from.Controller
 	for range maxParents {
 		if next == (rayobject.Controller{}) {
@@ -261,7 +391,7 @@ func (p *parents) get(
 	namespace string,
 	owner rayobject.Controller,
 ) (*metav1.PartialObjectMetadata, error) {
-	resource, err := p.resource(owner)
+	resource, err := p.resource(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -279,8 +409,8 @@ func (e unservedError) Error() string { return "the API server does not serve " 
 
 func unserved(err error) bool { _, is := err.(unservedError); return is }
 
-// resource returns the resource of a kind. It is cached for good.
-func (p *parents) resource(owner rayobject.Controller) (parentResource, error) {
+// resource returns the resource of a kind. It is cached for good, and a failure for a moment.
+func (p *parents) resource(ctx context.Context, owner rayobject.Controller) (parentResource, error) {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
 		return parentResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}
@@ -288,16 +418,25 @@ func (p *parents) resource(owner rayobject.Controller) (parentResource, error) {
 	kind := version.WithKind(owner.Kind)
 	p.mu.Lock()
 	known, there := p.resources[kind]
+	failed := p.unlisted[owner.APIVersion]
 	p.mu.Unlock()
 	if there {
 		return known, nil
 	}
-	list, err := p.discovery.ServerResourcesForGroupVersion(owner.APIVersion)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return parentResource{}, fmt.Errorf("finding the resource of %s: %w", kind, err)
+	if p.now().Before(failed.until) {
+		return parentResource{}, failed.err
 	}
-	if list == nil {
+	list, err := p.list(ctx, owner.APIVersion)
+	if apierrors.IsNotFound(err) {
 		return parentResource{}, unservedError{kind}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		now, err := p.now(), fmt.Errorf("listing the resources of %s: %w", version, err)
+		maps.DeleteFunc(p.unlisted, func(_ string, f failedList) bool { return !now.Before(f.until) })
+		p.unlisted[owner.APIVersion] = failedList{err, now.Add(discoveryPause)}
+		return parentResource{}, err
 	}
 	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
 		return r.Kind == owner.Kind &&
@@ -307,8 +446,6 @@ func (p *parents) resource(owner rayobject.Controller) (parentResource, error) {
 		return parentResource{}, unservedError{kind}
 	}
 	found := parentResource{version.WithResource(list.APIResources[at].Name), list.APIResources[at].Namespaced}
-	p.mu.Lock()
 	p.resources[kind] = found
-	p.mu.Unlock()
 	return found, nil
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -43,12 +42,8 @@ spec:
 `)}
 }
 
-// served are the kinds of owners that the stand-in of an API server has.
-type served struct {
-	discovery.ServerResourcesInterface
-}
-
-func (served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+// served returns the kinds of owners that the stand-in of an API server has.
+func served(_ context.Context, version string) (*metav1.APIResourceList, error) {
 	kinds := map[string][]metav1.APIResource{
 		"ray.io/v1": {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true},
 			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
@@ -109,7 +104,7 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 			t.Fatal(err)
 		}
 	}
-	h.parents = newParents(h.client, served{}, slog.New(slog.DiscardHandler),
+	h.parents = newParents(h.client, served, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }

@@ -1,5 +1,11 @@
 package rayobject
 
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+)
+
 // Ownership is what a RayCluster itself says about its owners.
 type Ownership struct {
 	Controller Controller
@@ -12,6 +18,12 @@ type Ownership struct {
 // Controller is the ownerReference with controller: true, or the zero value if there is none.
 type Controller struct {
 	APIVersion, Kind, Name, UID string
+}
+
+// OwnershipOf reads it from an object.
+func OwnershipOf(rayCluster *unstructured.Unstructured) Ownership {
+	root := FieldsOf(rayCluster.Object, &finding.List{})
+	return ownershipOf(root.Object("metadata"), root.Object("spec"))
 }
 
 // ownershipOf reads what a RayCluster says about its owners.
