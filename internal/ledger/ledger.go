@@ -185,8 +185,9 @@ type Ledger struct {
 
 // account is what is known of one RayCluster.
 type account struct {
-	// restored says that what an earlier process knew was added, so that observations count.
-	restored bool
+	// restored says that what an earlier process knew was added, so that observations count. seen says that this
+	// process has observed the RayCluster.
+	restored, seen bool
 	// at is until when the amounts are complete. continued says that an earlier process added up until then, fresh that
 	// no process has seen the RayCluster before.
 	at               time.Time
@@ -227,6 +228,7 @@ func (l *Ledger) Observe(o Observation) (counted bool) {
 		l.clusters[o.Cluster] = c
 		l.makeRoom()
 	}
+	c.seen = true
 	if !c.restored {
 		return false
 	}
@@ -369,7 +371,7 @@ func (l *Ledger) makeRoom() {
 		other := nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}
 		sum := l.clusters[other]
 		if sum == nil {
-			sum = &account{restored: true, totals: map[Cause]Amount{}}
+			sum = &account{restored: true, seen: true, totals: map[Cause]Amount{}}
 			l.clusters[other] = sum
 		}
 		sum.absorb(l.clusters[e.key], l.limits)

@@ -531,6 +531,10 @@ func TestOnlyWhatHasChangedIsSavedAgain(t *testing.T) {
 	l := begun(ledger.Limits{})
 	l.Observe(ledger.Observation{At: start, Cluster: etl})
 	l.Restore(etl, nil)
+	if changed, _ := l.Changed(0); !slices.Equal(changed, []nodepool.ClusterKey{llm}) {
+		t.Errorf("%v changed; what is restored is saved already", changed)
+	}
+	l.Observe(ledger.Observation{At: start, Cluster: etl})
 	changed, last := l.Changed(0)
 	if diff := cmp.Diff([]nodepool.ClusterKey{etl, llm}, changed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -76,9 +76,21 @@ func (l *Ledger) Waiting() []nodepool.ClusterKey {
 	return keys
 }
 
+// Unseen returns the RayClusters that were restored, and that this process has never observed.
+func (l *Ledger) Unseen() (keys []nodepool.ClusterKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, c := range l.clusters {
+		if !c.seen {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Restore adds what an earlier process has saved of a RayCluster; nil if it saved nothing. Observations count from then
 // on. The time from the last saved moment until the next observation counts as Unobserved. A second call for the same
-// RayCluster does nothing.
+// RayCluster does nothing. What is restored is not a change: it is saved already.
 func (l *Ledger) Restore(key nodepool.ClusterKey, saved *Saved) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +107,6 @@ func (l *Ledger) Restore(key nodepool.ClusterKey, saved *Saved) {
 		return
 	}
 	c.restored = true
-	l.changes++
-	c.changed = l.changes
 	if saved == nil {
 		c.fresh, c.at = true, l.began
 		return

@@ -45,7 +45,8 @@ type Config struct {
 	Beside Record
 	// Store is nil if nothing is kept.
 	Store Store
-	// Mine reports whether this process decides about a RayCluster. Shared says that others decide about other ones.
+	// Mine reports whether this process decides about a RayCluster now. Shared says that others decide about other
+	// ones.
 	Mine   func(nodepool.ClusterKey) bool
 	Shared bool
 	// Every is how often changes are saved; 5 minutes if it is zero.
@@ -121,19 +122,21 @@ func (k *Keeper) Run(ctx context.Context, ticks <-chan time.Time) {
 				k.Save(ctx)
 			}
 			for _, key := range left {
-				k.Ledger.Release(key)
-				if k.Beside != nil {
-					k.Beside.Forget(key)
-				}
+				k.drop(key)
 			}
+			k.dropMoved()
 		}
 	}
 }
 
 // Restore restores the RayClusters that wait for it. A store that does not answer is asked again later; until then,
-// nothing counts, so that nothing counts twice.
+// nothing counts, so that nothing counts twice. A RayCluster about which this process does not decide now keeps
+// waiting: it has moved on and is dropped soon, or the right to write comes back.
 func (k *Keeper) Restore(ctx context.Context) {
 	waiting := k.Ledger.Waiting()
+	if k.Shared {
+		waiting = slices.DeleteFunc(waiting, func(key nodepool.ClusterKey) bool { return !k.Mine(key) })
+	}
 	if len(waiting) == 0 {
 		return
 	}
@@ -152,26 +155,52 @@ func (k *Keeper) Restore(ctx context.Context) {
 			}
 		}
 	}
+	waits := make(map[nodepool.ClusterKey]bool, len(waiting))
+	for _, key := range waiting {
+		waits[key] = true
+	}
 	oldest := k.Now().Add(-ledger.Retention)
 	for key, text := range texts {
-		if k.loaded && !slices.Contains(waiting, key) {
+		mine := waits[key] || !k.loaded && (!k.Shared || k.Mine(key))
+		if !mine && k.loaded {
 			continue // another process has it, or it is restored
 		}
 		saved, err := decode(text)
 		switch {
+		case err == nil && time.Unix(int64(saved.Until), 0).Before(oldest):
+			k.removed = append(k.removed, key)
+		case !mine: // another process restores it, also if this one cannot read it
 		case err != nil:
 			k.Log.Warn("what was saved of the costs of a RayCluster cannot be read, so they begin anew", "cluster",
 				key.String(), "err", err)
 			k.removed = append(k.removed, key)
-		case time.Unix(int64(saved.Until), 0).Before(oldest):
-			k.removed = append(k.removed, key)
-		case !k.Shared || k.Mine(key):
+		default:
 			k.restore(key, saved)
 		}
 	}
 	k.loaded = true
 	for _, key := range waiting {
 		k.Ledger.Restore(key, nil) // does nothing if it was restored
+	}
+}
+
+// dropMoved drops RayClusters that were restored, and moved on before this process observed them. Nothing hands these
+// over, and another process adds them up.
+func (k *Keeper) dropMoved() {
+	if !k.Shared {
+		return
+	}
+	for _, key := range k.Ledger.Unseen() {
+		if !k.Mine(key) {
+			k.drop(key)
+		}
+	}
+}
+
+func (k *Keeper) drop(key nodepool.ClusterKey) {
+	k.Ledger.Release(key)
+	if k.Beside != nil {
+		k.Beside.Forget(key)
 	}
 }
 
