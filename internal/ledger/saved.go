@@ -101,7 +101,6 @@ func (l *Ledger) Restore(key nodepool.ClusterKey, saved *Saved) {
 		}
 		c = &account{totals: map[Cause]Amount{}}
 		l.clusters[key] = c
-		defer l.makeRoom()
 	}
 	if c.restored {
 		return
@@ -211,17 +210,25 @@ func (c *account) age(now time.Time, limits Limits) {
 }
 
 // Expire drops what is too old, and RayClusters that have ended and of which nothing is kept any more. It returns
-// these, sorted.
+// these, and those that were added up in Other since the last call, sorted: what was saved of them counts no more.
 func (l *Ledger) Expire(now time.Time) (dropped []nodepool.ClusterKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, c := range l.clusters {
 		c.age(now, l.limits)
-		if len(c.lines) == 0 && !c.ended().IsZero() {
+		if len(c.lines) == 0 && !l.ended(c, now).IsZero() {
 			delete(l.clusters, key)
 			dropped = append(dropped, key)
 		}
 	}
+	l.left = 0
+	l.makeRoom(now)
+	for _, key := range l.absorbed {
+		if l.clusters[key] == nil { // it has not come back
+			dropped = append(dropped, key)
+		}
+	}
+	l.absorbed = nil
 	slices.SortFunc(dropped, nodepool.ClusterKey.Compare)
 	return dropped
 }

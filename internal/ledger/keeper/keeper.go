@@ -46,7 +46,7 @@ type Config struct {
 	// Store is nil if nothing is kept.
 	Store Store
 	// Mine reports whether this process decides about a RayCluster now. Shared says that others decide about other
-	// ones.
+	// ones. Each process then has an Other of its own, which is not saved.
 	Mine   func(nodepool.ClusterKey) bool
 	Shared bool
 	// Every is how often changes are saved; 5 minutes if it is zero.
@@ -250,6 +250,9 @@ func (k *Keeper) Save(ctx context.Context) {
 		texts[key] = nil
 	}
 	for _, key := range changed {
+		if k.Shared && key.Name == ledger.Other {
+			continue
+		}
 		saved := k.Ledger.Save(key, now)
 		if saved == nil {
 			continue

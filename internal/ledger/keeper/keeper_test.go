@@ -436,3 +436,32 @@ func TestWhatAnotherProcessSavedIsNotRemovedBecauseItCannotBeRead(t *testing.T) 
 		t.Errorf("the store has %q and %d texts", got, len(store.texts))
 	}
 }
+
+// TestWhatIsAddedUpInOtherReplacesItsTexts has 30 RayClusters that end, with room for ten.
+func TestWhatIsAddedUpInOtherReplacesItsTexts(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		store := &memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}
+		p := newProcess(start, store)
+		p.Ledger, p.Shared = ledger.New(start, ledger.Limits{Clusters: 10}), shared
+		for i := range 30 {
+			key := nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("run-", i)}
+			at := start.Add(time.Duration(i) * 10 * time.Second)
+			p.see(at, key)
+			p.Restore(context.Background())
+			p.see(at, key)
+			p.Ledger.Forget(key, at.Add(10*time.Second))
+			p.Save(context.Background())
+		}
+		spent := p.spent(ledger.Used)
+		other := nodepool.ClusterKey{Namespace: "ci", Name: ledger.Other}
+		if _, saved := store.texts[other]; len(store.texts) > 10 || saved == shared {
+			t.Errorf("shared: %v, the store has %d texts, of %v: %v", shared, len(store.texts), other, saved)
+		}
+		next := newProcess(p.now.Add(time.Minute), store)
+		next.see(next.now, llm)
+		next.Restore(context.Background())
+		if got := next.spent(ledger.Used); !shared && math.Abs(got-spent) > 1 {
+			t.Errorf("the next process has %v s, want %v", got, spent)
+		}
+	}
+}

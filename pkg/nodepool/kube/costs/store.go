@@ -69,17 +69,25 @@ func partOf(key nodepool.ClusterKey) int {
 // separator is between namespace and name in keys of ConfigMaps. Neither can contain it.
 const separator = "_"
 
+// others is in place of the parentheses around a namespace or name that stands for several.
+const others = separator + separator
+
 func keyText(key nodepool.ClusterKey) string {
-	name := strings.NewReplacer("(", separator+separator, ")", "").Replace(key.Name)
-	return key.Namespace + separator + name
+	bare := strings.NewReplacer("(", others, ")", "")
+	return bare.Replace(key.Namespace) + separator + bare.Replace(key.Name)
 }
 
 func keyOf(text string) (nodepool.ClusterKey, bool) {
+	text, several := strings.CutPrefix(text, others)
 	namespace, name, found := strings.Cut(text, separator)
-	if rest, other := strings.CutPrefix(name, separator+separator); other {
+	found = found && namespace != "" && name != ""
+	if several {
+		namespace = "(" + namespace + ")"
+	}
+	if rest, several := strings.CutPrefix(name, others); several {
 		name = "(" + rest + ")"
 	}
-	return nodepool.ClusterKey{Namespace: namespace, Name: name}, found && namespace != "" && name != ""
+	return nodepool.ClusterKey{Namespace: namespace, Name: name}, found
 }
 
 // Room returns how many bytes the text of one RayCluster may take: its share of the ConfigMap that holds it.

@@ -77,9 +77,11 @@ func TestTextsAreKeptByRayCluster(t *testing.T) {
 	api := &server{objects: map[string]*corev1.ConfigMap{}}
 	s := NewStore(api, "heliostat-costs")
 	want := map[nodepool.ClusterKey][]byte{
-		{Namespace: "ml", Name: "llm"}:     []byte("one"),
-		{Namespace: "ml", Name: "(other)"}: {0, 255, 31},
-		{Namespace: "ml-llm", Name: "x.y"}: []byte("three"),
+		{Namespace: "ml", Name: "llm"}:          []byte("one"),
+		{Namespace: "ml", Name: "(other)"}:      {0, 255, 31},
+		{Namespace: "ml-llm", Name: "x.y"}:      []byte("three"),
+		{Namespace: "(other)", Name: "(other)"}: []byte("four"),
+		{Namespace: "other", Name: "other"}:     []byte("five"),
 	}
 	if err := s.Save(ctx, want); err != nil {
 		t.Fatal(err)
