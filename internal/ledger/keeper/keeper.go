@@ -24,7 +24,8 @@ type Store interface {
 	// Load returns the texts of all RayClusters. An error that wraps nodepool.ErrDenied means that another try is
 	// useless: the ledger then begins anew with each process.
 	Load(ctx context.Context) (map[nodepool.ClusterKey][]byte, error)
-	// Save replaces texts; an empty one removes. Room is how many bytes the text of one RayCluster may take.
+	// Save replaces texts; an empty one removes. An error that wraps nodepool.ErrFull means that they do not fit. Room
+	// is how many bytes the text of one RayCluster may take.
 	Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) error
 	Room(key nodepool.ClusterKey) int
 }
@@ -269,6 +270,9 @@ func (k *Keeper) Save(ctx context.Context) {
 	}
 	if err := k.Store.Save(ctx, texts); err != nil {
 		k.failed("saving", err)
+		if errors.Is(err, nodepool.ErrFull) {
+			k.saved = -1 // all texts must become smaller, also those that have not changed
+		}
 		return
 	}
 	k.saved, k.removed, k.failing = last, nil, false

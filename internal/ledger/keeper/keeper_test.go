@@ -465,3 +465,48 @@ func TestWhatIsAddedUpInOtherReplacesItsTexts(t *testing.T) {
 		}
 	}
 }
+
+// crowded is a store in which the texts do not fit until they are smaller.
+type crowded struct {
+	memory
+	fits  int
+	wrote []int
+}
+
+func (c *crowded) Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) error {
+	largest := 0
+	for _, text := range texts {
+		largest = max(largest, len(text))
+	}
+	c.wrote = append(c.wrote, len(texts))
+	if largest > c.fits {
+		c.room = c.fits
+		return fmt.Errorf("writing: %w", nodepool.ErrFull)
+	}
+	return c.memory.Save(ctx, texts)
+}
+
+func TestAllTextsBecomeSmallerIfTheyDoNotFit(t *testing.T) {
+	ctx := context.Background()
+	store := &crowded{memory: memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}, fits: 1 << 20}
+	p := newProcess(start, store)
+	etl := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+	for _, key := range []nodepool.ClusterKey{llm, etl} {
+		p.see(start, key)
+		p.Restore(ctx)
+		for m := range 40 * 60 {
+			p.see(start.Add(time.Duration(m)*time.Minute), key)
+		}
+	}
+	p.Ledger.Forget(etl, p.now)
+	p.Save(ctx)
+	for m := range 5 {
+		p.see(start.Add(time.Duration(40*60+m)*time.Minute), llm)
+	}
+	store.fits = 300
+	p.Save(ctx)
+	p.Save(ctx)
+	if !slices.Equal(store.wrote, []int{2, 1, 2}) || len(store.texts[llm]) > 300 || len(store.texts[etl]) > 300 {
+		t.Errorf("wrote %v texts, at last of %d and %d bytes", store.wrote, len(store.texts[llm]), len(store.texts[etl]))
+	}
+}

@@ -147,6 +147,28 @@ func TestTheRoomIsSharedByTheTextsOfAConfigMap(t *testing.T) {
 	}
 }
 
+// TestTextsThatDoNotFitGetASmallerShare has an API server that refuses what is too large for a ConfigMap.
+func TestTextsThatDoNotFitGetASmallerShare(t *testing.T) {
+	ctx := context.Background()
+	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	for _, refusal := range []error{
+		apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c-0", nil), apierrors.NewRequestEntityTooLargeError("limit"),
+	} {
+		s := NewStore(&server{err: refusal}, "c")
+		before := s.Room(key)
+		texts := map[nodepool.ClusterKey][]byte{}
+		for i := range 1000 {
+			texts[nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i)}] = []byte("x")
+		}
+		if err := s.Save(ctx, texts); !errors.Is(err, nodepool.ErrFull) {
+			t.Errorf("got %v", err)
+		}
+		if after := s.Room(key); after > before/5 || after < before/20 {
+			t.Errorf("the room was %d bytes, and is %d with 125 more texts", before, after)
+		}
+	}
+}
+
 func TestARightThatLacksIsDistinguished(t *testing.T) {
 	s := NewStore(&server{err: apierrors.NewForbidden(resource, "c-0", errors.New("no"))}, "c")
 	if _, err := s.Load(context.Background()); !errors.Is(err, nodepool.ErrDenied) {
