@@ -34,7 +34,7 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 	now := s.now()
 	rows := s.Costs.Rows(now.Add(-back), now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
-	rows, err = visible(s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
+	rows, err = visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
@@ -44,6 +44,15 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 		Since: now.Add(-back).UTC(), Until: now.UTC(), Began: s.Costs.Began().UTC(), By: by, Currency: s.Currency,
 		Idle: s.idleParts(rows, now), Items: costItems(rows, by),
 	})
+}
+
+// needed returns the namespace in which a caller needs the right to see the costs of a namespace: of all if they are
+// those of several.
+func needed(namespace string) string {
+	if namespace == ledger.Other {
+		return ""
+	}
+	return namespace
 }
 
 // sinceOf reads how far back an answer reaches: 90m, 24h or 7d.

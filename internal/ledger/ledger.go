@@ -48,8 +48,8 @@ func Causes() []Cause {
 // Valid reports whether c is a known cause.
 func (c Cause) Valid() bool { return slices.Contains(Causes(), c) }
 
-// Other is the name under which a ledger adds up what is beyond its limits: clusters, groups and owners. No object in
-// Kubernetes can have it.
+// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups and owners. No
+// object in Kubernetes can have it.
 const Other = "(other)"
 
 // Account is what amounts are added up for, within a RayCluster.
@@ -157,8 +157,9 @@ type Limits struct {
 	// Accounts of one RayCluster; further ones are added up in Other. 64. Half of them may be of jobs: further jobs are
 	// added up in Other, those first that have used nothing for the longest time.
 	Accounts int
-	// Clusters is how many RayClusters are kept apart; those that have ended first are added up in Other of their
-	// namespace. 4000.
+	// Clusters is how many RayClusters are kept apart, and at least those that exist and half as many. Those that have
+	// ended first are added up in Other of their namespace, and if each had a namespace of its own, in Other of
+	// namespace Other. 4000.
 	Clusters int
 	// Hours is for how long amounts are kept by hour, Days for how long by day. 48 and 30.
 	Hours, Days int
@@ -174,19 +175,25 @@ func (l Limits) withDefaults() Limits {
 
 // Ledger adds up what pods cost. Its methods are safe for concurrent use.
 type Ledger struct {
-	limits Limits
+	limits  Limits
+	started time.Time
 
 	mu sync.Mutex // guards all below
 	// began is since when this ledger, or one that it continues, adds up.
 	began    time.Time
 	clusters map[nodepool.ClusterKey]*account
 	changes  int64
+	// left is how many RayClusters there were after makeRoom. absorbed are those that it has added up in others since
+	// the last Expire.
+	left     int
+	absorbed []nodepool.ClusterKey
 }
 
 // account is what is known of one RayCluster.
 type account struct {
-	// restored says that what an earlier process knew was added, so that observations count.
-	restored bool
+	// restored says that what an earlier process knew was added, so that observations count. seen says that this
+	// process has observed the RayCluster.
+	restored, seen bool
 	// at is until when the amounts are complete. continued says that an earlier process added up until then, fresh that
 	// no process has seen the RayCluster before.
 	at               time.Time
@@ -213,7 +220,8 @@ type rate struct {
 
 // New returns a ledger that begins at a moment.
 func New(began time.Time, limits Limits) *Ledger {
-	return &Ledger{limits: limits.withDefaults(), began: began, clusters: map[nodepool.ClusterKey]*account{}}
+	return &Ledger{limits: limits.withDefaults(), started: began, began: began,
+		clusters: map[nodepool.ClusterKey]*account{}}
 }
 
 // Observe adds up the time since the last observation of the same RayCluster. Before Restore was called for it, it only
@@ -225,8 +233,9 @@ func (l *Ledger) Observe(o Observation) (counted bool) {
 	if c == nil {
 		c = &account{totals: map[Cause]Amount{}}
 		l.clusters[o.Cluster] = c
-		l.makeRoom()
+		l.makeRoom(o.At)
 	}
+	c.seen = true
 	if !c.restored {
 		return false
 	}
@@ -338,55 +347,90 @@ func (l *Ledger) Release(key nodepool.ClusterKey) {
 	delete(l.clusters, key)
 }
 
-// ended returns when the RayCluster was found deleted, or when an earlier process saw it last, if none has since; zero
-// if it exists.
-func (c *account) ended() time.Time {
-	if c.continued && c.gone.IsZero() {
+// arrival is how long a RayCluster that an earlier process has saved is expected to be observed by this one.
+const arrival = time.Hour
+
+// ended returns when a RayCluster was found deleted, or when an earlier process saw it last, if it was not observed
+// since; zero if it exists.
+func (l *Ledger) ended(c *account, now time.Time) time.Time {
+	if c.gone.IsZero() && !c.seen && now.Sub(l.started) > arrival {
 		return c.at
 	}
 	return c.gone
 }
 
-// makeRoom adds up RayClusters that have ended in Other of their namespace while there are too many, the oldest first.
-func (l *Ledger) makeRoom() {
-	if len(l.clusters) <= l.limits.Clusters {
+// makeRoom adds up RayClusters that have ended until nine tenths of the limit are left, or half of the limit beside
+// those that exist. The oldest come first: in Other of their namespace where several have ended, and then, where only
+// one is left, in Other of namespace Other. It looks at all RayClusters, so it does nothing until a tenth of the limit
+// more have come.
+func (l *Ledger) makeRoom(now time.Time) {
+	limit := l.limits.Clusters
+	if len(l.clusters) <= max(limit, l.left+limit/10) {
 		return
 	}
-	type ended struct {
-		key  nodepool.ClusterKey
-		gone time.Time
+	gone := l.allEnded(now)
+	most := max(limit*9/10, len(l.clusters)-len(gone)+limit/2)
+	endedIn := map[string]int{}
+	for _, e := range gone {
+		endedIn[e.key.Namespace]++
 	}
-	var gone []ended
-	for key, c := range l.clusters {
-		if at := c.ended(); !at.IsZero() && key.Name != Other {
-			gone = append(gone, ended{key, at})
+	for _, e := range gone {
+		if len(l.clusters) > most && e.key.Name != Other && endedIn[e.key.Namespace] > 1 {
+			l.absorb(nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}, e)
 		}
 	}
-	slices.SortFunc(gone, func(a, b ended) int {
-		return cmp.Or(a.gone.Compare(b.gone), a.key.Compare(b.key))
-	})
-	for _, e := range gone[:min(len(gone), max(len(l.clusters)-l.limits.Clusters*9/10, 0))] {
-		other := nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}
-		sum := l.clusters[other]
-		if sum == nil {
-			sum = &account{restored: true, totals: map[Cause]Amount{}}
-			l.clusters[other] = sum
+	if len(l.clusters) > most {
+		gone = l.allEnded(now)
+		for _, e := range gone[:min(len(gone), len(l.clusters)-most+1)] { // Other may be new
+			l.absorb(nodepool.ClusterKey{Namespace: Other, Name: Other}, e)
 		}
-		sum.absorb(l.clusters[e.key], l.limits)
-		l.changes++
-		sum.changed, sum.gone, sum.at = l.changes, later(sum.gone, e.gone), later(sum.at, e.gone)
-		delete(l.clusters, e.key)
 	}
+	l.left = len(l.clusters)
 }
 
-// absorb adds what another RayCluster has cost, under its groups' owners and causes alone.
-func (c *account) absorb(from *account, limits Limits) {
+// ending is a RayCluster that has ended, and when.
+type ending struct {
+	key nodepool.ClusterKey
+	at  time.Time
+}
+
+// allEnded returns the RayClusters that have ended, and each Other of one namespace, the oldest first.
+func (l *Ledger) allEnded(now time.Time) (gone []ending) {
+	for key, c := range l.clusters {
+		if at := l.ended(c, now); !at.IsZero() && key.Namespace != Other {
+			gone = append(gone, ending{key, at})
+		}
+	}
+	slices.SortFunc(gone, func(a, b ending) int {
+		return cmp.Or(a.at.Compare(b.at), a.key.Compare(b.key))
+	})
+	return gone
+}
+
+// absorb adds what a RayCluster has cost to an Other, without the names of its groups, and of owners and jobs if that
+// is of namespace Other: in several namespaces they may have one name.
+func (l *Ledger) absorb(into nodepool.ClusterKey, e ending) {
+	from, sum := l.clusters[e.key], l.clusters[into]
+	if sum == nil {
+		sum = &account{restored: true, seen: true, totals: map[Cause]Amount{}}
+		l.clusters[into] = sum
+	}
 	for i := range from.lines {
 		to := from.lines[i].Account
 		to.Group = Other
-		c.line(to, limits.Accounts).absorb(&from.lines[i])
+		if into.Namespace == Other {
+			to.Owner = Other
+		}
+		if into.Namespace == Other && to.Job != "" {
+			to.Job = Other
+		}
+		sum.line(to, l.limits.Accounts).absorb(&from.lines[i])
 	}
 	for cause, a := range from.totals {
-		c.totals[cause] = c.totals[cause].Plus(a)
+		sum.totals[cause] = sum.totals[cause].Plus(a)
 	}
+	l.changes++
+	sum.changed, sum.gone, sum.at = l.changes, later(sum.gone, e.at), later(sum.at, e.at)
+	delete(l.clusters, e.key)
+	l.absorbed = append(l.absorbed, e.key)
 }

@@ -229,6 +229,221 @@ func TestWhatIsBeyondTheLimitsIsAddedUp(t *testing.T) {
 	}
 }
 
+// end lets a RayCluster use one pod for ten seconds, and ends it.
+func end(l *ledger.Ledger, key nodepool.ClusterKey, at float64) {
+	l.Observe(ledger.Observation{At: after(at), Cluster: key})
+	l.Restore(key, nil)
+	p := pod(ledger.Used, at)
+	p.Owner = "RayJob/" + key.Name
+	l.Observe(ledger.Observation{At: after(at), Cluster: key, Pods: []ledger.Pod{p}})
+	l.Forget(key, after(at+10))
+}
+
+// TestNamespacesAreBoundedToo has 10,000 RayClusters, each in a namespace of its own, as of jobs of CI. It takes a
+// second; with a look at all of them for each new one, it takes ten times as long.
+func TestNamespacesAreBoundedToo(t *testing.T) {
+	const runs = 10_000
+	l := begun(ledger.Limits{})
+	for i := range runs {
+		end(l, nodepool.ClusterKey{Namespace: fmt.Sprint("run-", i), Name: fmt.Sprint("c-", i)}, float64(i))
+		see(l, float64(i))
+	}
+	clusters := map[nodepool.ClusterKey]ledger.Amount{}
+	rows := l.Rows(start, after(runs+20))
+	for _, r := range rows {
+		clusters[r.Cluster] = clusters[r.Cluster].Plus(r.Amount)
+	}
+	if len(clusters) > 4000 || len(clusters) < 3500 || math.Abs(sum(rows).PodSeconds-10*runs) > 1e-3 {
+		t.Errorf("%d RayClusters have %v pod-seconds, want %v", len(clusters), sum(rows).PodSeconds, 10*runs)
+	}
+	all := nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other}
+	if want := 10 * float64(runs+1-len(clusters)); math.Abs(clusters[all].PodSeconds-want) > 1e-3 {
+		t.Errorf("%v have %v pod-seconds, want %v", all, clusters[all].PodSeconds, want)
+	}
+	newest := nodepool.ClusterKey{Namespace: fmt.Sprint("run-", runs-1), Name: fmt.Sprint("c-", runs-1)}
+	if clusters[newest].PodSeconds != 10 {
+		t.Errorf("%v has %v", newest, clusters[newest])
+	}
+	for _, r := range rows {
+		if r.Cluster == all && (r.Account != ledger.Account{Group: ledger.Other, Owner: ledger.Other, Cause: ledger.Used}) {
+			t.Errorf("names of several namespaces are one: %+v", r)
+		}
+	}
+	next := ledger.New(after(runs+20), ledger.Limits{})
+	for key := range clusters {
+		next.Restore(key, l.Save(key, after(runs+20)))
+	}
+	if got := sum(next.Rows(start, after(runs+20))).PodSeconds; math.Abs(got-10*runs) > 1 {
+		t.Errorf("the next process has %v pod-seconds, want %v", got, 10*runs)
+	}
+}
+
+// TestWhateverIsAddedUpTheSumStays ends RayClusters in random namespaces, saves what has changed now and then, and goes
+// on from that.
+func TestWhateverIsAddedUpTheSumStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := ledger.Limits{Clusters: rapid.IntRange(1, 30).Draw(t, "limit")}
+		namespaces := rapid.IntRange(1, 60).Draw(t, "namespaces")
+		l, stored, at, ended := begun(limits), map[nodepool.ClusterKey]*ledger.Saved{}, 0.0, 0
+		var saved int64
+		save := func() {
+			for _, key := range l.Expire(after(at)) {
+				delete(stored, key)
+			}
+			var changed []nodepool.ClusterKey
+			changed, saved = l.Changed(saved)
+			for _, key := range changed {
+				stored[key] = l.Save(key, after(at))
+			}
+		}
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			at += 10
+			switch rapid.IntRange(0, 19).Draw(t, "step") {
+			case 0:
+				save()
+			case 1:
+				save()
+				l, saved = ledger.New(after(at), limits), 0
+				for key, s := range stored {
+					l.Restore(key, s)
+				}
+			default:
+				namespace := rapid.IntRange(1, namespaces).Draw(t, "namespace")
+				key := nodepool.ClusterKey{Namespace: fmt.Sprint("ns-", namespace), Name: fmt.Sprint("c-", ended)}
+				end(l, key, at)
+				ended++
+			}
+		}
+		save()
+		clusters := map[nodepool.ClusterKey]bool{}
+		rows := l.Rows(start, after(at+20))
+		for _, r := range rows {
+			clusters[r.Cluster] = true
+		}
+		if got := sum(rows).PodSeconds; math.Abs(got-10*float64(ended)) > 0.01*float64(ended) {
+			t.Errorf("%d RayClusters of 10 s have %v s", ended, got)
+		}
+		if most := max(limits.Clusters, 3); len(clusters) > most || len(stored) > most+1 { // llm has cost nothing
+			t.Errorf("%d RayClusters are kept apart, and %d saved, the limit is %d", len(clusters), len(stored), limits.Clusters)
+		}
+	})
+}
+
+// TestANamespaceIsKeptApartWhileThereIsRoom has a namespace in which many end, and a few in which one ended before.
+func TestANamespaceIsKeptApartWhileThereIsRoom(t *testing.T) {
+	l := begun(ledger.Limits{Clusters: 100})
+	for i := range 20 {
+		end(l, nodepool.ClusterKey{Namespace: fmt.Sprint("team-", i), Name: "c"}, float64(i))
+	}
+	for i := range 1000 {
+		end(l, nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("run-", i)}, 100+float64(i))
+	}
+	namespaces, clusters := map[string]float64{}, map[nodepool.ClusterKey]bool{}
+	for _, r := range l.Rows(start, after(2000)) {
+		namespaces[r.Cluster.Namespace] += r.PodSeconds
+		clusters[r.Cluster] = true
+	}
+	if len(namespaces) != 21 || math.Abs(namespaces["ci"]-10*1000) > 1e-3 || math.Abs(namespaces["team-0"]-10) > 1e-6 || len(clusters) > 100 {
+		t.Errorf("%d RayClusters, namespaces %v", len(clusters), namespaces)
+	}
+}
+
+// TestRayClustersThatExistAreKeptApart has more of them than the limit, of which an earlier process knew.
+func TestRayClustersThatExistAreKeptApart(t *testing.T) {
+	key := func(i int) nodepool.ClusterKey {
+		return nodepool.ClusterKey{Namespace: fmt.Sprint("ns-", i), Name: "c"}
+	}
+	warm := func(l *ledger.Ledger, i int, at float64) {
+		l.Observe(ledger.Observation{At: after(at), Cluster: key(i), Pods: []ledger.Pod{pod(ledger.Warm, 0)}})
+	}
+	first := begun(ledger.Limits{Clusters: 20})
+	for i := range 100 {
+		warm(first, i, 0)
+		first.Restore(key(i), nil)
+		warm(first, i, 0)
+		warm(first, i, 100)
+	}
+	next := ledger.New(after(200), ledger.Limits{Clusters: 20})
+	warm(next, 99, 200)
+	for i := range 100 {
+		next.Restore(key(i), first.Save(key(i), after(100)))
+	}
+	for i := range 50 {
+		end(next, nodepool.ClusterKey{Namespace: fmt.Sprint("run-", i), Name: "r"}, 200+float64(i))
+	}
+	next.Expire(after(300))
+	for i := range 100 {
+		if got := next.MoneySince(key(i), ledger.Warm, start); math.Abs(got-1) > 1e-3 {
+			t.Fatalf("before its first observation, %v had cost %v, want 1", key(i), got)
+		}
+	}
+	clusters := map[nodepool.ClusterKey]bool{}
+	rows := next.Rows(start, after(300))
+	for _, r := range rows {
+		clusters[r.Cluster] = true
+	}
+	if len(clusters) > 100+10+2 || math.Abs(sum(rows).PodSeconds-(100*100+50*10)) > 1 {
+		t.Errorf("%d RayClusters have %v pod-seconds", len(clusters), sum(rows).PodSeconds)
+	}
+	for range 2 { // those that have not come within an hour have ended
+		next.Observe(ledger.Observation{At: after(200 + 3601), Cluster: key(99)})
+		next.Expire(after(200 + 3601))
+	}
+	clusters = map[nodepool.ClusterKey]bool{}
+	rows = next.Rows(start, after(200+3601))
+	for _, r := range rows {
+		clusters[r.Cluster] = true
+	}
+	if len(clusters) > 20 {
+		t.Errorf("%d RayClusters are kept apart after an hour", len(clusters))
+	}
+}
+
+// TestANewRayClusterDoesNotCostALookAtAll compares the time of new RayClusters under a limit that all others exceed with
+// that under a limit that is never reached.
+func TestANewRayClusterDoesNotCostALookAtAll(t *testing.T) {
+	const existing, more = 20_000, 1000
+	took := func(limit int) time.Duration {
+		l := begun(ledger.Limits{Clusters: limit})
+		var began time.Time
+		for i := range existing + more {
+			if i == existing {
+				began = time.Now()
+			}
+			l.Observe(ledger.Observation{At: start, Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c-", i)}})
+		}
+		return time.Since(began)
+	}
+	var bounded, free time.Duration
+	for range 3 {
+		if bounded, free = took(4000), took(1_000_000); bounded < 300*free {
+			return
+		}
+	}
+	t.Errorf("%d new RayClusters took %v, without the limit %v", more, bounded, free)
+}
+
+func TestWhatIsAddedUpInOtherIsNoMoreSavedByItself(t *testing.T) {
+	l := begun(ledger.Limits{Clusters: 10})
+	run := func(i int) nodepool.ClusterKey {
+		return nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprintf("run-%02d", i)}
+	}
+	for i := range 12 {
+		end(l, run(i), float64(i))
+	}
+	if l.Save(run(0), after(20)) != nil || l.Save(nodepool.ClusterKey{Namespace: "ci", Name: ledger.Other}, after(20)) == nil {
+		t.Error("the oldest is not in the Other of its namespace")
+	}
+	l.Observe(ledger.Observation{At: after(20), Cluster: run(1)}) // it is back
+	dropped := l.Expire(after(21))
+	if !slices.Contains(dropped, run(0)) || slices.Contains(dropped, run(1)) || slices.Contains(dropped, run(11)) {
+		t.Errorf("dropped is %v", dropped)
+	}
+	if again := l.Expire(after(22)); len(again) != 0 {
+		t.Errorf("dropped again is %v", again)
+	}
+}
+
 func TestTheLatestJobsAreKeptApart(t *testing.T) {
 	l := begun(ledger.Limits{Accounts: 12})
 	for i := range 30 {
@@ -531,6 +746,10 @@ func TestOnlyWhatHasChangedIsSavedAgain(t *testing.T) {
 	l := begun(ledger.Limits{})
 	l.Observe(ledger.Observation{At: start, Cluster: etl})
 	l.Restore(etl, nil)
+	if changed, _ := l.Changed(0); !slices.Equal(changed, []nodepool.ClusterKey{llm}) {
+		t.Errorf("%v changed; what is restored is saved already", changed)
+	}
+	l.Observe(ledger.Observation{At: start, Cluster: etl})
 	changed, last := l.Changed(0)
 	if diff := cmp.Diff([]nodepool.ClusterKey{etl, llm}, changed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -76,9 +76,21 @@ func (l *Ledger) Waiting() []nodepool.ClusterKey {
 	return keys
 }
 
+// Unseen returns the RayClusters that were restored, and that this process has never observed.
+func (l *Ledger) Unseen() (keys []nodepool.ClusterKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, c := range l.clusters {
+		if !c.seen {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Restore adds what an earlier process has saved of a RayCluster; nil if it saved nothing. Observations count from then
 // on. The time from the last saved moment until the next observation counts as Unobserved. A second call for the same
-// RayCluster does nothing.
+// RayCluster does nothing. What is restored is not a change: it is saved already.
 func (l *Ledger) Restore(key nodepool.ClusterKey, saved *Saved) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,14 +101,11 @@ func (l *Ledger) Restore(key nodepool.ClusterKey, saved *Saved) {
 		}
 		c = &account{totals: map[Cause]Amount{}}
 		l.clusters[key] = c
-		defer l.makeRoom()
 	}
 	if c.restored {
 		return
 	}
 	c.restored = true
-	l.changes++
-	c.changed = l.changes
 	if saved == nil {
 		c.fresh, c.at = true, l.began
 		return
@@ -201,17 +210,25 @@ func (c *account) age(now time.Time, limits Limits) {
 }
 
 // Expire drops what is too old, and RayClusters that have ended and of which nothing is kept any more. It returns
-// these, sorted.
+// these, and those that were added up in Other since the last call, sorted: what was saved of them counts no more.
 func (l *Ledger) Expire(now time.Time) (dropped []nodepool.ClusterKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, c := range l.clusters {
 		c.age(now, l.limits)
-		if len(c.lines) == 0 && !c.ended().IsZero() {
+		if len(c.lines) == 0 && !l.ended(c, now).IsZero() {
 			delete(l.clusters, key)
 			dropped = append(dropped, key)
 		}
 	}
+	l.left = 0
+	l.makeRoom(now)
+	for _, key := range l.absorbed {
+		if l.clusters[key] == nil { // it has not come back
+			dropped = append(dropped, key)
+		}
+	}
+	l.absorbed = nil
 	slices.SortFunc(dropped, nodepool.ClusterKey.Compare)
 	return dropped
 }

@@ -358,7 +358,9 @@ type CostIdle struct {
 // CostItem What was spent for one cause. A field that the answer adds up over is empty.
 type CostItem struct {
 	// Cause What it was spent for.
-	Cause   string `json:"cause"`
+	Cause string `json:"cause"`
+
+	// Cluster `(other)` for deleted RayClusters that are no longer kept apart.
 	Cluster string `json:"cluster"`
 
 	// Cost Money by the prices that are known.
@@ -370,7 +372,10 @@ type CostItem struct {
 
 	// Job The Ray job that used it: its submission id, otherwise its id in hex, or `(unknown)`. Empty without
 	// `--jobs-every`, and for what no work used.
-	Job       string `json:"job"`
+	Job string `json:"job"`
+
+	// Namespace `(other)` for deleted RayClusters of several namespaces that are no longer kept apart. You see them if you may
+	// list RayClusters in all namespaces.
 	Namespace string `json:"namespace"`
 
 	// Owner `RayJob/NAME`, `RayService/NAME` or `RayCluster/NAME`, to which the RayCluster belongs, or `request/OWNER` for

@@ -24,7 +24,8 @@ type Store interface {
 	// Load returns the texts of all RayClusters. An error that wraps nodepool.ErrDenied means that another try is
 	// useless: the ledger then begins anew with each process.
 	Load(ctx context.Context) (map[nodepool.ClusterKey][]byte, error)
-	// Save replaces texts; an empty one removes. Room is how many bytes the text of one RayCluster may take.
+	// Save replaces texts; an empty one removes. An error that wraps nodepool.ErrFull means that they do not fit. Room
+	// is how many bytes the text of one RayCluster may take.
 	Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) error
 	Room(key nodepool.ClusterKey) int
 }
@@ -45,7 +46,8 @@ type Config struct {
 	Beside Record
 	// Store is nil if nothing is kept.
 	Store Store
-	// Mine reports whether this process decides about a RayCluster. Shared says that others decide about other ones.
+	// Mine reports whether this process decides about a RayCluster now. Shared says that others decide about other
+	// ones. Each process then has an Other of its own, which is not saved.
 	Mine   func(nodepool.ClusterKey) bool
 	Shared bool
 	// Every is how often changes are saved; 5 minutes if it is zero.
@@ -121,19 +123,21 @@ func (k *Keeper) Run(ctx context.Context, ticks <-chan time.Time) {
 				k.Save(ctx)
 			}
 			for _, key := range left {
-				k.Ledger.Release(key)
-				if k.Beside != nil {
-					k.Beside.Forget(key)
-				}
+				k.drop(key)
 			}
+			k.dropMoved()
 		}
 	}
 }
 
 // Restore restores the RayClusters that wait for it. A store that does not answer is asked again later; until then,
-// nothing counts, so that nothing counts twice.
+// nothing counts, so that nothing counts twice. A RayCluster about which this process does not decide now keeps
+// waiting: it has moved on and is dropped soon, or the right to write comes back.
 func (k *Keeper) Restore(ctx context.Context) {
 	waiting := k.Ledger.Waiting()
+	if k.Shared {
+		waiting = slices.DeleteFunc(waiting, func(key nodepool.ClusterKey) bool { return !k.Mine(key) })
+	}
 	if len(waiting) == 0 {
 		return
 	}
@@ -152,26 +156,52 @@ func (k *Keeper) Restore(ctx context.Context) {
 			}
 		}
 	}
+	waits := make(map[nodepool.ClusterKey]bool, len(waiting))
+	for _, key := range waiting {
+		waits[key] = true
+	}
 	oldest := k.Now().Add(-ledger.Retention)
 	for key, text := range texts {
-		if k.loaded && !slices.Contains(waiting, key) {
+		mine := waits[key] || !k.loaded && (!k.Shared || k.Mine(key))
+		if !mine && k.loaded {
 			continue // another process has it, or it is restored
 		}
 		saved, err := decode(text)
 		switch {
+		case err == nil && time.Unix(int64(saved.Until), 0).Before(oldest):
+			k.removed = append(k.removed, key)
+		case !mine: // another process restores it, also if this one cannot read it
 		case err != nil:
 			k.Log.Warn("what was saved of the costs of a RayCluster cannot be read, so they begin anew", "cluster",
 				key.String(), "err", err)
 			k.removed = append(k.removed, key)
-		case time.Unix(int64(saved.Until), 0).Before(oldest):
-			k.removed = append(k.removed, key)
-		case !k.Shared || k.Mine(key):
+		default:
 			k.restore(key, saved)
 		}
 	}
 	k.loaded = true
 	for _, key := range waiting {
 		k.Ledger.Restore(key, nil) // does nothing if it was restored
+	}
+}
+
+// dropMoved drops RayClusters that were restored, and moved on before this process observed them. Nothing hands these
+// over, and another process adds them up.
+func (k *Keeper) dropMoved() {
+	if !k.Shared {
+		return
+	}
+	for _, key := range k.Ledger.Unseen() {
+		if !k.Mine(key) {
+			k.drop(key)
+		}
+	}
+}
+
+func (k *Keeper) drop(key nodepool.ClusterKey) {
+	k.Ledger.Release(key)
+	if k.Beside != nil {
+		k.Beside.Forget(key)
 	}
 }
 
@@ -221,6 +251,9 @@ func (k *Keeper) Save(ctx context.Context) {
 		texts[key] = nil
 	}
 	for _, key := range changed {
+		if k.Shared && key.Name == ledger.Other {
+			continue
+		}
 		saved := k.Ledger.Save(key, now)
 		if saved == nil {
 			continue
@@ -237,6 +270,9 @@ func (k *Keeper) Save(ctx context.Context) {
 	}
 	if err := k.Store.Save(ctx, texts); err != nil {
 		k.failed("saving", err)
+		if errors.Is(err, nodepool.ErrFull) {
+			k.saved = -1 // all texts must become smaller, also those that have not changed
+		}
 		return
 	}
 	k.saved, k.removed, k.failing = last, nil, false

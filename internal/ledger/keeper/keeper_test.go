@@ -325,3 +325,188 @@ func TestARayClusterThatMovesIsContinuedByItsNextProcess(t *testing.T) {
 		t.Errorf("used for %v s, unobserved for %v s", used, unobserved)
 	}
 }
+
+// keptMinute returns a store in which an earlier process has saved that llm was used for a minute.
+func keptMinute() *memory {
+	store := &memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}
+	p := newProcess(start, store)
+	p.see(start, llm)
+	p.Restore(context.Background())
+	p.see(start, llm)
+	p.see(start.Add(time.Minute), llm)
+	p.Save(context.Background())
+	return store
+}
+
+// tick runs one tick of a keeper, and then its end.
+func (p *process) tick() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ticks, done := make(chan time.Time), make(chan struct{})
+	go func() { p.Run(ctx, ticks); close(done) }()
+	ticks <- p.now
+	cancel()
+	<-done
+}
+
+func TestTheCostsOfARayClusterThatMovesOnBeforeTheyAreReadAreKept(t *testing.T) {
+	store := keptMinute()
+	want := string(store.texts[llm])
+	q := newProcess(start.Add(2*time.Minute), store)
+	q.Shared = true
+	q.Mine = func(nodepool.ClusterKey) bool { return false }
+	q.see(q.now, llm)
+	q.HandOver(llm)
+	q.tick()
+	if got := string(store.texts[llm]); got != want {
+		t.Error("what an earlier process saved was written over")
+	}
+	if waiting := q.Ledger.Waiting(); len(waiting) != 0 {
+		t.Errorf("%v still waits", waiting)
+	}
+}
+
+func TestCostsDoNotBeginAnewWhileTheRightToWriteHasLapsed(t *testing.T) {
+	for name, laterText := range map[string]bool{"the store has it": true, "nobody has saved it": false} {
+		store := keptMinute()
+		if !laterText {
+			clear(store.texts)
+		}
+		q := newProcess(start.Add(2*time.Minute), store)
+		q.Shared = true
+		may := false
+		q.Mine = func(nodepool.ClusterKey) bool { return may }
+		q.see(q.now, llm)
+		q.Restore(context.Background())
+		q.now = q.now.Add(every)
+		q.Save(context.Background())
+		if q.see(q.now, llm) || (len(store.texts) == 1) != laterText {
+			t.Errorf("%s: it counts, or was saved, before its costs are restored", name)
+		}
+		may = true
+		q.Restore(context.Background())
+		if !q.see(q.now, llm) {
+			t.Errorf("%s: it does not count", name)
+		}
+		q.see(q.now.Add(time.Minute), llm)
+		used, unobserved := q.spent(ledger.Used), q.spent(ledger.Unobserved)
+		if laterText && (math.Abs(used-120) > 0.1 || math.Abs(unobserved-360) > 0.1) {
+			t.Errorf("%s: used for %v s, unobserved for %v s", name, used, unobserved)
+		}
+	}
+}
+
+// TestWhatIsRestoredAndMovesOnIsNeitherSavedNorCounted has a process that reads the costs of two RayClusters, of which
+// another process takes one before the first cycle.
+func TestWhatIsRestoredAndMovesOnIsNeitherSavedNorCounted(t *testing.T) {
+	store := keptMinute()
+	etl := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+	q := newProcess(start.Add(2*time.Minute), store)
+	q.Shared = true
+	beside := &record{of: map[nodepool.ClusterKey]string{}}
+	q.Beside = beside
+	q.see(q.now, etl)
+	q.Restore(context.Background())
+	if q.spent(ledger.Used) != 60 {
+		t.Fatal("what this process decides about is not restored with the first reading")
+	}
+	store.texts[llm] = []byte("of another process")
+	q.Mine = func(key nodepool.ClusterKey) bool { return key == etl }
+	q.now = q.now.Add(every)
+	q.tick()
+	if got := string(store.texts[llm]); got != "of another process" {
+		t.Errorf("what another process saved was replaced by %q", got)
+	}
+	if q.spent(ledger.Used) != 0 || !slices.Equal(beside.forgotten, []nodepool.ClusterKey{llm}) {
+		t.Errorf("it counts although another process adds it up; forgotten are %v", beside.forgotten)
+	}
+}
+
+func TestWhatAnotherProcessSavedIsNotRemovedBecauseItCannotBeRead(t *testing.T) {
+	store := keptMinute()
+	etl := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+	store.texts[llm] = []byte("of a newer version")
+	q := newProcess(start.Add(2*time.Minute), store)
+	q.Shared = true
+	q.Mine = func(key nodepool.ClusterKey) bool { return key == etl }
+	q.see(q.now, etl)
+	q.Restore(context.Background())
+	q.see(q.now.Add(time.Minute), etl)
+	q.Save(context.Background())
+	if got := string(store.texts[llm]); got != "of a newer version" || store.texts[etl] == nil {
+		t.Errorf("the store has %q and %d texts", got, len(store.texts))
+	}
+}
+
+// TestWhatIsAddedUpInOtherReplacesItsTexts has 30 RayClusters that end, with room for ten.
+func TestWhatIsAddedUpInOtherReplacesItsTexts(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		store := &memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}
+		p := newProcess(start, store)
+		p.Ledger, p.Shared = ledger.New(start, ledger.Limits{Clusters: 10}), shared
+		for i := range 30 {
+			key := nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("run-", i)}
+			at := start.Add(time.Duration(i) * 10 * time.Second)
+			p.see(at, key)
+			p.Restore(context.Background())
+			p.see(at, key)
+			p.Ledger.Forget(key, at.Add(10*time.Second))
+			p.Save(context.Background())
+		}
+		spent := p.spent(ledger.Used)
+		other := nodepool.ClusterKey{Namespace: "ci", Name: ledger.Other}
+		if _, saved := store.texts[other]; len(store.texts) > 10 || saved == shared {
+			t.Errorf("shared: %v, the store has %d texts, of %v: %v", shared, len(store.texts), other, saved)
+		}
+		next := newProcess(p.now.Add(time.Minute), store)
+		next.see(next.now, llm)
+		next.Restore(context.Background())
+		if got := next.spent(ledger.Used); !shared && math.Abs(got-spent) > 1 {
+			t.Errorf("the next process has %v s, want %v", got, spent)
+		}
+	}
+}
+
+// crowded is a store in which the texts do not fit until they are smaller.
+type crowded struct {
+	memory
+	fits  int
+	wrote []int
+}
+
+func (c *crowded) Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) error {
+	largest := 0
+	for _, text := range texts {
+		largest = max(largest, len(text))
+	}
+	c.wrote = append(c.wrote, len(texts))
+	if largest > c.fits {
+		c.room = c.fits
+		return fmt.Errorf("writing: %w", nodepool.ErrFull)
+	}
+	return c.memory.Save(ctx, texts)
+}
+
+func TestAllTextsBecomeSmallerIfTheyDoNotFit(t *testing.T) {
+	ctx := context.Background()
+	store := &crowded{memory: memory{texts: map[nodepool.ClusterKey][]byte{}, room: 1 << 20}, fits: 1 << 20}
+	p := newProcess(start, store)
+	etl := nodepool.ClusterKey{Namespace: "ml", Name: "etl"}
+	for _, key := range []nodepool.ClusterKey{llm, etl} {
+		p.see(start, key)
+		p.Restore(ctx)
+		for m := range 40 * 60 {
+			p.see(start.Add(time.Duration(m)*time.Minute), key)
+		}
+	}
+	p.Ledger.Forget(etl, p.now)
+	p.Save(ctx)
+	for m := range 5 {
+		p.see(start.Add(time.Duration(40*60+m)*time.Minute), llm)
+	}
+	store.fits = 300
+	p.Save(ctx)
+	p.Save(ctx)
+	if !slices.Equal(store.wrote, []int{2, 1, 2}) || len(store.texts[llm]) > 300 || len(store.texts[etl]) > 300 {
+		t.Errorf("wrote %v texts, at last of %d and %d bytes", store.wrote, len(store.texts[llm]), len(store.texts[etl]))
+	}
+}

@@ -43,8 +43,8 @@ type Store struct {
 	name   string
 
 	mu sync.Mutex
-	// keys is how many texts each ConfigMap had when it was last read or written.
-	keys [Parts]int
+	// keys are the texts that each ConfigMap had when it was last read or written, and what a write did not add.
+	keys [Parts]map[string]bool
 }
 
 // NewStore returns a Store whose ConfigMaps are named NAME-0 and so on.
@@ -69,17 +69,25 @@ func partOf(key nodepool.ClusterKey) int {
 // separator is between namespace and name in keys of ConfigMaps. Neither can contain it.
 const separator = "_"
 
+// others is in place of the parentheses around a namespace or name that stands for several.
+const others = separator + separator
+
 func keyText(key nodepool.ClusterKey) string {
-	name := strings.NewReplacer("(", separator+separator, ")", "").Replace(key.Name)
-	return key.Namespace + separator + name
+	bare := strings.NewReplacer("(", others, ")", "")
+	return bare.Replace(key.Namespace) + separator + bare.Replace(key.Name)
 }
 
 func keyOf(text string) (nodepool.ClusterKey, bool) {
+	text, several := strings.CutPrefix(text, others)
 	namespace, name, found := strings.Cut(text, separator)
-	if rest, other := strings.CutPrefix(name, separator+separator); other {
+	found = found && namespace != "" && name != ""
+	if several {
+		namespace = "(" + namespace + ")"
+	}
+	if rest, several := strings.CutPrefix(name, others); several {
 		name = "(" + rest + ")"
 	}
-	return nodepool.ClusterKey{Namespace: namespace, Name: name}, found && namespace != "" && name != ""
+	return nodepool.ClusterKey{Namespace: namespace, Name: name}, found
 }
 
 // Room returns how many bytes the text of one RayCluster may take: its share of the ConfigMap that holds it.
@@ -87,7 +95,7 @@ func (s *Store) Room(key nodepool.ClusterKey) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const least = 16 // with fewer RayClusters, none takes all of it
-	return room / max(s.keys[partOf(key)], least)
+	return room / max(len(s.keys[partOf(key)]), least)
 }
 
 // Load returns all texts. Keys that no Store has written are left out. nodepool.ErrDenied: this process may not read
@@ -115,10 +123,28 @@ func (s *Store) Load(ctx context.Context) (map[nodepool.ClusterKey][]byte, error
 func (s *Store) count(part int, object *corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys[part] = len(object.BinaryData)
+	s.keys[part] = make(map[string]bool, len(object.BinaryData))
+	for key := range object.BinaryData {
+		s.keys[part][key] = true
+	}
 }
 
-// Save replaces texts; an empty one removes the RayCluster's. All that can be saved is saved.
+// expect counts texts that are to be added, so that their share becomes smaller if they do not fit.
+func (s *Store) expect(part int, texts map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, text := range texts {
+		if len(text) > 0 {
+			if s.keys[part] == nil {
+				s.keys[part] = map[string]bool{}
+			}
+			s.keys[part][key] = true
+		}
+	}
+}
+
+// Save replaces texts; an empty one removes the RayCluster's. All that can be saved is saved. nodepool.ErrFull: texts
+// of one ConfigMap do not fit; Room says from then on how large they may be.
 func (s *Store) Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) error {
 	var parts [Parts]map[string][]byte
 	for key, text := range texts {
@@ -138,6 +164,7 @@ func (s *Store) Save(ctx context.Context, texts map[nodepool.ClusterKey][]byte) 
 }
 
 func (s *Store) save(ctx context.Context, part int, name string, texts map[string][]byte) error {
+	s.expect(part, texts)
 	values := make(map[string]any, len(texts))
 	for key, text := range texts {
 		values[key] = nil // removes it
@@ -175,8 +202,11 @@ func (s *Store) save(ctx context.Context, part int, name string, texts map[strin
 }
 
 func classified(doing, name string, err error) error {
-	if apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s ConfigMap %s: %w: %w", doing, name, nodepool.ErrDenied, err)
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+		return fmt.Errorf("%s ConfigMap %s: %w: %w", doing, name, nodepool.ErrFull, err)
 	}
 	return fmt.Errorf("%s ConfigMap %s: %w", doing, name, err)
 }

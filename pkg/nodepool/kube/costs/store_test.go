@@ -77,9 +77,11 @@ func TestTextsAreKeptByRayCluster(t *testing.T) {
 	api := &server{objects: map[string]*corev1.ConfigMap{}}
 	s := NewStore(api, "heliostat-costs")
 	want := map[nodepool.ClusterKey][]byte{
-		{Namespace: "ml", Name: "llm"}:     []byte("one"),
-		{Namespace: "ml", Name: "(other)"}: {0, 255, 31},
-		{Namespace: "ml-llm", Name: "x.y"}: []byte("three"),
+		{Namespace: "ml", Name: "llm"}:          []byte("one"),
+		{Namespace: "ml", Name: "(other)"}:      {0, 255, 31},
+		{Namespace: "ml-llm", Name: "x.y"}:      []byte("three"),
+		{Namespace: "(other)", Name: "(other)"}: []byte("four"),
+		{Namespace: "other", Name: "other"}:     []byte("five"),
 	}
 	if err := s.Save(ctx, want); err != nil {
 		t.Fatal(err)
@@ -141,6 +143,28 @@ func TestTheRoomIsSharedByTheTextsOfAConfigMap(t *testing.T) {
 	for part, sum := range all {
 		if sum > room || sum < room/2 {
 			t.Errorf("the texts of part %d may take %d bytes together", part, sum)
+		}
+	}
+}
+
+// TestTextsThatDoNotFitGetASmallerShare has an API server that refuses what is too large for a ConfigMap.
+func TestTextsThatDoNotFitGetASmallerShare(t *testing.T) {
+	ctx := context.Background()
+	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	for _, refusal := range []error{
+		apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c-0", nil), apierrors.NewRequestEntityTooLargeError("limit"),
+	} {
+		s := NewStore(&server{err: refusal}, "c")
+		before := s.Room(key)
+		texts := map[nodepool.ClusterKey][]byte{}
+		for i := range 1000 {
+			texts[nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i)}] = []byte("x")
+		}
+		if err := s.Save(ctx, texts); !errors.Is(err, nodepool.ErrFull) {
+			t.Errorf("got %v", err)
+		}
+		if after := s.Room(key); after > before/5 || after < before/20 {
+			t.Errorf("the room was %d bytes, and is %d with 125 more texts", before, after)
 		}
 	}
 }
