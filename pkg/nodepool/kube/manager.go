@@ -37,6 +37,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
 )
@@ -179,8 +180,10 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
-	// Use a copy: discovery changes the configuration that it gets.
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client)
+	// Methods of discovery take no context, so the client ends them. Use a copy: discovery changes the configuration that
+	// it gets.
+	limited := &http.Client{Transport: client.Transport, Timeout: timing.RequestTimeout}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), limited)
 	if err != nil {
 		return fmt.Errorf("connecting for discovery: %w", err)
 	}
