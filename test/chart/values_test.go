@@ -143,6 +143,49 @@ networkPolicy: {enabled: true, egress: {enabled: true}}
 `,
 }
 
+// TestNotesSayHowToReachThisInstall checks the commands that depend on values: which Leases there are, and the Service.
+func TestNotesSayHowToReachThisInstall(t *testing.T) {
+	elsewhere, home := Release{Name: "sun", Namespace: "space"}, Release{Name: "heliostat", Namespace: "heliostat"}
+	for _, c := range []struct {
+		release      Release
+		values       string
+		want, unlike string
+	}{
+		{home, ``, "get lease heliostat\n", "--service"},
+		{home, `shardsEnabled: true`, "get leases -l heliostat.dev/shards\n", "get lease "},
+		{elsewhere, `api: {port: 8443}`, " --service space/https:sun-heliostat:8443\n", ""},
+		{home, `{replicas: 1, api: {exposure: loopback}}`, "port-forward deployment/heliostat 8090\n", "--token-file"},
+	} {
+		_, notes, err := Render(loaded(t), c.release, valuesOf(t, c.values))
+		if err != nil || !strings.Contains(notes, c.want) || c.unlike != "" && strings.Contains(notes, c.unlike) {
+			t.Errorf("%s: got %v, want %q and not %q in\n%s", c.values, err, c.want, c.unlike, notes)
+		}
+	}
+}
+
+// TestAlertsLeadToTheRunbooksOfTheInstall checks that a value replaces the address of all runbooks.
+func TestAlertsLeadToTheRunbooksOfTheInstall(t *testing.T) {
+	values := valuesOf(t, `metrics: {prometheusRule: {enabled: true, runbookURL: "https://wiki.corp/ray"}}`)
+	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, m := range of(manifests, "prometheusrule.yaml") {
+		for line := range strings.Lines(m.Text) {
+			if _, link, found := strings.Cut(line, "runbook_url: "); found {
+				links++
+				if !strings.HasPrefix(link, "https://wiki.corp/ray/") {
+					t.Errorf("an alert leads to %s", link)
+				}
+			}
+		}
+	}
+	if links < 10 {
+		t.Errorf("only %d alerts have a runbook", links)
+	}
+}
+
 func TestHelmLintFindsNothing(t *testing.T) {
 	for name, text := range installs {
 		result := lint.AllWithKubeVersion(dir, valuesOf(t, text), "heliostat", nil)
@@ -181,6 +224,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
 		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: overrides what the chart sets; set config instead"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
+		{"an address of runbooks that is none", `metrics: {prometheusRule: {runbookURL: runbooks}}`, "runbookURL"},
 		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},
 	} {
 		_, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, c.values))
@@ -430,7 +474,7 @@ func flagsOf(t *testing.T, values string) (names []string) {
 // other flag in every possible way.
 func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	for _, values := range []string{
-		`config: {max-in-flight: 200}`, `extraArgs: ["--max-in-flight=200", "--gpu-for-cpu"]`,
+		`config: {max-in-flight: 200}`, `config: {read-only: true}`, `extraArgs: ["--max-in-flight=200", "--gpu-for-cpu"]`,
 		`env: [{name: HELIOSTAT_MAX_IN_FLIGHT, value: "200"}, {name: MODE, value: x}, {name: POOLS, value: x}]`,
 	} {
 		if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values)); err != nil {
@@ -561,6 +605,11 @@ func TestNotesNameWhatIsInstalled(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
+		}
+		for line := range strings.Lines(notes) {
+			if strings.Contains(line, "heliostat.dev/mode=") && !strings.Contains(line, "--overwrite") {
+				t.Errorf("%s: where the annotation is set already, this fails: %s", name, line)
+			}
 		}
 		if strings.Contains(notes, "<no value>") || strings.Contains(notes, "%!") || !strings.Contains(notes, "kubectl -n space rollout status deployment/") {
 			t.Errorf("%s: the notes are\n%s", name, notes)
