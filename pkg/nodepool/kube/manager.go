@@ -180,8 +180,8 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
-	// Methods of discovery take no context, so the client ends them. Use a copy: discovery changes the configuration that
-	// it gets.
+	// Methods of discovery take no context, so the client ends them. They change the configuration that they get, so it
+	// is a copy.
 	limited := &http.Client{Transport: client.Transport, Timeout: timing.RequestTimeout}
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), limited)
 	if err != nil {
