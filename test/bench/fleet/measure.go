@@ -20,9 +20,9 @@ import (
 type counters struct {
 	used map[string]rig.Usage
 	// wire is what serve has read and written, in bytes, to heads and to the API server.
-	wire  int64
-	calls float64
-	at    time.Time
+	wire int64
+	apiCounts
+	at time.Time
 }
 
 func (f *fleet) counters(ctx context.Context) (c counters, err error) {
@@ -42,8 +42,7 @@ func (f *fleet) counters(ctx context.Context) (c counters, err error) {
 	if c.wire, err = wireOf(f.heliostat.PID()); err != nil {
 		return c, err
 	}
-	server, err := f.apiServer(ctx)
-	c.calls = server.calls
+	c.apiCounts, err = f.apiServer(ctx)
 	return c, err
 }
 
@@ -163,7 +162,8 @@ func (f *fleet) printUse(before, after counters) {
 	fmt.Printf("%-44s %6.2f cores; resident %d MiB\n", "as many Python sidecars",
 		0.02*float64(len(f.owners)), 101*len(f.owners))
 	fmt.Printf("%-44s %6.2f MiB/s\n", "read and written by serve", float64(after.wire-before.wire)/(1<<20)/long)
-	fmt.Printf("%-44s %6.1f /s\n", "API server calls, without this command's", (after.calls-before.calls)/long)
+	fmt.Printf("%-44s %6.1f /s; %.0f rejected\n", "API server calls, without this command's",
+		(after.calls-before.calls)/long, after.rejected-before.rejected)
 }
 
 // printSize prints how many goroutines and file descriptors serve has.
