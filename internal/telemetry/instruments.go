@@ -20,16 +20,17 @@ type instruments struct {
 
 // events records events. Its labels are codes only.
 type events struct {
-	cycles         metric.Int64Counter
-	cycleSeconds   metric.Float64Histogram
-	plannerSeconds metric.Float64Histogram
-	actions        metric.Int64Counter
-	actionSeconds  metric.Float64Histogram
-	decisions      metric.Int64Counter
-	seenToPatched  metric.Float64Histogram
-	stageSeconds   metric.Float64Histogram
-	apiErrors      metric.Int64Counter
-	exportFailures metric.Int64Counter
+	cycles          metric.Int64Counter
+	cycleSeconds    metric.Float64Histogram
+	plannerSeconds  metric.Float64Histogram
+	planWaitSeconds metric.Float64Histogram
+	actions         metric.Int64Counter
+	actionSeconds   metric.Float64Histogram
+	decisions       metric.Int64Counter
+	seenToPatched   metric.Float64Histogram
+	stageSeconds    metric.Float64Histogram
+	apiErrors       metric.Int64Counter
+	exportFailures  metric.Int64Counter
 }
 
 // states has the current state of each cluster.
@@ -80,7 +81,8 @@ type raysOwn struct {
 // milliseconds. A node of a cloud takes minutes, and so does the download of a large image.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
-	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048}
+	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 4, 8}
+	waitBounds    = []float64{0.1, 0.5, 2, 8, 30, 120}
 	actionBounds  = []float64{0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096}
 	patchedBounds = []float64{0.002, 0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125}
 	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
@@ -97,6 +99,9 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 				plannerBounds),
 			actions: m.counter("heliostat_actions_total", "{action}",
 				"Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
+			planWaitSeconds: m.histogram("heliostat_plan_wait_seconds",
+				"How long the plans of a cycle with very much demand waited for those of other RayClusters.",
+				waitBounds),
 			actionSeconds: m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
 			decisions: m.counter("heliostat_decisions_total", "{decision}",
 				"Decisions carried out, by what was done and the code of its reason."),

@@ -93,6 +93,9 @@ func (m *Metrics) Observe(c Cycle) {
 	if c.Planned > 0 {
 		m.plannerSeconds.Record(ctx, c.Planned.Seconds())
 	}
+	if c.Waited > 0 {
+		m.planWaitSeconds.Record(ctx, c.Waited.Seconds())
+	}
 	if c.SeenToPatched > 0 {
 		m.seenToPatched.Record(ctx, c.SeenToPatched.Seconds())
 		m.stage(seenToPatched, c.SeenToPatched)

@@ -91,6 +91,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	}
 	report.Observe(cycle)
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed, cycle.Reverted = time.Millisecond, time.Millisecond, true, true
+	cycle.Waited = time.Second
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
 	report.Observe(cycle)
 	report.exportFailures.Add(t.Context(), 1, report.labelled("signal", "traces"))
@@ -104,6 +105,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_cycles_total{result=ok}":                                                                                 2,
 		"heliostat_cycle_seconds{}":                                                                                         2,
 		"heliostat_planner_seconds{}":                                                                                       1,
+		"heliostat_plan_wait_seconds{}":                                                                                     1,
 		"heliostat_actions_total{kind=patch,result=ok}":                                                                     1,
 		"heliostat_action_seconds{kind=patch}":                                                                              1,
 		"heliostat_decisions_total{decision=scale-up,reason=launch}":                                                        1,

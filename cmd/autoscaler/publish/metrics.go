@@ -22,7 +22,7 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 	if d.ObserveFailed {
 		return c
 	}
-	c.Took, c.Planned = d.Took, d.Planned
+	c.Took, c.Planned, c.Waited = d.Took, d.Planned, d.Waited
 	for _, a := range d.Actions {
 		c.Actions = append(c.Actions, actionOf(d, a))
 	}
