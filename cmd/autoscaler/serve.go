@@ -69,6 +69,8 @@ type engineOptions struct {
 	charts series.Fleet
 	// ready tracks startup for the readiness probe.
 	ready readiness
+	// bounds knows how much of each bound of what the process keeps is in use.
+	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.
 	recorder *publish.Recorder
 	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.
@@ -233,7 +235,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		Log:           local,
 		Leads:         o.ready.leads,
 		RequestMemory: o.ready.requestMemory,
-		Bounds:        o.ready.bounds,
+		Bounds:        &o.bounds,
 		Division:      o.ready.division,
 	})
 	if err != nil {
@@ -260,6 +262,7 @@ func (o *engineOptions) serve(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	servers := listen.NewServers(cancel)
+	o.bounds.Add(servers.BoundsUsed)
 	err := o.work(ctx, servers, log, config, tel, registry)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -289,6 +292,7 @@ func (o *engineOptions) work(
 		return err
 	}
 	o.ready.manager.Store(manager)
+	o.bounds.Add(manager.BoundsUsed)
 	loop, err := o.newLoop(log, manager, tel)
 	if err != nil {
 		return cli.BadInput(err)
@@ -329,10 +333,11 @@ func (o *engineOptions) newLoop(
 // passOn passes decisions to telemetry, charts, the recorder and the histories of demand.
 func (o *engineOptions) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.recorder = publish.NewRecorder(log)
-	o.ready.recorder.Store(o.recorder)
+	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = publish.NewCosts(time.Now(), &book)
+	o.bounds.Add(func() map[string]float64 { return map[string]float64{"costs": o.costs.Ledger.Used()} })
 	o.loop.Prices = &book
 	if o.forecast == capacity.ForecastSuggest || o.forecast == capacity.ForecastAct {
 		o.outlook = outlook.New("")
@@ -437,6 +442,7 @@ func (o *engineOptions) listen(
 		Modes:      manager,
 		Policies:   manager,
 		Page:       webui.Handler(),
+		Bounds:     o.bounds.Add,
 		Ready:      ready,
 		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),

@@ -347,6 +347,13 @@ func (c *account) ended() time.Time {
 	return c.gone
 }
 
+// Used returns how much of the bound of its RayClusters is in use, from 0 to 1.
+func (l *Ledger) Used() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(len(l.clusters)) / float64(l.limits.Clusters)
+}
+
 // makeRoom adds up RayClusters that have ended in Other of their namespace while there are too many, the oldest first.
 func (l *Ledger) makeRoom() {
 	if len(l.clusters) <= l.limits.Clusters {

@@ -14,6 +14,8 @@ type Cycle struct {
 	Took, Planned, Waited time.Duration
 	// Failed is true if the RayCluster could not be read or patched. RayFailed is true if its GCS did not respond.
 	Failed, RayFailed bool
+	// Truncated is true if the reading of Ray lacks some of the demand, because there is too much of it.
+	Truncated bool
 	// Reverted is true if another field manager has changed replicas since Heliostat wrote them.
 	Reverted bool
 	// SeenToPatched is zero unless this cycle patched growth.

@@ -38,6 +38,7 @@ type states struct {
 	managed       metric.Float64ObservableGauge
 	dataAge       metric.Float64ObservableGauge
 	gcsErrors     metric.Float64ObservableCounter
+	truncated     metric.Float64ObservableCounter
 	reverts       metric.Float64ObservableCounter
 	idleGPUHours  metric.Float64ObservableCounter
 	podSeconds    metric.Float64ObservableCounter
@@ -77,8 +78,9 @@ type raysOwn struct {
 	pendingResources    metric.Float64ObservableGauge
 }
 
-// Bucket bounds in seconds. A cycle takes about a millisecond. A patch, with the API server, takes about ten
-// milliseconds. A node of a cloud takes minutes, and so does the download of a large image.
+// Bucket bounds in seconds. A cycle takes about a millisecond. The plans of a cycle with very much demand take as long
+// as --plan-budget, 2 s by default, or a little longer. A patch, with the API server, takes about ten milliseconds. A
+// node of a cloud takes minutes, and so does the download of a large image.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
 	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 4, 8}
@@ -95,13 +97,13 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		events: events{
 			cycles:       m.counter("heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error."),
 			cycleSeconds: m.histogram("heliostat_cycle_seconds", "How long a cycle took, calls included.", cycleBounds),
-			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long the planner took to decide.",
+			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long all plans of a cycle took.",
 				plannerBounds),
-			actions: m.counter("heliostat_actions_total", "{action}",
-				"Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
 			planWaitSeconds: m.histogram("heliostat_plan_wait_seconds",
 				"How long the plans of a cycle with very much demand waited for those of other RayClusters.",
 				waitBounds),
+			actions: m.counter("heliostat_actions_total", "{action}",
+				"Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
 			actionSeconds: m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
 			decisions: m.counter("heliostat_decisions_total", "{decision}",
 				"Decisions carried out, by what was done and the code of its reason."),
@@ -122,6 +124,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			managed:   m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
 			dataAge:   m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
+			truncated: m.total("heliostat_demand_truncated_total", "{cycle}",
+				"Cycles whose reading of Ray lacked some of the demand, because there is too much of it."),
 			reverts: m.total("heliostat_replicas_reverted_total", "{revert}",
 				"Times that another field manager set back the replicas that Heliostat wrote."),
 			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
@@ -229,6 +233,7 @@ func (i *instruments) observables() []metric.Observable {
 		i.managed,
 		i.dataAge,
 		i.gcsErrors,
+		i.truncated,
 		i.reverts,
 		i.idleGPUHours,
 		i.podSeconds,

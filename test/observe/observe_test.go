@@ -46,6 +46,7 @@ var empty = map[string]string{
 	"alert HeliostatPatchesFail":             "every patch is taken",
 	"alert HeliostatPlannerSlow":             "the plans are small",
 	"alert HeliostatReactsSlowly":            "patches take milliseconds",
+	"alert HeliostatBoundNearlyUsed":         "one RayCluster uses little of all bounds",
 	"alert HeliostatSeriesDropped":           "one RayCluster has few series",
 	"alert HeliostatExportFails":             "the collector takes everything",
 	"alert RayClusterNotRead":                "the head answers",

@@ -161,8 +161,8 @@ const (
 	maxDistinctGangs = 2000
 )
 
-// looksPerPair is about how often a plan looks at a node for each pair of different bundles of gangs, because each looks
-// at the nodes that those before it need. BenchmarkLargeGangs measures it.
+// looksPerPair is about how often a plan looks at a node for each pair of different bundles of gangs: each looks at the
+// nodes that those before it need. BenchmarkLargeGangs measures it.
 const looksPerPair = 4
 
 // MaxGangs is how many kinds of gangs are planned.
