@@ -95,7 +95,7 @@ var boundSources = map[string][]source{
 var ratios = map[string]string{
 	"absent_namespaces": "pkg/nodepool/kube/watch/optional.go", "absent_nodes": "pkg/nodepool/kube/watch/optional.go", "events": "pkg/nodepool/kube/watch/optional.go",
 	"answers": "internal/httpapi/server.go", "calls": "internal/httpapi/server.go", "lists": "internal/httpapi/server.go", "plans": "internal/httpapi/server.go",
-	"connections": "internal/listen/servers.go", "costs": "cmd/autoscaler/serve.go", "series": "internal/telemetry/collect.go",
+	"connections": "internal/listen/servers.go", "costs": "cmd/autoscaler/engine/run.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
 }
 

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,11 +74,12 @@ func TestAlertsAndRunbooksMatch(t *testing.T) {
 
 func TestRunbooksNameExistingCommandsMetricsAndReasons(t *testing.T) {
 	commands := map[string]bool{}
-	sources, err := filepath.Glob(filepath.Join(root, "cmd/autoscaler/*.go"))
-	if err != nil {
+	main, errMain := filepath.Glob(filepath.Join(root, "cmd/autoscaler/*.go"))
+	engine, errEngine := filepath.Glob(filepath.Join(root, "cmd/autoscaler/engine/*.go"))
+	if err := errors.Join(errMain, errEngine); err != nil {
 		t.Fatal(err)
 	}
-	for _, source := range sources {
+	for _, source := range append(main, engine...) {
 		text, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)

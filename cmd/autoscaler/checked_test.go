@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
 )
 
@@ -57,7 +58,7 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		if code != cli.ExitBadInput || !strings.Contains(errOut, "--"+c.flag+` "`+c.value+`": want `) || !strings.Contains(errOut, c.want) {
 			t.Errorf("--%s=%s: exit %d, %q, want %q", c.flag, c.value, code, errOut, c.want)
 		}
-		name := cli.Variable(newServeCommand().Flags().Lookup(c.flag))
+		name := cli.Variable(engine.Serve().Flags().Lookup(c.flag))
 		t.Setenv(name, c.value)
 		if _, err := settled(t, ""); err == nil || !strings.Contains(err.Error(), name+`="`+c.value+`": want `) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v, want %q", name, c.value, err, c.want)
@@ -76,7 +77,7 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 // value where that disables its feature.
 func TestDefaultsMakeSense(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
-	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
+	engine.Serve().Flags().VisitAll(func(f *pflag.Flag) {
 		_, isList := f.Value.(pflag.SliceValue)
 		if value := f.Value.String(); cli.Settable(f) && !isList {
 			if err := f.Value.Set(value); err != nil {

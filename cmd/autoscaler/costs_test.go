@@ -2,22 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/client-go/rest"
-
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 func TestCostsAreShownInEachForm(t *testing.T) {
@@ -68,34 +59,9 @@ func TestTheExampleOfPricesIsRead(t *testing.T) {
 	if err := os.WriteFile(file, []byte(example), 0o600); err != nil || !found {
 		t.Fatal(err, found)
 	}
-	book, err := pricesOfFile(file)
+	book, err := cli.ReadPrices(file)
 	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 || book.WithoutLists {
 		t.Errorf("%v: %+v", err, book)
-	}
-}
-
-// TestCostsAreSavedWhenTheLoopEndsByItself ends what keeps costs while the context of the process goes on.
-func TestCostsAreSavedWhenTheLoopEndsByItself(t *testing.T) {
-	saved := make(chan string, 10)
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPatch {
-			saved <- r.URL.Path
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(map[string]int{http.MethodGet: http.StatusNotFound, http.MethodPatch: http.StatusOK}[r.Method])
-		_, _ = io.WriteString(w, `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}`)
-	}))
-	defer api.Close()
-	o := engineOptions{costs: publish.NewCosts(time.Now(), &price.Book{}), keepCosts: true}
-	o.kube.LeaseNamespace, o.kube.LeaseName = "sun", "heliostat"
-	o.costs.Ledger = costly()
-	end, err := o.keep(t.Context(), slog.New(slog.DiscardHandler), nil, &rest.Config{Host: api.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end()
-	if path := <-saved; !strings.HasPrefix(path, "/api/v1/namespaces/sun/configmaps/heliostat-costs-") {
-		t.Errorf("saved in %s", path)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/listen"
 )
 
@@ -31,7 +32,7 @@ func TestTheDeploymentHasACommandLineThatIsUnderstood(t *testing.T) {
 	if !slices.Equal(c.Command, []string{"autoscaler"}) || len(c.Args) == 0 || c.Args[0] != "serve" {
 		t.Fatalf("it runs %v %v", c.Command, c.Args)
 	}
-	command := newServeCommand()
+	command := engine.Serve()
 	var args []string
 	for _, arg := range c.Args[1:] { // as the kubelet does
 		args = append(args, strings.NewReplacer("$(POD_NAMESPACE)", "heliostat", "$(POD_IP)", "10.0.0.1").Replace(arg))

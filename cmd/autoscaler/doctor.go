@@ -122,7 +122,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if input.Pools, err = poolsOfFile(f.pools); err != nil {
+	if input.Pools, err = cli.ReadPools(f.pools); err != nil {
 		return cli.BadInput(err)
 	}
 	report := printer.Doctor{Findings: doctor.Examine(input), Examined: input, Note: f.missing(input)}

@@ -16,12 +16,22 @@ func TestTheProgramContainsNothingForTests(t *testing.T) {
 	})
 }
 
-func TestTheProgramOnlyConnectsWhatServes(t *testing.T) {
+func TestOnlyTheEngineServes(t *testing.T) {
 	importtest.Imports(t, map[string]string{
-		"internal/access":          "package listen decides who may call",
-		"internal/access/":         "package listen decides who may call",
-		"golang.org/x/net/netutil": "package listen bounds connections",
-		"net/http/pprof":           "package listen serves profiles",
-		"runtime/metrics":          "package memorylimit reads what the runtime measures",
+		"cmd/autoscaler/publish":       "package engine publishes decisions",
+		"internal/controller":          "package engine runs the loop",
+		"internal/controller/":         "package engine runs the loop",
+		"internal/ledger":              "package engine adds up costs",
+		"internal/ledger/":             "package engine keeps costs",
+		"internal/listen":              "package engine starts servers",
+		"internal/memorylimit":         "package engine bounds its memory",
+		"internal/rayenv":              "package engine calls heads",
+		"internal/webui":               "package engine serves the page",
+		"pkg/raydemand/gcs":            "package engine calls heads",
+		"pkg/raydemand/serve":          "package engine calls heads",
+		"github.com/prometheus/":       "package engine serves metrics",
+		"k8s.io/client-go/kubernetes/": "package kube and the doctor's intake read objects",
+		"internal/access":              "package listen decides who may call",
+		"internal/access/":             "package listen decides who may call",
 	})
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi"
@@ -115,7 +116,7 @@ func commands() []*cobra.Command {
 		newGPUsCommand(askNVML, proc()),
 		newAgentCommand(askNVML),
 		newDoctorCommand(),
-		newServeCommand(),
+		engine.Serve(),
 		newVersionCommand(),
 		newCompletionCommand(),
 	}
@@ -124,7 +125,7 @@ func commands() []*cobra.Command {
 // rayCommands are the subcommands under the name `ray`.
 func rayCommands() []*cobra.Command {
 	return []*cobra.Command{
-		newSidecarCommand(),
+		engine.Sidecar(),
 		newVersionCommand(),
 	}
 }

@@ -23,13 +23,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAutoscaler) != "" {
 		main()
 	}
-	if what := os.Getenv(asHeads); what != "" {
-		if err := serveHeads(what); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	os.Exit(m.Run())
 }
 

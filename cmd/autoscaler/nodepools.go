@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +19,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
@@ -85,7 +82,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if len(f.files) == 0 {
 		reader.At = time.Now()
 	}
-	config, err := poolsOfFile(f.pools)
+	config, err := cli.ReadPools(f.pools)
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -141,46 +138,4 @@ func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
 	var set nodeobject.NodeSet
 	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err
-}
-
-// poolsOfFile reads the description of pools; it is empty if name is.
-func poolsOfFile(name string) (config pools.Config, err error) {
-	if name == "" {
-		return config, nil
-	}
-	err = cli.ReadFile(name, "pools", nil, cli.MaxManifests, func(in io.Reader) (err error) {
-		in, err = notEmpty(in, "a list of pools, or {} for none")
-		if err != nil {
-			return err
-		}
-		config, err = nodeobject.ReadPools(in)
-		return err
-	})
-	return config, err
-}
-
-// notEmpty returns a reader of the same text, or an error if there is none. A file of comments is not empty: somebody
-// has written it.
-func notEmpty(in io.Reader, want string) (io.Reader, error) {
-	text := bufio.NewReader(in)
-	if begin, err := text.Peek(text.Size()); errors.Is(err, io.EOF) && len(bytes.TrimSpace(begin)) == 0 {
-		return nil, errors.New("the file is empty: want " + want)
-	}
-	return text, nil
-}
-
-// pricesOfFile reads the prices of nodes; the built-in lists alone apply if name is empty.
-func pricesOfFile(name string) (book price.Book, err error) {
-	if name == "" {
-		return book, nil
-	}
-	err = cli.ReadFile(name, "prices", nil, cli.MaxManifests, func(in io.Reader) (err error) {
-		in, err = notEmpty(in, "prices of nodes, or {} for none")
-		if err != nil {
-			return err
-		}
-		book, err = nodeobject.ReadPrices(in)
-		return err
-	})
-	return book, err
 }

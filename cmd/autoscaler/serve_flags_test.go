@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
 )
 
@@ -22,7 +23,7 @@ func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
 	_, table, _ := strings.Cut(string(page), "### Flags\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	want, got := map[string]string{}, map[string]string{}
-	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
+	engine.Serve().Flags().VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
 	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| ([^|]*)\\|").FindAllStringSubmatch(table, -1) {
 		got[row[1]] = strings.TrimSpace(row[2])
 	}
@@ -39,8 +40,8 @@ func TestRunningListsTheFlagsThatTheSidecarLacks(t *testing.T) {
 	_, list, _ := strings.Cut(string(page), "The sidecar has the same flags, except these")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var want, got []string
-	sidecar := newSidecarCommand().Flags()
-	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
+	sidecar := engine.Sidecar().Flags()
+	engine.Serve().Flags().VisitAll(func(f *pflag.Flag) {
 		if sidecar.Lookup(f.Name) == nil {
 			want = append(want, f.Name)
 		}
@@ -54,7 +55,7 @@ func TestRunningListsTheFlagsThatTheSidecarLacks(t *testing.T) {
 }
 
 func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
-	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
+	for _, c := range []*cobra.Command{engine.Serve(), engine.Sidecar()} {
 		for _, s := range cli.GroupsOf(c.Flags()) {
 			if s.Title == "" {
 				s.Flags.VisitAll(func(f *pflag.Flag) {

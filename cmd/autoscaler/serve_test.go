@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/mode"
 )
 
 // outsidePods removes the environment variables that point to an API server.
@@ -63,39 +60,8 @@ func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
 }
 
 func TestASidecarServesMetricsWhereRaysOwnDid(t *testing.T) {
-	flags := newSidecarCommand().Flags()
+	flags := engine.Sidecar().Flags()
 	if got := flags.Lookup("metrics-bind-address").Value.String(); got != ":44217" {
 		t.Errorf("a sidecar's metrics are at %q, want :44217, which RayClusters call as-metrics", got)
-	}
-}
-
-func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T) {
-	outsidePods(t)
-	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: https://named.example}}]\ncontexts: [{name: c, context: {cluster: s}}]\n"
-	named := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(named, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		env, flag string
-		form      mode.Form
-		want      string
-	}{
-		{named, "", mode.Fleet, "https://named.example"},
-		{"", named, mode.Fleet, "https://named.example"},
-		{"", named, mode.Sidecar, "https://named.example"},
-		{named, "", mode.Sidecar, "finding the API server: "},
-		{"/does/not/exist", "", mode.Fleet, "finding the API server: "},
-	} {
-		t.Setenv("KUBECONFIG", c.env)
-		o := engineOptions{kubeconfig: c.flag, loop: controller.Config{Form: c.form}}
-		config, err := o.restConfig()
-		got := fmt.Sprint(err)
-		if err == nil {
-			got = config.Host
-		}
-		if !strings.HasPrefix(got, c.want) {
-			t.Errorf("KUBECONFIG=%q --kubeconfig=%q %v: %s, want %s", c.env, c.flag, c.form, got, c.want)
-		}
 	}
 }

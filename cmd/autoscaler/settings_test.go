@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
 )
 
@@ -23,7 +24,7 @@ func settled(t *testing.T, config string, args ...string) (*pflag.FlagSet, error
 		}
 		args = append(args, "--config="+file)
 	}
-	c := newServeCommand()
+	c := engine.Serve()
 	if err := c.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestAFileOfSettingsThatHasNoEndIsRefused(t *testing.T) {
 // the same key. A Service named heliostat also sets variables in the pods of its namespace, such as HELIOSTAT_PORT and
 // HELIOSTAT_SERVICE_HOST.
 func TestNoTwoFlagsHaveOneNameForSettings(t *testing.T) {
-	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
+	for _, c := range []*cobra.Command{engine.Serve(), engine.Sidecar()} {
 		names := map[string]string{}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			word := strings.ReplaceAll(f.Name, "-", "")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/httpapi"
 )
 
 func TestServeNamesItselfToTheAPIServer(t *testing.T) {
@@ -30,7 +32,7 @@ func TestServeNamesItselfToTheAPIServer(t *testing.T) {
 		t.Error("serve has not called the API server")
 	}
 	for agent := range agents {
-		if want := "heliostat/" + version() + " ("; !strings.HasPrefix(agent, want) {
+		if want := "heliostat/" + httpapi.Release + " ("; !strings.HasPrefix(agent, want) {
 			t.Errorf("the user agent is %q, want that it begins with %q", agent, want)
 		}
 	}

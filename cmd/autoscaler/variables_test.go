@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/engine"
 	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestVariablesThatSetNothingAreTold(t *testing.T) {
-	known := cli.Variables(newServeCommand().Flags())
+	known := cli.Variables(engine.Serve().Flags())
 	for variable, want := range map[string]struct{ refused, told string }{
 		"HELIOSTAT_LOG_LEVLE=debug": {"HELIOSTAT_LOG_LEVLE: no flag has this name: want HELIOSTAT_LOG_LEVEL", "HELIOSTAT_LOG_LEVEL"},
 		"HELIOSTAT_namespaces=ml":   {"HELIOSTAT_namespaces: no flag has this name: want HELIOSTAT_NAMESPACES", "HELIOSTAT_NAMESPACES"},
@@ -57,7 +58,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 
 // TestVariablesOfOneFormDoNotStopTheOther checks that both forms can run in the same environment.
 func TestVariablesOfOneFormDoNotStopTheOther(t *testing.T) {
-	fleet, sidecar := newServeCommand().Flags(), newSidecarCommand().Flags()
+	fleet, sidecar := engine.Serve().Flags(), engine.Sidecar().Flags()
 	for known, others := range map[*pflag.FlagSet]*pflag.FlagSet{fleet: sidecar, sidecar: fleet} {
 		for _, name := range cli.Variables(others) {
 			if err := cli.RefuseMisspelled(cli.Variables(known), []string{cli.EnvPrefix + name + "=1"}); err != nil {

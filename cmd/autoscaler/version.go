@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,11 +77,3 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 	}
 	return &build, nil
 }
-
-// userAgent names this program to the API server: its release and its platform. Replicas add a name of their own.
-func userAgent() string {
-	return fmt.Sprintf("heliostat/%s (%s/%s)", version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// version is the program's release.
-func version() string { return httpapi.Release }

@@ -68,7 +68,7 @@ type Config struct {
 	// FastPoll is the shortest pause between two readings while anything moves, such as demand, pods on their way and
 	// drains, and for 30 s after a change. 100 ms.
 	FastPoll time.Duration
-	// RestPoll is the shortest pause while nothing moves, jittered by a tenth either way. 200 ms.
+	// RestPoll is the shortest pause while nothing moves. 200 ms.
 	RestPoll time.Duration
 	// ReadsPerSecond bounds the readings of all clusters together, CyclesPerSecond those after which a decision is made
 	// anew; see pace. 4000 and 400.

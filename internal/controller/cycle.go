@@ -137,7 +137,7 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 	next := c.pause(r, o, settings)
 	c.stand(r, o, settings, next)
 	if r.stands.next > 0 {
-		return r.stands.next
+		return r.stands.pause(c.config.Now(), c.config.FastPoll)
 	}
 	return next
 }

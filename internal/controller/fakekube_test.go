@@ -13,6 +13,7 @@ import (
 
 // fakeKube keeps one RayCluster and carries patches out, guarded as the real adapter does.
 type fakeKube struct {
+	now     func() time.Time
 	cluster nodepool.Cluster
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
@@ -95,6 +96,9 @@ func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster
 func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
 	if k.writing != nil {
 		k.writing()
+	}
+	if !change.ValidUntil.IsZero() && k.now().After(change.ValidUntil) {
+		return 0, nodepool.ErrOutdated
 	}
 	if err := k.nextErr; err != nil {
 		k.nextErr = nil

@@ -18,7 +18,7 @@ import (
 func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.cycle()
-	if d := w.after(time.Minute); d.Next != 200*time.Millisecond {
+	if d := w.after(2 * time.Minute); d.Next != 200*time.Millisecond {
 		t.Errorf("at rest the next reading is due in %v, want 200ms", d.Next)
 	}
 	w.busy(w.pod(0))
@@ -117,8 +117,23 @@ func TestManyClustersShareTheReadings(t *testing.T) {
 		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: string(rune('a' + i))})
 	}
 	w.cycle()
-	if d := w.after(time.Minute); d.Next != 3100*time.Millisecond {
+	if d := w.after(2 * time.Minute); d.Next != 3100*time.Millisecond {
 		t.Errorf("31 resting clusters on 10 readings a second: next in %v, want 3.1s", d.Next)
+	}
+}
+
+func TestAnIdleTimeoutIsNotLateWhereReadingsAreRare(t *testing.T) {
+	w := newWorld(t, Config{ReadsPerSecond: 20}, gpuGroup("gpu", 1, 0, 2))
+	for i := range 30 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: string(rune('a' + i))})
+	}
+	w.cycle()
+	due := w.now.Add(time.Minute - w.node(w.pod(0)).Idle)
+	for len(w.ray.drained()) == 0 && w.now.Before(due.Add(time.Minute)) {
+		w.quietly(time.Millisecond)
+	}
+	if d, _ := w.c.Decision(key); d.At.Before(due) || d.At.Sub(due) > 100*time.Millisecond {
+		t.Errorf("the idle worker is drained %v after its timeout", d.At.Sub(due))
 	}
 }
 

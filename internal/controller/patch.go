@@ -9,27 +9,18 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
-	key := o.view.Cluster.Key
 	o.growthWanted = r.memory.Patches.GrowthSince()
 	if r.memory.Patches.Rest(o.view.Now) {
 		return
 	}
-	if len(o.intent.Removals) > 0 {
-		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
-	}
-	targets, findings, err := r.memory.Targets(o.view, &o.intent, c.config.memory())
-	o.findings = append(o.findings, findings...)
-	if err != nil {
-		o.err = err
-		return
-	}
-	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, targets)
-	if len(targets) == 0 {
-		r.memory.Patches.NoneDue()
+	known := len(o.findings)
+	change, due := c.change(r, o)
+	if !due {
 		return
 	}
 	if !c.stillManaged(ctx, o.view.Cluster) {
@@ -37,9 +28,15 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	started := c.config.Now()
-	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID,
-		Generation: o.view.Cluster.Generation, Targets: targets, StartTimes: r.memory.StartTimes()})
-	took := c.config.Now().Sub(started)
+	generation, err := c.kube.Apply(ctx, change)
+	if errors.Is(err, nodepool.ErrOutdated) { // an older reading suffices for the rest
+		o.findings = o.findings[:known]
+		if change, due = c.change(r, o); !due {
+			return
+		}
+		generation, err = c.kube.Apply(ctx, change)
+	}
+	targets, took := change.Targets, c.config.Now().Sub(started)
 	if err != nil {
 		c.patchFailed(ctx, r, o, err, decision.Action{At: started, Kind: decision.ActionPatch, Took: took})
 		return
@@ -50,6 +47,31 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	c.recordPatch(ctx, o, targets, started, took)
 }
 
+// change returns what the cycle writes, if anything is due. It leaves out removals for which the reading of Ray is too
+// old by now.
+func (c *Controller) change(r *record, o *outcome) (change nodepool.Change, due bool) {
+	change = nodepool.Change{Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
+		Generation: o.view.Cluster.Generation, StartTimes: r.memory.StartTimes()}
+	if len(o.intent.Removals) > 0 {
+		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
+	}
+	if valid := o.intent.Validity(c.config.MaxDataAge); valid > 0 {
+		change.ValidUntil = o.rereadAt.Add(valid)
+	}
+	var findings []raydemand.Finding
+	change.Targets, findings, o.err = r.memory.Targets(o.view, &o.intent, c.config.memory())
+	o.findings = append(o.findings, findings...)
+	if o.err != nil {
+		return change, false
+	}
+	o.growthWanted = r.memory.Patches.WantGrowth(o.view.Now, change.Targets)
+	if len(change.Targets) == 0 {
+		r.memory.Patches.NoneDue()
+		return change, false
+	}
+	return change, true
+}
+
 // patchFailed notes a patch that was not written. attempt is the action without its result.
 func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err error, attempt decision.Action) {
 	if ctx.Err() != nil { // the process ends, so the next one sees whether the patch was written
@@ -58,7 +80,7 @@ func (c *Controller) patchFailed(ctx context.Context, r *record, o *outcome, err
 	}
 	attempt.Result, attempt.Message = decision.ResultError, err.Error()
 	if errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrReadOnly) ||
-		errors.Is(err, nodepool.ErrNotLeading) {
+		errors.Is(err, nodepool.ErrNotLeading) || errors.Is(err, nodepool.ErrOutdated) {
 		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
 			r.memory.Patches.Conflicted()
 		}

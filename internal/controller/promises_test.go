@@ -56,6 +56,28 @@ func (w *world) promised() (pods int64) {
 	return pods
 }
 
+func TestARayClusterThatGetsNoPodsPromisesNone(t *testing.T) {
+	for what, set := range map[string]func(*nodepool.Cluster){
+		"suspended":              func(c *nodepool.Cluster) { c.Suspended = true },
+		"deleted":                func(c *nodepool.Cluster) { c.Deleting = true },
+		"managed somewhere else": func(c *nodepool.Cluster) { c.ManagedElsewhere = true },
+	} {
+		w := besideOthers(t)
+		w.kube.cluster.Groups[0].Replicas = 4
+		w.cycle()
+		if got := w.promised(); got != 4 {
+			t.Fatalf("promised are %d pods before it is %s, want 4", got, what)
+		}
+		set(&w.kube.cluster)
+		w.cycle()
+		w.pass(time.Minute)
+		w.cycle()
+		if got := w.promised(); got != 0 {
+			t.Errorf("promised are %d pods of a RayCluster that is %s, want none: the operator makes none", got, what)
+		}
+	}
+}
+
 func TestRayClustersDoNotCountOnTheSameLastCards(t *testing.T) {
 	tests := []struct {
 		name  string

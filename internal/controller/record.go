@@ -175,6 +175,8 @@ type standing struct {
 	differed bool
 	// until is when a cycle is due although nothing has changed, because time alone may change the decision.
 	until time.Time
+	// deadline is when a worker has been idle for long enough, or a lease is over. It is not before until.
+	deadline time.Time
 	// earliest is when a cycle may follow a reading that shows something new, unless until is earlier.
 	earliest time.Time
 	// next is the pause between two readings.
@@ -187,6 +189,14 @@ func (s *standing) turn() time.Time {
 		return s.until
 	}
 	return s.earliest
+}
+
+// pause is that until the next reading, or until the deadline, if that is sooner and not within least.
+func (s *standing) pause(now time.Time, least time.Duration) time.Duration {
+	if left := s.deadline.Sub(now); left > 0 {
+		return min(s.next, max(left, least))
+	}
+	return s.next
 }
 
 // forget makes the next managed cycle report again: while a cluster is not managed, another process may write its

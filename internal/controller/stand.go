@@ -61,7 +61,7 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	d.Read.Renew(c.config.Now())
 	d.Pods.Drop()
 	r.urgent = false
-	return r.stands.next, true
+	return r.stands.pause(c.config.Now(), c.config.FastPoll), true
 }
 
 // settle adapts the pause of a RayCluster that settles to how many do, and lets it rest when its last change was a
@@ -102,8 +102,9 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(turn)
 	}
 	long = r.upgradeStands(v.Now, long)
+	deadline := memory.UntilDeadline(v, &o.intent)
 	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
-		until: v.Now.Add(min(long, memory.UntilDeadline(v, &o.intent)))}
+		until: v.Now.Add(min(long, deadline)), deadline: v.Now.Add(deadline)}
 }
 
 // limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do. A

@@ -35,7 +35,7 @@ var key = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	w.kube = &fakeKube{cluster: nodepool.Cluster{
+	w.kube = &fakeKube{now: func() time.Time { return w.now }, cluster: nodepool.Cluster{
 		Key: key, UID: "uid-1", Generation: 1, ObservedGeneration: 1, InTreeAutoscaling: true, IdleTimeout: time.Minute,
 		Head: nodepool.Head{Pod: "llm-head", PodUID: "head-uid", IP: "10.0.0.1", GCSPort: 6379, Ready: true},
 	}}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -15,7 +16,7 @@ import (
 )
 
 // acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.
-func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if len(g.Workers.Resources) == 0 {
 		return // what the pods announce is unknown
 	}
@@ -34,8 +35,8 @@ func acceleratorUncounted(x *inventory.Inventory, g inventory.Group, report repo
 			}
 		}
 		limit := g.RayContainer().Get("resources", "limits", name)
-		report(occurrence{object: g.Of, path: limit.Path(), seen: limit.String(),
-			more: "Ray's name for them is " + accelerator.Ray, fix: declareResource(g, accelerator.Ray, units, hint)})
+		report(check.Occurrence{Object: g.Of, Path: limit.Path(), Seen: limit.String(),
+			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
 		return
 	}
 }
@@ -110,12 +111,12 @@ func misplacedOf(x *inventory.Inventory, g inventory.Group) (all []misplaced) {
 	return all
 }
 
-func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report reporter) {
+func resourceMisplaced(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, m := range misplacedOf(x, g) {
-		found := occurrence{object: g.Of, path: m.at.Path(), seen: m.at.Path().LastKey() + ": " + m.at.String()}
-		found.fix = fix.Patch(g.Of, fix.Set(g.Of, m.to.Path(), m.at.Raw()), fix.Remove(m.at.Path()))
+		found := check.Occurrence{Object: g.Of, Path: m.at.Path(), Seen: m.at.Path().LastKey() + ": " + m.at.String()}
+		found.Fix = fix.Patch(g.Of, fix.Set(g.Of, m.to.Path(), m.at.Raw()), fix.Remove(m.at.Path()))
 		if m.to.Has() {
-			found.fix = fix.Patch(g.Of, fix.Remove(m.at.Path()))
+			found.Fix = fix.Patch(g.Of, fix.Remove(m.at.Path()))
 		}
 		report(found)
 	}

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 )
 
-func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	known := append([]string{inventory.SyncAnnotation}, x.Input.Annotations...)
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -23,18 +24,18 @@ func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report repor
 		if typo.Distance(key, nearest) <= 3 && !all.Has(nearest) {
 			patch = fix.Patch(o, fix.Move(all.Path(key), all.Path(nearest)))
 		}
-		report(occurrence{object: o, path: all.Path(key), seen: all.Get(key).String(),
-			more: "the most similar known annotation is " + nearest, fix: patch})
+		report(check.Occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+			More: "the most similar known annotation is " + nearest, Fix: patch})
 	}
 }
 
-func syncRecreates(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func syncRecreates(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	strategy := o.RaySpec().Get("upgradeStrategy", "type")
 	sync := o.Root().Text("metadata", "annotations", inventory.SyncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
-		report(occurrence{
-			object: o, path: strategy.Path(), seen: "Recreate, and " + inventory.SyncAnnotation + ": " + sync,
-			fix: fix.Patch(o, fix.Replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
+		report(check.Occurrence{
+			Object: o, Path: strategy.Path(), Seen: "Recreate, and " + inventory.SyncAnnotation + ": " + sync,
+			Fix: fix.Patch(o, fix.Replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -13,33 +14,33 @@ import (
 
 // Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
-func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	head := x.HeadPod(o)
 	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
 		return
 	}
 	disable := fix.Patch(o, fix.Set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
-	report(occurrence{
-		object: o, path: o.ModeField().Path(), seen: "managed, and pod " + head.Name + " has a container autoscaler",
-		fix: disable.Then(fix.Kubectl(head, "delete")).
+	report(check.Occurrence{
+		Object: o, Path: o.ModeField().Path(), Seen: "managed, and pod " + head.Name + " has a container autoscaler",
+		Fix: disable.Then(fix.Kubectl(head, "delete")).
 			Hint("the head restarts, which ends its jobs; or annotate " + inventory.ModeAnnotation + "=shadow"),
 	})
 }
 
-func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	v, head := o.RaySpec().Get("enableInTreeAutoscaling"), x.HeadPod(o)
 	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
 		return
 	}
-	report(occurrence{object: o, path: v.Path(), seen: "true, and pod " + head.Name + " has no container autoscaler",
-		fix: restartHead(head)})
+	report(check.Occurrence{Object: o, Path: v.Path(), Fix: restartHead(head),
+		Seen: "true, and pod " + head.Name + " has no container autoscaler"})
 }
 
-func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	head := x.HeadPod(o)
 	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
-		report(occurrence{object: o, path: o.RaySpec().Path("enableInTreeAutoscaling"),
-			seen: "off, and pod " + head.Name + " has a container autoscaler", fix: restartHead(head)})
+		report(check.Occurrence{Object: o, Path: o.RaySpec().Path("enableInTreeAutoscaling"),
+			Seen: "off, and pod " + head.Name + " has a container autoscaler", Fix: restartHead(head)})
 	}
 }
 
@@ -54,17 +55,17 @@ func hasAutoscaler(pod *inventory.Object) bool {
 	})
 }
 
-func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	variable, version := o.AutoscalerV2Variable(), o.RaySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
 	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
 		return
 	}
 	at := versionVariable(o)
-	report(occurrence{
-		object: o, path: at,
-		seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		fix:  fix.Patch(o, fix.Remove(at)),
+	report(check.Occurrence{
+		Object: o, Path: at,
+		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
+		Fix:  fix.Patch(o, fix.Remove(at)),
 	})
 }
 
@@ -82,16 +83,16 @@ func versionVariable(o *inventory.Object) (at fieldpath.Path) {
 	return at
 }
 
-func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	v, mode := o.RaySpec().Get("enableInTreeAutoscaling"), o.Mode()
 	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
 		return
 	}
 	manage := fix.Kubectl(o, "annotate", "--overwrite", inventory.ModeAnnotation+"="+string(nodepool.Managed))
-	report(occurrence{
-		object: o, path: v.Path(),
-		seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
-		fix:  fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
+	report(check.Occurrence{
+		Object: o, Path: v.Path(),
+		Seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
+		Fix:  fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
 	})
 }
 

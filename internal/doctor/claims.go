@@ -4,12 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func claimUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	_, counted := g.Workers.Resources[raydemand.GPU]
 	if counted || g.DeclaresGPUs() || g.HasAccelerator() || g.RequestsGPU() {
 		return
@@ -20,8 +21,8 @@ func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) 
 				continue
 			}
 			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
-				report(occurrence{object: g.Of, path: used.Path(), seen: "claim " + used.Text("name"),
-					fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
+				report(check.Occurrence{Object: g.Of, Path: used.Path(), Seen: "claim " + used.Text("name"),
+					Fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -13,14 +14,14 @@ import (
 
 // decoded reports what reading a RayCluster found under the code of the check: package kube knows what the operator and
 // `ray start` refuse. The codes are those of docs/reference/reasons.md.
-func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) scope {
-	return scope{"RayClusters", func(x *inventory.Inventory, code string, report reporter) {
+func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) check.Scope {
+	return check.Scope{Of: "RayClusters", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
 				if f.Code == code && !hasOwnCheck(f) {
-					report(occurrence{
-						object: o, field: fieldIn(o, f.Field), severity: f.Severity, seen: f.Seen, why: f.Why,
-						fix: fixOf(o, f),
+					report(check.Occurrence{
+						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
+						Fix: fixOf(o, f),
 					})
 				}
 			}

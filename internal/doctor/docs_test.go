@@ -33,8 +33,8 @@ func TestThePageHasEveryCheckWithItsSeverityAndNoOther(t *testing.T) {
 // full stop.
 func TestEveryCheckSaysWhatItExaminesAndWhyItMatters(t *testing.T) {
 	for _, check := range doctor.Checks() {
-		if check.Scope() == "" || check.Why == "" || strings.HasSuffix(check.Why, ".") {
-			t.Errorf("%s: examines %q, because %q", check.Code, check.Scope(), check.Why)
+		if check.Scope.Of == "" || check.Why == "" || strings.HasSuffix(check.Why, ".") {
+			t.Errorf("%s: examines %q, because %q", check.Code, check.Scope.Of, check.Why)
 		}
 	}
 }

@@ -2,8 +2,9 @@
 // matters and which command fixes it. It is pure: objects that package intake has read go in, findings come out. It
 // writes nothing and does not guess: if the objects do not prove a fault, there is no finding.
 //
-// checks.go lists all checks. Their functions are in files by topic, and depend on two packages: inventory, which holds
-// the objects, and fix, which writes the commands.
+// checks.go lists the checks, except those of nodes, which package nodes lists. Their functions are in files by topic,
+// and depend on three packages: inventory, which holds the objects, fix, which writes the commands, and check, which
+// says what a check is.
 package doctor
 
 import (
@@ -11,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,6 +28,9 @@ type (
 
 // Kinds are the kinds of objects that checks examine.
 func Kinds() []string { return inventory.Kinds() }
+
+// Skipped counts the objects of the input that no check examines, by kind.
+func Skipped(input Input) map[string]int { return refusal.Skipped(input.Objects) }
 
 // Finding is a fault, or something that you should know.
 type Finding struct {
@@ -49,21 +55,21 @@ const docsPage = "docs/reference/doctor.md#"
 
 // checked is an occurrence with the check that found it.
 type checked struct {
-	occurrence
-	check Check
+	check.Occurrence
+	by check.Check
 }
 
 // Examine runs every check. Findings are sorted by object, then by severity, code and field.
 func Examine(input Input) []Finding {
 	x := inventory.New(input)
 	var all []checked
-	for _, check := range Checks() {
-		check.scope.run(x, check.Code, func(o occurrence) { all = append(all, checked{o, check}) })
+	for _, by := range Checks() {
+		by.Scope.Run(x, by.Code, func(o check.Occurrence) { all = append(all, checked{o, by}) })
 	}
 	all = withoutDuplicates(all)
 	fixes := make([]fix.OfCode, len(all))
 	for i := range all {
-		fixes[i] = fix.OfCode{Code: all[i].check.Code, Fix: &all[i].fix}
+		fixes[i] = fix.OfCode{Code: all[i].by.Code, Fix: &all[i].Fix}
 	}
 	fix.Merge(fixes)
 	findings := []Finding{}
@@ -82,26 +88,26 @@ func Examine(input Input) []Finding {
 func withoutDuplicates(all []checked) []checked {
 	byObject := map[*Object][]checked{}
 	for _, c := range all {
-		byObject[c.object] = append(byObject[c.object], c)
+		byObject[c.Object] = append(byObject[c.Object], c)
 	}
 	return slices.DeleteFunc(all, func(c checked) bool {
-		return comparesNodes(c.check.Code) && slices.ContainsFunc(byObject[c.object], func(other checked) bool {
-			group := c.path.Parent().Parent().String() + "."
-			return explainsNumGPUs(other.check.Code) && strings.HasPrefix(other.path.String()+".", group)
+		return comparesNodes(c.by.Code) && slices.ContainsFunc(byObject[c.Object], func(other checked) bool {
+			group := c.Path.Parent().Parent().String() + "."
+			return explainsNumGPUs(other.by.Code) && strings.HasPrefix(other.Path.String()+".", group)
 		})
 	})
 }
 
 func (c checked) finding() Finding {
 	const mostOfSeen = 120
-	why := cmp.Or(c.why, c.check.Why)
-	if c.more != "" {
-		why += "; " + c.more
+	why := cmp.Or(c.Why, c.by.Why)
+	if c.More != "" {
+		why += "; " + c.More
 	}
 	return Finding{
-		Code: c.check.Code, Severity: cmp.Or(c.severity, c.check.Severity),
-		Object: c.object.String(), Field: c.fieldText(), Seen: fieldpath.Excerpt(c.seen, mostOfSeen),
-		Why: why, Fix: c.fix.String(), Docs: docsPage + c.check.Code,
+		Code: c.by.Code, Severity: cmp.Or(c.Severity, c.by.Severity),
+		Object: c.Object.String(), Field: cmp.Or(c.Field, c.Path.String()), Seen: fieldpath.Excerpt(c.Seen, mostOfSeen),
+		Why: why, Fix: c.Fix.String(), Docs: docsPage + c.by.Code,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
@@ -66,7 +67,7 @@ func codesOf(findings []doctor.Finding) []string {
 	return codes
 }
 
-func eachCode(t *testing.T, test func(t *testing.T, check doctor.Check)) {
+func eachCode(t *testing.T, test func(t *testing.T, check check.Check)) {
 	for _, check := range doctor.Checks() {
 		if !slices.Contains(unmanifested, check.Code) {
 			t.Run(check.Code, func(t *testing.T) { test(t, check) })
@@ -75,7 +76,7 @@ func eachCode(t *testing.T, test func(t *testing.T, check doctor.Check)) {
 }
 
 func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
-	eachCode(t, func(t *testing.T, check doctor.Check) {
+	eachCode(t, func(t *testing.T, check check.Check) {
 		path := filepath.Join("testdata/shows", check.Code+".yaml")
 		object, field := heading(t, path, "object"), heading(t, path, "field")
 		findings := examine(t, objects(t, path))
@@ -94,7 +95,7 @@ func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
 
 // A false finding is worse than none: the corrected manifest has no finding at all.
 func TestCorrectManifestsHaveNoFindings(t *testing.T) {
-	eachCode(t, func(t *testing.T, check doctor.Check) {
+	eachCode(t, func(t *testing.T, check check.Check) {
 		for _, f := range examine(t, objects(t, filepath.Join("testdata/clean", check.Code+".yaml"))) {
 			t.Errorf("found %+v", f)
 		}

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
 // flavorNotSelected reports groups of queued RayClusters that may get one of several flavors, because their node
 // selector does not say which. A group that Kueue has admitted has the labels of its flavor in its template.
-func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	queue := o.Cluster.Queue
 	if !queue.Queued() || o.Kind != "RayCluster" || queue.Parent.Kind != "" {
 		return
@@ -23,11 +24,11 @@ func flavorNotSelected(x *inventory.Inventory, o *inventory.Object, report repor
 		for _, flavors := range x.FlavorsOf(o, group) {
 			selector := v.Get("template", "spec", "nodeSelector")
 			if open := x.SuitableFlavors(flavors, selector.Texts()); len(open) > 1 {
-				report(occurrence{
-					object: o,
-					path:   selector.Path(),
-					seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
-					fix: fix.Edit(
+				report(check.Occurrence{
+					Object: o,
+					Path:   selector.Path(),
+					Seen:   fmt.Sprintf("group %s may have flavors %s", group.Name, strings.Join(open, ", ")),
+					Fix: fix.Edit(
 						o,
 						"make one group for each flavor, with the nodeLabels of its ResourceFlavor as nodeSelector",
 					),

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -14,7 +15,7 @@ import (
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
-func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, f := range podfit.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
 		if f.Code != podfit.GPUAmountImpossible {
 			continue
@@ -23,13 +24,13 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report repor
 		if g.Has("template", "metadata", "labels", f.Field) {
 			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		report(occurrence{object: g.Of, path: at, seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)})
+		report(check.Occurrence{Object: g.Of, Path: at, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 
 // gpuRequestInvalid reports what the rules of ACK's shared cards refuse and no other check examines: how memory is
 // spread over cards.
-func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	shape := &g.Workers.Pod
 	for _, f := range podfit.CheckGPUs(x.Input.Reader, shape) {
 		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
@@ -40,36 +41,37 @@ func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report reporte
 		if f.Code != podfit.GPURequestInvalid || !whole {
 			continue
 		}
-		found := occurrence{object: g.Of, path: limit.Path(), seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)}
+		found := check.Occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,
+			Fix: fix.Edit(g.Of, f.Fix)}
 		if cards := shape.CardsAsked; f.Field == gpuinfo.AliyunMemory {
 			multiple := (units.Value() + cards - 1) / cards * cards
-			found.fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt(multiple, 10)))
+			found.Fix = fix.Patch(g.Of, fix.Replace(limit.Path(), strconv.FormatInt(multiple, 10)))
 		} else if memory := g.RayContainer().Get("resources", "limits", gpuinfo.AliyunMemory); memory.Has() {
 			label := g.Path("template", "metadata", "labels", gpuinfo.AliyunCount)
-			found.fix = fix.Patch(g.Of, fix.Remove(label)).Hint("or remove the cores")
+			found.Fix = fix.Patch(g.Of, fix.Remove(label)).Hint("or remove the cores")
 		}
 		report(found)
 	}
 }
 
-func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
 		report(ofField(r, r.Request, fix.Patch(r.Of, fix.Set(r.Of, r.Limit.Path(), r.Request.Raw()))))
 	}
 }
 
-func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	request, requested := inventory.Quantity(r.Request)
 	limit, limited := inventory.Quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
-		report(occurrence{
-			object: r.Of, path: r.Request.Path(), seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
-			fix: fix.Patch(r.Of, fix.Replace(r.Request.Path(), r.Limit.Raw())),
+		report(check.Occurrence{
+			Object: r.Of, Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
+			Fix: fix.Patch(r.Of, fix.Replace(r.Request.Path(), r.Limit.Raw())),
 		})
 	}
 }
 
-func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	limit, ok := inventory.Quantity(r.Limit)
 	if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
 		return
@@ -82,7 +84,7 @@ func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter
 	report(ofField(r, r.Limit, replaceAmount(r, to)))
 }
 
-func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	limit, ok := inventory.Quantity(r.Limit)
 	if !ok || limit.Sign() <= 0 || r.OfRay() || !r.IsDevices() {
 		return
@@ -97,8 +99,8 @@ func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, repo
 }
 
 // ofField reports a field of a GPU request with its value.
-func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) occurrence {
-	return occurrence{object: r.Of, path: v.Path(), seen: v.String(), fix: f}
+func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) check.Occurrence {
+	return check.Occurrence{Object: r.Of, Path: v.Path(), Seen: v.String(), Fix: f}
 }
 
 // replaceAmount writes another amount as the limit, and as the request if there is one.

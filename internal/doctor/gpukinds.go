@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
@@ -11,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	found := devicesOfRay(g)
 	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, gpuname.MIGPrefix) }
 	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
@@ -21,19 +22,20 @@ func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report reporter)
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: strings.Join(names, ", ")}
+	two := check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"),
+		Seen: strings.Join(names, ", ")}
 	keep, known := 0, true
 	if vendor(found[0]) != vendor(found[len(found)-1]) {
-		two.more = "only a node with GPUs of both vendors has both"
+		two.More = "only a node with GPUs of both vendors has both"
 		keep, known = onlyAnnounced(x, found)
 	}
-	two.fix = fix.Edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
+	two.Fix = fix.Edit(g.Of, "keep the resource that the nodes announce, or give each of them its own group")
 	if known {
 		var operations []fix.Operation
 		for _, r := range slices.Delete(slices.Clone(found), keep, keep+1) {
 			operations = append(operations, removeRequest(r)...)
 		}
-		two.fix = fix.Patch(g.Of, operations...).Hint("or give each of them its own group")
+		two.Fix = fix.Patch(g.Of, operations...).Hint("or give each of them its own group")
 	}
 	report(two)
 }
@@ -72,15 +74,15 @@ func onlyAnnounced(x *inventory.Inventory, found []inventory.GPURequest) (at int
 	return at, at >= 0
 }
 
-func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
 		return
 	}
 	for _, answer := range podfit.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
-			report(occurrence{
-				object: g.Of, path: g.RayContainer().Path("resources", "limits", answer.Resource), seen: f.Seen,
-				why: f.Why, fix: fix.Edit(g.Of, f.Fix),
+			report(check.Occurrence{
+				Object: g.Of, Path: g.RayContainer().Path("resources", "limits", answer.Resource), Seen: f.Seen,
+				Why: f.Why, Fix: fix.Edit(g.Of, f.Fix),
 			})
 		}
 	}
@@ -88,17 +90,18 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter)
 
 // comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
 // nodes on which its pods fit. Plans have the same codes.
-func comparedWithNodes() scope {
-	return scope{"worker groups and nodes", func(x *inventory.Inventory, code string, report reporter) {
+func comparedWithNodes() check.Scope {
+	examine := func(x *inventory.Inventory, code string, report check.Reporter) {
 		for _, g := range x.Groups {
 			if g.Workers != nil && len(x.Nodes) > 0 && !g.Workers.Broken {
 				compareWithNodes(x, g, code, report)
 			}
 		}
-	}}
+	}
+	return check.Scope{Of: "worker groups and nodes", Run: examine}
 }
 
-func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report reporter) {
+func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report check.Reporter) {
 	workers := *g.Workers
 	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
 	numbers := workers.NumGPUs(nodepool.RayGPUs{})
@@ -106,13 +109,13 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 		if f.Code != code {
 			continue
 		}
-		found := occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: f.Seen, why: f.Why,
-			fix: fix.Edit(g.Of, f.Fix)}
+		found := check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
+			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)}
 		if comparesNodes(code) {
 			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
-			found.path = g.Path(section, key)
+			found.Path = g.Path(section, key)
 			if workers.GPUs.Fixed == "" {
-				found.fix = declareGPUs(g, numbers.Reported.String())
+				found.Fix = declareGPUs(g, numbers.Reported.String())
 			}
 		}
 		report(found)
@@ -121,7 +124,7 @@ func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, re
 
 // migInstancesSeveral reports pods with several MIG instances: by the nodes where they fit or, without any, by the
 // names of the resources. Of two profiles, another check has a patch.
-func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	group, profiles := *g.Workers, 0
 	for name, amount := range group.GPUs.Limits {
 		if amount > 0 && strings.HasPrefix(name, gpuname.MIGPrefix) {
@@ -132,8 +135,8 @@ func migInstancesSeveral(x *inventory.Inventory, g inventory.Group, report repor
 		group.Reported = nodepool.Reported(x.Input.Reader, &group, x.NodesFor(g))
 	}
 	if f, several := group.MIGInstancesFinding(); several && profiles < 2 {
-		report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: f.Seen, why: f.Why,
-			fix: fix.Edit(g.Of, f.Fix)})
+		report(check.Occurrence{Object: g.Of, Path: g.RayContainer().Path("resources", "limits"), Seen: f.Seen,
+			Why: f.Why, Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 

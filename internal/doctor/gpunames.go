@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
@@ -14,14 +15,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	if right := gpuname.MisspeltMIG(r.Resource); right != "" {
 		report(ofName(r, rename(r, right)))
 	}
 }
 
 // migProfileUnknown compares a profile with the card that the group selects by a label, or else with all cards.
-func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	suffix, isMIG := strings.CutPrefix(r.Resource, gpuname.MIGPrefix)
 	if !isMIG {
 		return
@@ -42,13 +43,13 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report re
 	example := "use a profile that nvidia-smi mig -lgip lists, for example " + gpuname.MIGPrefix + "1g.10gb"
 	found := ofName(r, fix.Edit(r.Of, example))
 	if nearest, ok := gpuname.NearestProfile(products, suffix); ok {
-		found.fix = rename(r, gpuname.MIGPrefix+nearest)
+		found.Fix = rename(r, gpuname.MIGPrefix+nearest)
 	}
-	found.more = which
+	found.More = which
 	report(found)
 }
 
-func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, c := range g.Containers() {
 		var profiles []string
 		limits := c.Get("resources", "limits")
@@ -65,14 +66,14 @@ func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) 
 		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
 			operations = append(operations, fix.Remove(request.Path()))
 		}
-		report(occurrence{object: g.Of, path: limits.Path(), seen: strings.Join(profiles, ", "),
-			fix: fix.Patch(g.Of, operations...).Hint("or give each profile its own group")})
+		report(check.Occurrence{Object: g.Of, Path: limits.Path(), Seen: strings.Join(profiles, ", "),
+			Fix: fix.Patch(g.Of, operations...).Hint("or give each profile its own group")})
 	}
 }
 
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
 // name.
-func migStrategy(x *inventory.Inventory, report reporter) {
+func migStrategy(x *inventory.Inventory, report check.Reporter) {
 	byName := map[string]*inventory.Node{}
 	for _, g := range x.Groups {
 		for _, r := range g.GPURequests() {
@@ -88,10 +89,10 @@ func migStrategy(x *inventory.Inventory, report reporter) {
 				continue
 			}
 			strategy := node.Node.GPUs.Labels[strategyLabel]
-			report(occurrence{
-				object: r.Of, path: r.Field().Path(),
-				seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
-				fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
+			report(check.Occurrence{
+				Object: r.Of, Path: r.Field().Path(),
+				Seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
+				Fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
 					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
 			})
 		}
@@ -121,7 +122,7 @@ func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) 
 	return first
 }
 
-func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	_, err := r.Lookup()
 	_, shares := countedShares[r.Resource]
 	isMIG := gpuname.MisspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, gpuname.MIGPrefix)
@@ -131,17 +132,17 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 	hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
 	found := ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND"))
 	if vendor, isLabel := gpuname.LabelOfNodes(r.Resource); isLabel {
-		found.severity = raydemand.Error
-		found.why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
+		found.Severity = raydemand.Error
+		found.Why = "it is a label that describes the GPUs of a node, and no resource: no node announces it, so the " +
 			"pods stay pending"
-		found.fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
+		found.Fix = fix.Edit(r.Of, "request "+vendor+"/gpu instead, and select nodes by the label in nodeSelector")
 	}
 	report(found)
 }
 
 // ofName reports the name of a requested resource.
-func ofName(r inventory.GPURequest, f fix.Fix) occurrence {
-	return occurrence{object: r.Of, path: r.Field().Path(), seen: r.Resource, fix: f}
+func ofName(r inventory.GPURequest, f fix.Fix) check.Occurrence {
+	return check.Occurrence{Object: r.Of, Path: r.Field().Path(), Seen: r.Resource, Fix: f}
 }
 
 // rename gives the resource another name, in limits and requests.

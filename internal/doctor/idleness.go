@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -10,12 +11,12 @@ import (
 const defaultIdleTimeout = 60
 
 // idleTimeouts reports the fields idleTimeoutSeconds of RayClusters and their worker groups that are wrong.
-func idleTimeouts(wrong func(seconds int64) bool) scope {
-	return scope{"idle timeouts", func(x *inventory.Inventory, _ string, report reporter) {
+func idleTimeouts(wrong func(seconds int64) bool) check.Scope {
+	return check.Scope{Of: "idle timeouts", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
 		examine := func(o *inventory.Object, v fieldpath.Value) {
 			if n, ok := v.Whole(); ok && wrong(n) {
-				report(occurrence{object: o, path: v.Path(), seen: v.String(),
-					fix: fix.Patch(o, fix.Replace(v.Path(), defaultIdleTimeout))})
+				report(check.Occurrence{Object: o, Path: v.Path(), Seen: v.String(),
+					Fix: fix.Patch(o, fix.Replace(v.Path(), defaultIdleTimeout))})
 			}
 		}
 		for _, o := range x.Clusters {
@@ -29,22 +30,22 @@ func idleTimeouts(wrong func(seconds int64) bool) scope {
 	}}
 }
 
-func idleTimeoutRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func idleTimeoutRefused(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	v := g.Get("idleTimeoutSeconds")
 	if v.Has() && !g.Of.UsesAutoscalerV2() && !g.Of.Accepted() {
 		version := g.Of.RaySpec().Path("autoscalerOptions", "version")
-		report(occurrence{
-			object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Set(g.Of, version, "v2")),
+		report(check.Occurrence{
+			Object: g.Of, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(g.Of, fix.Set(g.Of, version, "v2")),
 		})
 	}
 }
 
-func restartPolicy(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func restartPolicy(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	v := g.Template().Get("restartPolicy")
 	inField := g.Of.RaySpec().Text("autoscalerOptions", "version") == "v2"
 	if g.Of.UsesAutoscalerV2() && v.Has() && v.Text() != "Never" && (g.Of.Cluster.InTreeAutoscaling || inField) {
-		report(occurrence{
-			object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Replace(v.Path(), "Never")),
+		report(check.Occurrence{
+			Object: g.Of, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(g.Of, fix.Replace(v.Path(), "Never")),
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -14,14 +15,14 @@ import (
 // sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
 const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
 
-func mpsInsideRay(x *inventory.Inventory, g inventory.Group, report reporter) {
+func mpsInsideRay(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	node, _ := mpsNodes(x, g)
 	if node == "" || mountsShm(g) {
 		return
 	}
 	selector := g.Template().Path("nodeSelector", sharingStrategy)
-	report(occurrence{object: g.Of, path: selector, seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
-		fix: fix.Patch(g.Of, fix.Set(g.Of, selector, "none")).
+	report(check.Occurrence{Object: g.Of, Path: selector, Seen: fmt.Sprintf("node %s shares its GPUs with MPS", node),
+		Fix: fix.Patch(g.Of, fix.Set(g.Of, selector, "none")).
 			Hint("or share by time-slicing; change nothing if you have seen CUDA start")})
 }
 
@@ -32,15 +33,15 @@ func mountsShm(g inventory.Group) bool {
 	})
 }
 
-func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report reporter) {
+func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	node, only := mpsNodes(x, g)
 	if !only {
 		return
 	}
 	for _, r := range g.GPURequests() {
 		if q, ok := inventory.Quantity(r.Limit); ok && q.Value() >= 2 && r.IsDevices() {
-			report(occurrence{object: g.Of, path: r.Limit.Path(), fix: replaceAmount(r, "1"),
-				seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
+			report(check.Occurrence{Object: g.Of, Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
+				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
 		}
 	}
 }

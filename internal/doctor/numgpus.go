@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
@@ -15,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuUncounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	resources := g.Workers.Resources
 	if _, counted := resources[raydemand.GPU]; counted || len(resources) == 0 || g.HasAccelerator() {
 		return
@@ -25,11 +26,12 @@ func gpuUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
 	if problem != "" || count <= 0 || coresAlone {
 		return
 	}
-	found := occurrence{object: g.Of, path: g.Path("rayStartParams", "num-gpus"), fix: declareGPUs(g, count.String()),
-		seen: names[0] + ": " + g.RayContainer().Get("resources", "limits", names[0]).String()}
+	found := check.Occurrence{Object: g.Of, Path: g.Path("rayStartParams", "num-gpus"),
+		Seen: names[0] + ": " + g.RayContainer().Get("resources", "limits", names[0]).String(),
+		Fix:  declareGPUs(g, count.String())}
 	if share := g.Workers.Pod.Share; share != nil && !g.RequestsGPU() {
-		found.seen = names[0] + ": " + share.Value
-		found.more = "KAI gives the pod a part of a card, which Ray counts as a GPU once the pod runs"
+		found.Seen = names[0] + ": " + share.Value
+		found.More = "KAI gives the pod a part of a card, which Ray counts as a GPU once the pod runs"
 	}
 	report(found)
 }
@@ -43,7 +45,7 @@ func declareGPUs(g inventory.Group, count string) fix.Fix {
 	return fix.Patch(g.Of, fix.Set(g.Of, at, count))
 }
 
-func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	image := g.Of.RaySpec().Text("autoscalerOptions", "image")
 	if !g.Of.Cluster.InTreeAutoscaling || strings.Contains(image, "heliostat") || g.DeclaresGPUs() ||
 		g.Workers.Resources[raydemand.GPU] == 0 {
@@ -60,19 +62,19 @@ func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report repo
 		return
 	}
 	v := limits.Get(names[at])
-	report(occurrence{
-		object: g.Of, path: v.Path(), seen: v.String(),
-		fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String()),
+	report(check.Occurrence{
+		Object: g.Of, Path: v.Path(), Seen: v.String(),
+		Fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String()),
 	})
 }
 
-func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	declared, at, ok := g.DeclaredGPUs()
 	name, derived := g.WholeGPUs()
 	if ok && name != "" && declared >= 0 && declared != derived {
-		report(occurrence{
-			object: g.Of, path: at, seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10))),
+		report(check.Occurrence{
+			Object: g.Of, Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
+			Fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10))),
 		})
 	}
 }
@@ -80,7 +82,7 @@ func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) 
 // startedWith finds num-gpus in the command that a pod was started with.
 var startedWith = regexp.MustCompile(`--num-gpus=(\d+)`)
 
-func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report reporter) {
+func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	now, known := g.Workers.Resources[raydemand.GPU]
 	if !known {
 		return
@@ -93,16 +95,16 @@ func numGPUsRunningDiffers(x *inventory.Inventory, g inventory.Group, report rep
 		command, _ := inventory.Env(container, "KUBERAY_GEN_RAY_START_CMD")
 		then := startedWith.FindStringSubmatch(command.Text())
 		if then != nil && then[1] != now.String() {
-			report(occurrence{
-				object: pod, field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
-				seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
-				fix:  fix.Run(fix.Kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
+			report(check.Occurrence{
+				Object: pod, Field: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD",
+				Seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
+				Fix:  fix.Run(fix.Kubectl(pod, "delete")).Hint("when it is idle; the operator creates a new one"),
 			})
 		}
 	}
 }
 
-func headGPU(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func headGPU(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, r := range g.GPURequests() {
 		if q, ok := inventory.Quantity(r.Limit); ok && q.Sign() > 0 && r.IsDevices() && len(g.Of.Cluster.Groups) > 0 {
 			patch := fix.Patch(r.Of, removeRequest(r)...)
@@ -112,7 +114,7 @@ func headGPU(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	}
 	declared, at, ok := g.DeclaredGPUs()
 	if name, _ := g.WholeGPUs(); ok && declared > 0 && name == "" {
-		report(occurrence{object: g.Of, path: at, seen: fmt.Sprint(declared), more: "and its pod has none",
-			fix: fix.Patch(g.Of, fix.Replace(at, "0"))})
+		report(check.Occurrence{Object: g.Of, Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
+			Fix: fix.Patch(g.Of, fix.Replace(at, "0"))})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -16,7 +17,7 @@ const manyClusters = 10
 
 const concurrencyFlag = "reconcile-concurrency"
 
-func operatorConcurrency(x *inventory.Inventory, report reporter) {
+func operatorConcurrency(x *inventory.Inventory, report check.Reporter) {
 	for _, o := range x.ByKind["Deployment"] {
 		container, found := o.Container("kuberay/operator")
 		words := o.Arguments("kuberay/operator")
@@ -28,8 +29,8 @@ func operatorConcurrency(x *inventory.Inventory, report reporter) {
 		if i := slices.IndexFunc(args.Items(), isConcurrency); i >= 0 {
 			change = fix.Replace(args.Path().Index(i), "--"+concurrencyFlag+"=4")
 		}
-		report(occurrence{object: o, path: args.Path(), fix: fix.Patch(o, change),
-			seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
+		report(check.Occurrence{Object: o, Path: args.Path(), Fix: fix.Patch(o, change),
+			Seen: fmt.Sprintf("concurrency %d, %d RayClusters", concurrency(words), len(x.Clusters))})
 	}
 }
 

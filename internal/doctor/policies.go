@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -11,8 +12,8 @@ import (
 )
 
 // policies examines each CapacityPolicy.
-func policies(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
-	return scope{"CapacityPolicies", func(x *inventory.Inventory, _ string, report reporter) {
+func policies(examine func(*inventory.Inventory, *inventory.Object, check.Reporter)) check.Scope {
+	return check.Scope{Of: "CapacityPolicies", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
 		for _, o := range x.ByKind["CapacityPolicy"] {
 			if o.Policy != nil {
 				examine(x, o, report)
@@ -22,18 +23,18 @@ func policies(examine func(*inventory.Inventory, *inventory.Object, reporter)) s
 }
 
 // policyUnreadable reports what serve reports about the same object.
-func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func policyUnreadable(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	if o.Policy != nil && o.PolicyFault == nil && o.RayCluster == "" {
-		report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(),
-			why: "it is for no RayCluster, so it has no effect",
-			fix: fix.Edit(o, "write the name of a RayCluster of the namespace")})
+		report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(),
+			Why: "it is for no RayCluster, so it has no effect",
+			Fix: fix.Edit(o, "write the name of a RayCluster of the namespace")})
 	}
 	if f := o.PolicyFault; f != nil {
-		report(occurrence{object: o, field: f.Field, seen: f.Seen, why: f.Why, fix: fix.Edit(o, f.Fix)})
+		report(check.Occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: fix.Edit(o, f.Fix)})
 	}
 }
 
-func policySuperseded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func policySuperseded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	counts := countingPolicy(x, o.Namespace, o.RayCluster)
 	if o.RayCluster == "" || counts.holder != nil && counts.holder.String() == o.String() {
 		return // it is for nothing, or given twice
@@ -42,8 +43,8 @@ func policySuperseded(x *inventory.Inventory, o *inventory.Object, report report
 		return
 	}
 	f := capacity.SupersededBy(o.String(), counts.written)
-	report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(), seen: o.RayCluster, why: f.Why,
-		fix: fix.Run(fix.Kubectl(o, "delete")).Hint("or delete the other one")})
+	report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster, Why: f.Why,
+		Fix: fix.Run(fix.Kubectl(o, "delete")).Hint("or delete the other one")})
 }
 
 // counting is the policy that counts for a RayCluster, and the object that holds it: a CapacityPolicy, or the object
@@ -92,8 +93,8 @@ func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
 }
 
 // ineffective examines the entries of the policies that count, and reports what serve reports under the same code.
-func ineffective(code string) scope {
-	return clusters(func(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func ineffective(code string) check.Scope {
+	return clusters(func(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 		counts, found := policyOf(x, o)
 		if !found {
 			return
@@ -103,10 +104,10 @@ func ineffective(code string) scope {
 			priced[o.Cluster.Groups[i].Name] = o.Cluster.Groups[i].Price != nil
 		}
 		for _, f := range counts.written.Ineffective(priced) {
-			at := occurrence{object: counts.holder, field: counts.field(f.Field), seen: f.Seen, why: f.Why,
-				fix: fix.Edit(counts.holder, f.Fix)}
+			at := check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
+				Fix: fix.Edit(counts.holder, f.Fix)}
 			if f.Code == capacity.FindingUnpriced {
-				at.field, at.seen, at.fix = counts.field("budget"), f.Object, fix.Edit(o, f.Fix)
+				at.Field, at.Seen, at.Fix = counts.field("budget"), f.Object, fix.Edit(o, f.Fix)
 			}
 			if f.Code == code {
 				report(at)
@@ -116,14 +117,14 @@ func ineffective(code string) scope {
 }
 
 // warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.
-func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func warmNodesUnused(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	counts, found := policyOf(x, o)
 	if !found || len(counts.written.KeepWarmNodes) == 0 || !warmNodesOff(x) {
 		return
 	}
 	f := capacity.NodesUnused(counts.written.Source, capacity.NodesOff, capacity.NodesOn)
-	report(occurrence{object: counts.holder, field: counts.field(f.Field), why: f.Why,
-		fix: fix.Edit(counts.holder, f.Fix)})
+	report(check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Why: f.Why,
+		Fix: fix.Edit(counts.holder, f.Fix)})
 }
 
 // warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
@@ -137,7 +138,7 @@ func warmNodesOff(x *inventory.Inventory) bool {
 }
 
 // warmNodesLeft reports the CapacityBuffers of a Heliostat that does not ask for nodes any more.
-func warmNodesLeft(x *inventory.Inventory, report reporter) {
+func warmNodesLeft(x *inventory.Inventory, report check.Reporter) {
 	if !warmNodesOff(x) {
 		return
 	}
@@ -147,24 +148,24 @@ func warmNodesLeft(x *inventory.Inventory, report reporter) {
 			continue
 		}
 		template := &inventory.Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
-		report(occurrence{object: o, path: by.Path(), seen: by.Text(),
-			fix: fix.Run(fix.Kubectl(o, "delete")).Then(fix.Kubectl(template, "delete")).
+		report(check.Occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
+			Fix: fix.Run(fix.Kubectl(o, "delete")).Then(fix.Kubectl(template, "delete")).
 				Hint("or serve with --warm-nodes again")})
 	}
 }
 
 // rayClusterAbsent reports what is for a RayCluster that is not among the objects. A file may leave it out, so it is a
 // hint.
-func rayClusterAbsent(x *inventory.Inventory, report reporter) {
+func rayClusterAbsent(x *inventory.Inventory, report check.Reporter) {
 	for i := range x.Input.Objects {
 		o := &x.Input.Objects[i]
 		if o.RayCluster == "" || x.RayClusterNamed(o.Namespace, o.RayCluster) != nil {
 			continue
 		}
 		of := &inventory.Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
-		report(occurrence{object: o, path: o.Root().Get("spec", "rayCluster").Path(), seen: o.RayCluster,
-			severity: raydemand.Info, more: nearbyCluster(x, o),
-			fix: fix.Run(fix.Kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
+		report(check.Occurrence{Object: o, Path: o.Root().Get("spec", "rayCluster").Path(), Seen: o.RayCluster,
+			Severity: raydemand.Info, More: nearbyCluster(x, o),
+			Fix: fix.Run(fix.Kubectl(of, "get")).Hint("if there is none, correct the name; the field is immutable, " +
 				"so delete the object and create it again")})
 	}
 }

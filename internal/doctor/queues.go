@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -22,7 +23,7 @@ const elasticHint = "that ends its work; or create it from your own manifest wit
 const mostQueuedGroups = 9
 
 // queuedByKueue reports queued objects that are not elastic. A manifest with the annotation will be, if it is created.
-func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	queue := o.Cluster.Queue
 	toCreate := !o.Root().Has("metadata", "uid") && elasticAnnotation(o).Text() == "true"
 	if queue.Queued() && !queue.Elastic && !toCreate && !x.HasQueuedParent(o) {
@@ -32,7 +33,7 @@ func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter)
 
 // elasticQueuedByKueue reports elastic RayJobs and RayServices: for them Kueue makes further slices only if in-tree
 // autoscaling is on.
-func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	queue := o.Cluster.Queue
 	elastic := queue.Elastic || elasticAnnotation(o).Text() == "true"
 	part := o.Kind != "RayCluster" || queue.Parent.Kind != ""
@@ -41,12 +42,12 @@ func elasticQueuedByKueue(x *inventory.Inventory, o *inventory.Object, report re
 	}
 }
 
-func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func queuedGroupsTooMany(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	groups := o.RaySpec().Get("workerGroupSpecs")
 	if n := len(o.RaySpec().Items("workerGroupSpecs")); o.Cluster.Queue.Queued() && n > mostQueuedGroups {
-		report(occurrence{
-			object: o, path: groups.Path(), seen: fmt.Sprintf("%d groups", n),
-			fix: fix.Edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
+		report(check.Occurrence{
+			Object: o, Path: groups.Path(), Seen: fmt.Sprintf("%d groups", n),
+			Fix: fix.Edit(o, fmt.Sprintf("remove or merge %d groups, or create it without the label %s",
 				n-mostQueuedGroups, nodepool.QueueLabel)),
 		})
 	}
@@ -58,29 +59,29 @@ func elasticAnnotation(o *inventory.Object) fieldpath.Value {
 
 // queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
 // again without the label.
-func queued(o *inventory.Object, hint string) occurrence {
+func queued(o *inventory.Object, hint string) check.Occurrence {
 	label := o.Root().Get("metadata", "labels", nodepool.QueueLabel)
-	found := occurrence{object: o, path: label.Path(), seen: label.String()}
+	found := check.Occurrence{Object: o, Path: label.Path(), Seen: label.String()}
 	if o.Mode() == nodepool.Managed {
-		found.severity = raydemand.Warning
-		found.seen += ", and " + inventory.ModeAnnotation + " is managed"
+		found.Severity = raydemand.Warning
+		found.Seen += ", and " + inventory.ModeAnnotation + " is managed"
 	}
 	again := *o
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
 		again.Kind, again.Name = parent.Kind, parent.Name
-		found.why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
+		found.Why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
 			"would run outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
 	}
 	read, replace := fix.Kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
 	if o.Generated {
 		read, replace = "", "kubectl create -f -"
 	}
-	found.fix = fix.Run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
+	found.Fix = fix.Run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
 		Hint(hint)
 	return found
 }
 
-func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	annotation := elasticAnnotation(o)
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.HasController() {
 		return
@@ -95,7 +96,7 @@ func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report rep
 		patch = patch.Then("kubectl delete pod -n " + fix.Quote(o.Namespace) +
 			" -l ray.io/cluster=" + fix.Quote(o.Name))
 	}
-	report(occurrence{
-		object: o, path: annotation.Path(), seen: "true, and no label " + nodepool.QueueLabel, fix: patch,
+	report(check.Occurrence{
+		Object: o, Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -15,17 +16,17 @@ import (
 
 // How the operator makes `ray start` is in docs/reference/facts.md#flags-of-ray-start.
 
-func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
+		report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
-func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	v := g.Get("rayStartParams", "resources")
 	if _, readable := unquoted(v.Text()); readable && g.Pods.GPUs.Unparsed && !dropsAccelerator(g, v) {
-		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
+		report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: v.Text(), Fix: requote(g, v)})
 	}
 }
 
@@ -94,19 +95,19 @@ func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok
 	return patch, true
 }
 
-func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, name := range g.Keys("resources") {
 		right, renamed := g.Workers.Renamed[name]
 		if !renamed || g.Has("resources", right) {
 			continue
 		}
 		from, to := g.Path("resources", name), g.Path("resources", right)
-		report(occurrence{object: g.Of, path: from, seen: name,
-			fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
+		report(check.Occurrence{Object: g.Of, Path: from, Seen: name,
+			Fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
 }
 
-func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	c := g.RayContainer()
 	declared := g.Has("rayStartParams", "memory") || g.HasResource("memory")
 	limited := c.Has("resources", "limits", "memory") || g.Template().Has("resources", "limits", "memory")
@@ -115,15 +116,15 @@ func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporte
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
 	if request.Has() {
-		report(occurrence{object: g.Of, path: limit, seen: "request " + request.String() + ", no limit",
-			fix: fix.Patch(g.Of, fix.Set(g.Of, limit, request.Raw()))})
+		report(check.Occurrence{Object: g.Of, Path: limit, Seen: "request " + request.String() + ", no limit",
+			Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, request.Raw()))})
 		return
 	}
-	report(occurrence{object: g.Of, path: limit,
-		fix: fix.Patch(g.Of, fix.Set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+	report(check.Occurrence{Object: g.Of, Path: limit,
+		Fix: fix.Patch(g.Of, fix.Set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
 }
 
-func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	c := g.RayContainer()
 	_, known := g.Workers.Resources[raydemand.CPU]
 	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
@@ -133,15 +134,15 @@ func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	report(occurrence{object: g.Of, path: request,
-		fix: fix.Patch(g.Of, fix.Set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
+	report(check.Occurrence{Object: g.Of, Path: request,
+		Fix: fix.Patch(g.Of, fix.Set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
 }
 
-func headTakesWork(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func headTakesWork(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	scaled := g.Of.Cluster.InTreeAutoscaling || g.Of.Mode() == nodepool.Managed || g.Of.Mode() == nodepool.Shadow
 	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 || !scaled {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")
-	report(occurrence{object: g.Of, path: at, fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
+	report(check.Occurrence{Object: g.Of, Path: at, Fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
 }

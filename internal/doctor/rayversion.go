@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -21,7 +22,7 @@ var (
 )
 
 // rayVersionOld examines the image of the head, which decides, or rayVersion if the image has another name.
-func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	image, field := g.RayContainer().Get("image"), g.Of.RaySpec().Get("rayVersion")
 	for _, said := range []struct {
 		v       fieldpath.Value
@@ -36,8 +37,8 @@ func rayVersionOld(_ *inventory.Inventory, g inventory.Group, report reporter) {
 			if g.Of.Mode() == nodepool.Managed {
 				severity = raydemand.Error
 			}
-			report(occurrence{object: g.Of, path: said.v.Path(), seen: said.v.Text(), severity: severity,
-				fix: fix.Edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
+			report(check.Occurrence{Object: g.Of, Path: said.v.Path(), Seen: said.v.Text(), Severity: severity,
+				Fix: fix.Edit(g.Of, "use the images of Ray 2.40 or later in all groups, and its rayVersion")})
 		}
 		return
 	}

@@ -5,18 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/doctor/refusal"
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// Skipped counts the objects of the input that no check examines, by kind.
-func Skipped(input Input) map[string]int { return refusal.Skipped(input.Objects) }
-
 // refused reports what package refusal finds under the code of the check. An API server has accepted its own objects.
-func refused() scope {
-	return scope{"manifests", func(x *inventory.Inventory, code string, report reporter) {
+func refused() check.Scope {
+	return check.Scope{Of: "manifests", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
 		if x.Input.Stored {
 			return
 		}
@@ -26,14 +24,14 @@ func refused() scope {
 				if f.Code != code || alreadyReported(o, f.Field) {
 					continue
 				}
-				found := occurrence{object: o, field: f.Field, seen: f.Seen, why: f.Why,
-					more: "want " + fieldpath.Excerpt(f.Want, 400), fix: fix.Edit(o, f.Fix)}
+				found := check.Occurrence{Object: o, Field: f.Field, Seen: f.Seen, Why: f.Why,
+					More: "want " + fieldpath.Excerpt(f.Want, 400), Fix: fix.Edit(o, f.Fix)}
 				if f.Code != refusal.SchemaViolated {
-					found.fix = fix.Run("kubectl api-resources --api-group=" + cmp.Or(f.Group, "''")).
+					found.Fix = fix.Run("kubectl api-resources --api-group=" + cmp.Or(f.Group, "''")).
 						Hint(f.Fix)
 				}
 				if o.Place != "" {
-					found.more += "; the object is in " + o.Place
+					found.More += "; the object is in " + o.Place
 				}
 				report(found)
 			}

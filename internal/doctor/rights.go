@@ -3,16 +3,18 @@ package doctor
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func nodesForbidden(x *inventory.Inventory, report reporter) {
+func nodesForbidden(x *inventory.Inventory, report check.Reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
-			report(occurrence{
-				object: &inventory.Object{Kind: "Node"}, seen: f.Message,
-				fix: fix.Run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
+			report(check.Occurrence{
+				Object: &inventory.Object{Kind: "Node"}, Seen: f.Message,
+				Fix: fix.Run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
 					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
 					subject(f.Message)),
 			})
@@ -20,7 +22,7 @@ func nodesForbidden(x *inventory.Inventory, report reporter) {
 	}
 }
 
-func listForbidden(x *inventory.Inventory, report reporter) {
+func listForbidden(x *inventory.Inventory, report check.Reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
 			continue
@@ -34,12 +36,26 @@ func listForbidden(x *inventory.Inventory, report reporter) {
 			role, binding, scope = "role", "rolebinding", " -n "+fix.Quote(f.Namespace)
 		}
 		name := "heliostat-" + f.Resource
-		report(occurrence{
-			object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, seen: f.Message,
-			fix: fix.Run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
+		report(check.Occurrence{
+			Object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
+			Fix: fix.Run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
 				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
 				subject(f.Message)),
 		})
+	}
+}
+
+func objectUnreadable(x *inventory.Inventory, report check.Reporter) {
+	for i := range x.Input.Objects {
+		o := &x.Input.Objects[i]
+		severity, why := raydemand.Severity(""), ""
+		if o.Kind == "ResourceRequest" {
+			severity, why = raydemand.Error, "Heliostat cannot read the request, so it is not served"
+		}
+		for _, text := range o.Unreadable {
+			report(check.Occurrence{Object: o, Seen: text, Severity: severity, Why: why,
+				Fix: fix.Run(fix.Kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -12,7 +13,7 @@ import (
 // runtime is the default of a node, a container that requests no GPU then sees all of them.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if g.RequestsGPU() || !g.RayContainer().Has() || misplacesGPU(x, g) {
 		return
 	}
@@ -24,8 +25,8 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
 		return
 	}
 	list := g.RayContainer().Get("env")
-	report(occurrence{object: g.Of, path: list.Path(), seen: "node " + node + " has GPUs",
-		fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
+	report(check.Occurrence{Object: g.Of, Path: list.Path(), Seen: "node " + node + " has GPUs",
+		Fix: fix.Patch(g.Of, fix.Append(g.Of, list, map[string]any{"name": visibleDevices, "value": "void"}))})
 }
 
 // gpuNodeFor returns a node with NVIDIA's GPUs on which a pod of the group fits, or nothing.
@@ -49,7 +50,7 @@ func hasNVIDIA(n *inventory.Node) bool {
 	return false
 }
 
-func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, c := range g.Containers() {
 		for _, variable := range c.Items("env") {
 			v := variable.Get("value")
@@ -60,16 +61,16 @@ func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
 			if !g.RequestsGPU() {
 				patch = fix.Patch(g.Of, fix.Replace(v.Path(), "void"))
 			}
-			report(occurrence{object: g.Of, path: v.Path(), seen: "all", fix: patch})
+			report(check.Occurrence{Object: g.Of, Path: v.Path(), Seen: "all", Fix: patch})
 		}
 	}
 }
 
-func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	for _, c := range g.Containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.RequestsGPU() {
-			report(occurrence{
-				object: g.Of, path: v.Path(), seen: "true", fix: fix.Patch(g.Of, fix.Replace(v.Path(), false)),
+			report(check.Occurrence{
+				Object: g.Of, Path: v.Path(), Seen: "true", Fix: fix.Patch(g.Of, fix.Replace(v.Path(), false)),
 			})
 		}
 	}

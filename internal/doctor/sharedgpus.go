@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	cores, ok := inventory.Quantity(r.Limit)
 	if r.Resource != gpuinfo.AliyunCores || !ok {
 		return
@@ -22,7 +23,7 @@ func gpuCoreStep(_ *inventory.Inventory, r inventory.GPURequest, report reporter
 	}
 }
 
-func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, report check.Reporter) {
 	memory := r.Container.Get("resources", "limits", gpuinfo.AliyunMemory)
 	if r.Resource == gpuinfo.AliyunCores && r.Limit.Has() && !memory.Has() {
 		patch := fix.Patch(r.Of, fix.Set(r.Of, memory.Path(), "4"))
@@ -32,7 +33,7 @@ func gpuCoresWithoutMemory(_ *inventory.Inventory, r inventory.GPURequest, repor
 
 // gpuMemoryAboveCard compares what a pod requests of one card with the largest card that a node, or the declared shape
 // of one, has.
-func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	short, above := g.Pods.Pod.CardShortage(x.Input.Reader, x.NodesForPod(&g.Pods.Pod))
 	if !above {
 		return
@@ -42,9 +43,9 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report report
 			continue
 		}
 		found := ofField(r, r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
-		found.more = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
+		found.More = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
 		if short.Cards > 1 {
-			found.more = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.more
+			found.More = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.More
 		}
 		report(found)
 	}
@@ -52,23 +53,23 @@ func gpuMemoryAboveCard(x *inventory.Inventory, g inventory.Group, report report
 
 // gpuFractionRefused applies the rules of KAI's webhook (KAI-Scheduler, ValidateGpuRequests): a fraction between 0 and
 // 1 or an amount of memory, not both, and no whole GPU beside it.
-func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	annotations := g.Get("template", "metadata", "annotations")
 	fraction, memory := annotations.Get("gpu-fraction"), annotations.Get("gpu-memory")
 	said := fraction
 	if !said.Has() {
 		said = memory
 	}
-	found := occurrence{object: g.Of, path: said.Path(), seen: said.Text()}
+	found := check.Occurrence{Object: g.Of, Path: said.Path(), Seen: said.Text()}
 	switch {
 	case !said.Has():
 		return
 	case g.Pods.Pod.Share == nil:
-		found.more = "want a number between 0 and 1 in gpu-fraction, or MiB in gpu-memory"
-		found.fix = fix.Edit(g.Of, "correct the number")
+		found.More = "want a number between 0 and 1 in gpu-fraction, or MiB in gpu-memory"
+		found.Fix = fix.Edit(g.Of, "correct the number")
 	case fraction.Has() && memory.Has():
-		found.more = "a pod has a fraction or an amount of memory, not both"
-		found.fix = fix.Patch(g.Of, fix.Remove(memory.Path()))
+		found.More = "a pod has a fraction or an amount of memory, not both"
+		found.Fix = fix.Patch(g.Of, fix.Remove(memory.Path()))
 	default:
 		var operations []fix.Operation
 		for _, r := range g.GPURequests() {
@@ -79,8 +80,8 @@ func gpuFractionRefused(_ *inventory.Inventory, g inventory.Group, report report
 		if len(operations) == 0 {
 			return
 		}
-		found.more = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
-		found.fix = fix.Patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
+		found.More = "a pod with a part of a card requests no " + gpuinfo.NvidiaGPU
+		found.Fix = fix.Patch(g.Of, operations...).Hint("or remove the annotation, if a worker needs the whole card")
 	}
 	report(found)
 }
@@ -92,7 +93,7 @@ var countedShares = map[string]string{
 	"k8s.amazonaws.com/vgpu": "a share of a card",
 }
 
-func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if g.DeclaresGPUs() {
 		return
 	}
@@ -103,9 +104,9 @@ func gpuSharesCounted(x *inventory.Inventory, g inventory.Group, report reporter
 	for name, unit := range countedShares {
 		limit := g.RayContainer().Get("resources", "limits", name)
 		if q, ok := inventory.Quantity(limit); ok && q.Sign() > 0 {
-			report(occurrence{
-				object: g.Of, path: limit.Path(), seen: limit.String(), more: "a unit of " + name + " is " + unit,
-				fix: declareGPUs(g, count.String()),
+			report(check.Occurrence{
+				Object: g.Of, Path: limit.Path(), Seen: limit.String(), More: "a unit of " + name + " is " + unit,
+				Fix: declareGPUs(g, count.String()),
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -28,7 +29,7 @@ var (
 	upscalingModes = []string{"Default", "Aggressive", "Conservative"}
 )
 
-func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	spec := o.RaySpec()
 	reportMisspelt(o, spec, clusterFields, report)
 	reportMisspelt(o, spec.Get("autoscalerOptions"), autoscalerFields, report)
@@ -37,7 +38,7 @@ func fieldMisspelt(_ *inventory.Inventory, o *inventory.Object, report reporter)
 	}
 }
 
-func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, report reporter) {
+func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, report check.Reporter) {
 	for _, key := range v.Keys() {
 		right := typo.Slip(key, known)
 		if right == "" {
@@ -47,15 +48,16 @@ func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, repo
 		if v.Has(right) {
 			patch = fix.Patch(o, fix.Remove(v.Path(key)))
 		}
-		report(occurrence{object: o, path: v.Path(key), seen: key, more: "did you mean " + right + "?", fix: patch})
+		report(check.Occurrence{Object: o, Path: v.Path(key), Seen: key, Fix: patch,
+			More: "did you mean " + right + "?"})
 	}
 }
 
-func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	v := o.RaySpec().Get("autoscalerOptions", "upscalingMode")
 	if v.Has() && !slices.Contains(upscalingModes, v.Text()) {
-		report(occurrence{
-			object: o, path: v.Path(), seen: v.String(), fix: fix.Patch(o, fix.Replace(v.Path(), "Default")),
+		report(check.Occurrence{
+			Object: o, Path: v.Path(), Seen: v.String(), Fix: fix.Patch(o, fix.Replace(v.Path(), "Default")),
 		})
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	if !o.Cluster.InTreeAutoscaling && o.Mode() != nodepool.Managed {
 		return // nothing scales it
 	}
@@ -21,10 +22,10 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report repo
 		if !owns || scalers[manager] || !writesAgain(manager, operation) {
 			continue
 		}
-		report(occurrence{
-			object: o, path: entry.Path(),
-			seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
-			fix: fix.Run(fix.Kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
+		report(check.Occurrence{
+			Object: o, Path: entry.Path(),
+			Seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNotSet(entry.Text("time"))),
+			Fix: fix.Run(fix.Kubectl(o, "get", "--show-managed-fields", "-o", "yaml")).
 				Hint("let " + manager + " take replicas and scaleStrategy from the live object, as " +
 					"docs/howto/gitops.md shows for Argo CD and Flux; a manifest without replicas sets them to 0"),
 		})
@@ -55,13 +56,13 @@ func writesAgain(manager, operation string) bool {
 		operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
 }
 
-func scaledByHPA(x *inventory.Inventory, report reporter) {
+func scaledByHPA(x *inventory.Inventory, report check.Reporter) {
 	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
 		for _, o := range x.ByKind[kind] {
 			target := o.Root().Get("spec", "scaleTargetRef")
 			if target.Text("kind") == "RayCluster" {
-				report(occurrence{object: o, path: target.Path(), seen: kind + " for RayCluster " + target.Text("name"),
-					fix: fix.Run(fix.Kubectl(o, "delete"))})
+				report(check.Occurrence{Object: o, Path: target.Path(), Fix: fix.Run(fix.Kubectl(o, "delete")),
+					Seen: kind + " for RayCluster " + target.Text("name")})
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func TestServersDoNotKnowWhatTheyAnswer(t *testing.T) {
 		"k8s.io/client-go/kubernetes/": "package access/kube reviews callers",
 	})
 	importtest.Dependencies(t, map[string]string{
-		"internal/controller": "the loop and the servers meet in cmd/autoscaler",
-		"pkg/nodepool/kube":   "the caches and the servers meet in cmd/autoscaler",
+		"internal/controller": "the loop and the servers meet in cmd/autoscaler/engine",
+		"pkg/nodepool/kube":   "the caches and the servers meet in cmd/autoscaler/engine",
 	})
 }

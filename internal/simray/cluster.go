@@ -16,6 +16,7 @@ type cluster struct {
 	session   string
 	clusterID string
 	version   int64
+	longest   int     // the room for a reply that has all of the longest state so far, in bytes
 	nodes     []*node // in order of joining, including dead nodes
 	head      *node   // the head's own raylet, one of nodes
 	work      []*work // in order of submission, all that is not over

@@ -1,6 +1,7 @@
 package simray
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -32,36 +33,47 @@ func (c *cluster) encode(now time.Time) []byte {
 	if c.constraint != nil {
 		rest.ClusterResourceConstraints = []*autoscalerpb.ClusterResourceConstraint{c.constraint}
 	}
-	state := mustMarshal(rest)
+	const prefix = 1 + binary.MaxVarintLen64 // the state's tag and length, which is known last
+	reply := mustMarshal(make([]byte, prefix, prefix+c.longest), rest)
 	for _, dead := range []bool{false, true} {
 		for _, n := range c.nodes {
 			if n.dead == dead {
-				state = protowire.AppendTag(state, 3, protowire.BytesType) // ClusterResourceState.node_states
-				state = protowire.AppendBytes(state, c.encodeNode(n, now))
+				reply = c.encodeNode(reply, n, now)
 			}
 		}
 	}
-	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), state)
+	c.longest = max(c.longest, len(reply)+len(reply)/16)
+	var head [prefix]byte
+	begin := protowire.AppendTag(head[:0], 1, protowire.BytesType)
+	begin = protowire.AppendVarint(begin, uint64(len(reply)-prefix))
+	reply = reply[prefix-len(begin):]
+	copy(reply, begin)
+	return reply
 }
 
-// encodeNode is the wire form of nodeState.
-func (c *cluster) encodeNode(n *node, now time.Time) []byte {
+// encodeNode appends the wire form of nodeState, as one of ClusterResourceState.node_states.
+func (c *cluster) encodeNode(state []byte, n *node, now time.Time) []byte {
+	state = protowire.AppendTag(state, 3, protowire.BytesType)
 	if n.dead {
-		return mustMarshal(c.nodeState(n, now))
+		return protowire.AppendBytes(state, mustMarshal(nil, c.nodeState(n, now)))
 	}
 	if n.encoded == nil {
 		state := c.nodeState(n, now)
 		state.NodeStateVersion, state.Status, state.IdleDurationMs = 0, 0, 0
-		n.encoded = mustMarshal(state)
+		n.encoded = mustMarshal(nil, state)
 	}
 	status, idle := n.status(now)
-	return append(slices.Clip(n.encoded), mustMarshal(&autoscalerpb.NodeState{
+	var room [32]byte
+	changing := mustMarshal(room[:0], &autoscalerpb.NodeState{
 		NodeStateVersion: c.version, Status: status, IdleDurationMs: idle,
-	})...)
+	})
+	state = protowire.AppendVarint(state, uint64(len(n.encoded)+len(changing)))
+	return append(append(state, n.encoded...), changing...)
 }
 
-func mustMarshal(message proto.Message) []byte {
-	wire, err := proto.Marshal(message)
+// mustMarshal appends the wire form of a message.
+func mustMarshal(to []byte, message proto.Message) []byte {
+	wire, err := proto.MarshalOptions{}.MarshalAppend(to, message)
 	if err != nil {
 		panic("encoding a state: " + err.Error()) // strings come from tests and are valid UTF-8
 	}

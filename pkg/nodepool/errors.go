@@ -19,6 +19,10 @@ var ErrDenied = errors.New("Kubernetes does not allow it")
 // ErrConflict means that the RayCluster has changed since it was read: read it again.
 var ErrConflict = errors.New("RayCluster changed since it was read")
 
+// ErrOutdated means that the reading on which a change rests was too old before the change could be sent. Nothing was
+// written.
+var ErrOutdated = errors.New("what was read is too old for this change")
+
 // ErrReadOnly means that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed
 // by another controller, or this process is read-only. The error that wraps it says which.
 var ErrReadOnly = errors.New("RayCluster must not be written to")

@@ -1,5 +1,7 @@
 package nodepool
 
+import "time"
+
 // Target is the desired state of one worker group: its replicas and, when replicas leave, the pods to delete by name.
 type Target struct {
 	Group string
@@ -25,6 +27,8 @@ type Change struct {
 	// other.
 	Generation int64
 	Targets    []Target
+	// ValidUntil is when the reading of Ray on which the targets rest is too old for them; zero means never.
+	ValidUntil time.Time
 	// ScaleUpTrace is stored with the change; empty stores nothing.
 	ScaleUpTrace string
 	// StartTimes is how long workers took, which is stored with the change for the next process; empty stores nothing.

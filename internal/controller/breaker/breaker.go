@@ -57,9 +57,9 @@ type Breaker struct {
 
 // podCounts is what one reading shows of a group.
 type podCounts struct {
-	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are expected to
-	// join.
-	joined, there map[string]bool
+	// joined are the UIDs of the pods that have joined, there those of all that exist; waiting counts those that are
+	// expected to join.
+	joined, there []string
 	waiting       int
 	// launched counts the waiting pods that a machine on its way has room for.
 	launched int
@@ -114,15 +114,28 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
 // noteJoined reports whether a pod has joined for the first time: one whose Ray node died and came back proves
 // nothing.
 func (b *Breaker) noteJoined(s podCounts) (progress bool) {
-	maps.DeleteFunc(b.joined, func(uid string, _ bool) bool { return !s.there[uid] })
-	if b.joined == nil {
-		b.joined = map[string]bool{}
-	}
-	for uid := range s.joined {
+	for _, uid := range s.joined {
 		progress = progress || !b.joined[uid]
-		b.joined[uid] = true
+	}
+	if !progress && len(b.joined) == len(s.joined) {
+		return false // all that had joined still do
+	}
+	before := b.joined
+	b.joined = setOf(s.joined)
+	for _, uid := range s.there {
+		if before[uid] {
+			b.joined[uid] = true
+		}
 	}
 	return progress
+}
+
+func setOf(uids []string) map[string]bool {
+	set := make(map[string]bool, len(uids))
+	for _, uid := range uids {
+		set[uid] = true
+	}
+	return set
 }
 
 // noteReclaimed makes the group rank below its equals for a while if the cloud takes another machine back: machines
@@ -192,7 +205,7 @@ func (b Groups) Observe(
 		s := seen[g.Name]
 		s.proof = proofs[g.Name]
 		if b[g.Name] == nil {
-			b[g.Name] = &Breaker{joined: s.joined}
+			b[g.Name] = &Breaker{joined: setOf(s.joined)}
 		}
 		b[g.Name].observe(now, s, settings)
 	}
@@ -202,11 +215,8 @@ func (b Groups) Observe(
 func countPods(cluster nodepool.Cluster, members []membership.Member) map[string]podCounts {
 	seen, counted, unschedulable := map[string]podCounts{}, map[string]int{}, map[string]string{}
 	for _, m := range members {
-		s, known := seen[m.Group]
-		if !known {
-			s.joined, s.there = map[string]bool{}, map[string]bool{}
-		}
-		s.there[m.UID] = true
+		s := seen[m.Group]
+		s.there = append(s.there, m.UID)
 		if m.Going != nil && m.Going.Reclaimed {
 			if s.reclaimed == nil {
 				s.reclaimed = map[string]bool{}
@@ -223,7 +233,7 @@ func countPods(cluster nodepool.Cluster, members []membership.Member) map[string
 			counted[m.Group]++
 			switch {
 			case m.Joined():
-				s.joined[m.UID] = true
+				s.joined = append(s.joined, m.UID)
 			case m.Gated: // waits for quota, which says nothing about the group's nodes
 			case !m.Dead():
 				s.waiting++

@@ -71,31 +71,23 @@ func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
 	b.observe(now, podCounts{waiting: 2, proof: "no node is available"}, settings)
-	b.observe(now.Add(time.Second), podCounts{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node is available"}, settings)
+	b.observe(now.Add(time.Second), podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1, proof: "no node is available"}, settings)
 	if !b.Open(now.Add(time.Second)) || b.Cooldown != 5*time.Minute {
 		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.OpenUntil, b.Cooldown)
 	}
-	b.observe(now.Add(2*time.Second), podCounts{joined: uids("a", "b"), there: uids("a", "b")}, settings)
+	b.observe(now.Add(2*time.Second), podCounts{joined: []string{"a", "b"}, there: []string{"a", "b"}}, settings)
 	if b.Open(now.Add(2*time.Second)) || !b.failedAt.IsZero() {
 		t.Errorf("open until %v after all have joined", b.OpenUntil)
 	}
-}
-
-func uids(all ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, uid := range all {
-		set[uid] = true
-	}
-	return set
 }
 
 func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
 	settings := Settings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
-	b.observe(now, podCounts{joined: uids("a"), there: uids("a", "b"), waiting: 1}, settings)
+	b.observe(now, podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1}, settings)
 	for at := range 6 * 60 {
-		s := podCounts{joined: uids("a"), there: uids("a", "b"), waiting: 1}
+		s := podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1}
 		if at%2 == 0 {
 			s.joined = nil
 		}
@@ -104,7 +96,7 @@ func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
 	if !b.Open(now.Add(6 * time.Minute)) {
 		t.Error("b has not joined within the allocation timeout, and a that comes and goes hides it")
 	}
-	b.observe(now.Add(7*time.Minute), podCounts{joined: uids("a", "c"), there: uids("a", "b", "c"), waiting: 1}, settings)
+	b.observe(now.Add(7*time.Minute), podCounts{joined: []string{"a", "c"}, there: []string{"a", "b", "c"}, waiting: 1}, settings)
 	if b.Open(now.Add(7 * time.Minute)) {
 		t.Error("another pod has joined, and the group is still broken off")
 	}

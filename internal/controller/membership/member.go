@@ -42,61 +42,67 @@ func (m Member) Goes() bool { return m.Going != nil && m.Going.Certain && !m.Nam
 // Join joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods
 // without a group are left out: nothing may be decided about them.
 func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
-	byPod, _ := nodesByPod(cluster.Workers, nodes)
-	members := make([]Member, 0, len(cluster.Workers))
-	for i := range cluster.Workers {
-		worker := &cluster.Workers[i]
-		group, known := cluster.Group(worker.Group)
-		if !known {
-			continue
+	members, _ := join(cluster.Workers, nodes)
+	known := members[:0]
+	for _, m := range members {
+		if group, exists := cluster.Group(m.Group); exists {
+			m.Named = slices.Contains(group.WorkersToDelete, m.Pod)
+			known = append(known, m)
 		}
-		members = append(members, Member{
-			Worker: worker,
-			Node:   byPod[worker.Pod],
-			Named:  slices.Contains(group.WorkersToDelete, worker.Pod),
-		})
 	}
-	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Pod, b.Pod) })
-	return members
+	return known
 }
 
-// nodesByPod finds each pod's node by instance id, which KubeRay sets to the pod's name. It prefers the living node if
-// a container restart left a dead one with the same name. A template may set another id: such a node is found by its
-// address while it lives, but not once it is dead, since addresses are reused. A pod without a node has nil. Orphans
-// are living nodes without a pod.
-func nodesByPod(
-	workers []nodepool.Worker, nodes []raydemand.Node,
-) (byPod map[string]*raydemand.Node, orphans []*raydemand.Node) {
-	byPod = make(map[string]*raydemand.Node, len(workers))
+// join finds each pod's node by instance id, which KubeRay sets to the pod's name. It prefers the living node if a
+// container restart left a dead one with the same name. A template may set another id: such a node is found by its
+// address while it lives, but not once it is dead, since addresses are reused. Members are sorted by name. Orphans are
+// living nodes without a pod.
+func join(workers []nodepool.Worker, nodes []raydemand.Node) (members []Member, orphans []*raydemand.Node) {
+	members = make([]Member, len(workers))
 	for i := range workers {
-		byPod[workers[i].Pod] = nil
+		members[i].Worker = &workers[i]
 	}
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Pod, b.Pod) })
 	var others []*raydemand.Node
 	for i := range nodes {
 		n := &nodes[i]
-		switch known, exists := byPod[n.Instance]; {
-		case n.Head:
-		case !exists:
+		if n.Head {
+			continue
+		}
+		m := memberOf(members, n.Instance)
+		switch {
+		case m == nil:
 			others = append(others, n)
-		case known == nil || known.Status == raydemand.Dead:
-			byPod[n.Instance] = n
+		case !m.Joined():
+			m.Node = n
 		}
 	}
 	if len(others) == 0 {
-		return byPod, nil
+		return members, nil
 	}
 	podAt := podsByIP(workers)
 	for _, n := range others {
-		pod := podAt[n.IP]
-		switch known := byPod[pod]; {
+		m := memberOf(members, podAt[n.IP])
+		switch {
 		case n.Status == raydemand.Dead:
-		case pod != "" && (known == nil || known.Status == raydemand.Dead):
-			byPod[pod] = n
+		case m != nil && !m.Joined():
+			m.Node = n
 		default:
 			orphans = append(orphans, n)
 		}
 	}
-	return byPod, orphans
+	return members, orphans
+}
+
+// memberOf finds a pod among members that are sorted by name; nil if there is none.
+func memberOf(members []Member, pod string) *Member {
+	at, exists := slices.BinarySearchFunc(members, pod, func(m Member, pod string) int {
+		return strings.Compare(m.Pod, pod)
+	})
+	if !exists {
+		return nil
+	}
+	return &members[at]
 }
 
 // podsByIP returns the pod at each address. Pods on the host's network may share an address, which then identifies
@@ -122,7 +128,7 @@ func podsByIP(workers []nodepool.Worker) map[string]string {
 
 // Orphans returns the living worker nodes that match no pod. Any pod without a node may hold one of them.
 func Orphans(cluster nodepool.Cluster, nodes []raydemand.Node) []*raydemand.Node {
-	_, found := nodesByPod(cluster.Workers, nodes)
+	_, found := join(cluster.Workers, nodes)
 	return found
 }
 

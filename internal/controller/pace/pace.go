@@ -29,7 +29,7 @@ type Settings struct {
 	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
 	FastPoll, RestPoll              time.Duration
 	ReadsPerSecond, CyclesPerSecond float64
-	// Jitter returns a number in [0, 1).
+	// Jitter returns a number in [0, 1), which varies how long decisions at rest stand. Who waits varies the pauses.
 	Jitter func() float64
 }
 
@@ -45,14 +45,14 @@ const (
 )
 
 // Off returns the pause of a cluster in mode off.
-func (s Settings) Off() time.Duration { return s.jittered(off) }
+func (s Settings) Off() time.Duration { return off }
 
 // Headless returns the pause while there is no head.
-func (s Settings) Headless() time.Duration { return s.jittered(headless) }
+func (s Settings) Headless() time.Duration { return headless }
 
 // Silent returns the pause while the head does not answer; retry is when the next call to it is due.
 func (s Settings) Silent(retry time.Duration) time.Duration {
-	return s.jittered(max(s.FastPoll, retry))
+	return max(s.FastPoll, retry)
 }
 
 // Moving returns the shortest pause between two cycles of one of the clusters that move, if readings start them.
@@ -82,7 +82,7 @@ func (s Settings) SettlingTurn(changing, all int) time.Duration {
 // Resting returns the pause between two readings of one of the clusters that rest or wait.
 func (s Settings) Resting(clusters int) time.Duration {
 	few := min(each(clusters, calmReads), seenWithin)
-	return s.jittered(max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2)))
+	return max(s.RestPoll, few, each(clusters, s.ReadsPerSecond/2))
 }
 
 // StandsMoving returns how long a decision about one of the clusters that move stands while readings repeat.
@@ -95,9 +95,11 @@ func (s Settings) StandsOpen(clusters int) time.Duration {
 	return min(max(Soon, each(clusters, s.CyclesPerSecond/8)), restStands)
 }
 
-// StandsAtRest returns how long a decision about one of the clusters that rest stands while readings repeat.
+// StandsAtRest returns how long a decision about one of the clusters that rest stands while readings repeat. It varies
+// by a tenth either way, so that clusters do not move in step.
 func (s Settings) StandsAtRest(clusters int) time.Duration {
-	return s.jittered(min(max(Soon, each(clusters, s.CyclesPerSecond/8)), restStands))
+	stands := min(max(Soon, each(clusters, s.CyclesPerSecond/8)), restStands)
+	return time.Duration(float64(stands) * (0.9 + 0.2*s.Jitter()))
 }
 
 // AfterConflicts returns the pause after that many conflicts in a row.
@@ -108,9 +110,4 @@ func AfterConflicts(inARow int) time.Duration {
 // each returns how long clusters take to have one turn each.
 func each(clusters int, perSecond float64) time.Duration {
 	return time.Duration(float64(clusters) / perSecond * float64(time.Second))
-}
-
-// jittered varies a pause by a tenth either way, so that clusters do not move in step.
-func (s Settings) jittered(pause time.Duration) time.Duration {
-	return time.Duration(float64(pause) * (0.9 + 0.2*s.Jitter()))
 }

@@ -7,10 +7,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestJitterSpreadsThePausesByATenth(t *testing.T) {
-	for random, want := range map[float64]time.Duration{0: 180 * time.Millisecond, 0.5: 200 * time.Millisecond, 1: 220 * time.Millisecond} {
-		s := Settings{RestPoll: 200 * time.Millisecond, ReadsPerSecond: 200, Jitter: func() float64 { return random }}
-		if got := s.Resting(1); got != want {
+func TestJitterSpreadsDecisionsAtRestByATenth(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: 18 * time.Second, 0.5: 20 * time.Second, 1: 22 * time.Second} {
+		s := Settings{CyclesPerSecond: 400, Jitter: func() float64 { return random }}
+		if got := s.StandsAtRest(1000); got != want {
 			t.Errorf("jitter %v gives %v, want %v", random, got, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPromisesAreReadFromDecisions(t *testing.T) {
-	importtest.Only(t, "internal/controller/decision", "internal/planner", "pkg/nodepool")
+	importtest.Only(t, "internal/controller/decision", "internal/controller/membership", "internal/planner", "pkg/nodepool")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":                "package pkg/nodepool/kube knows Kubernetes objects",
 		"google.golang.org/grpc": "package pkg/raydemand/gcs speaks to Ray",

@@ -3,6 +3,7 @@ package promise
 import (
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -23,7 +24,7 @@ func (r *Registry) Note(cluster *nodepool.Cluster, now time.Time) {
 // shownOf counts the pods that need room by group: those that exist and are on no node yet, and those that the operator
 // has not made yet.
 func shownOf(cluster *nodepool.Cluster) []nodepool.Promise {
-	if cluster.Suspended || cluster.Deleting {
+	if !getsPods(cluster) {
 		return nil
 	}
 	live, waiting := map[string]int{}, map[string]int{}
@@ -40,7 +41,10 @@ func shownOf(cluster *nodepool.Cluster) []nodepool.Promise {
 	var promises []nodepool.Promise
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		missing := max(0, g.Goal()*max(g.NumOfHosts, 1)-live[g.Name])
+		missing := 0
+		if membership.Reconciled(*cluster, g.Name) {
+			missing = max(0, membership.GoalPods(*g)-live[g.Name])
+		}
 		if n := int64(waiting[g.Name] + missing); n > 0 {
 			promises = append(promises, nodepool.PromiseOf(cluster.Key, g, n))
 		}

@@ -22,9 +22,31 @@ func TestWhatAnotherProcessHasOnItsWayIsReadFromItsPodsAndReplicas(t *testing.T)
 	if len(before) != 1 || before[0].Group != "gpu" || before[0].Pods != 5 {
 		t.Errorf("promised are %v, want 5 pods of gpu: one that waits and four that the operator has not made", before)
 	}
-	other.Suspended = true
-	r.Note(other, start)
-	if before := r.Before(own, later.Add(keptFor)); len(before) != 0 {
-		t.Errorf("a suspended RayCluster has %v on its way", before)
+	for what, set := range map[string]*bool{"suspended": &other.Suspended, "deleted": &other.Deleting,
+		"managed in another Kubernetes cluster": &other.ManagedElsewhere} {
+		*set = true
+		r.Note(other, start)
+		if before := r.Before(own, later.Add(keptFor)); len(before) != 0 {
+			t.Errorf("a RayCluster that is %s has %v on its way", what, before)
+		}
+		*set = false
+	}
+}
+
+func TestGroupsThatTheOperatorLeavesAloneHaveNoMissingPodsOnTheirWay(t *testing.T) {
+	for what, prevent := range map[string]func(*nodepool.Cluster){
+		"a suspended group":                func(c *nodepool.Cluster) { c.Groups[0].Suspended = true },
+		"a broken group":                   func(c *nodepool.Cluster) { c.Groups[0].Broken = true },
+		"a spec that the operator rejects": func(c *nodepool.Cluster) { c.Refused = true },
+	} {
+		other := &nodepool.Cluster{Key: key("other"),
+			Groups:  []nodepool.WorkerGroup{{Name: "gpu", Replicas: 4, Max: 9, NumOfHosts: 1}},
+			Workers: []nodepool.Worker{{Pod: "a", Group: "gpu", CreatedAt: start}}}
+		prevent(other)
+		var r Registry
+		r.Note(other, start)
+		if before := r.Before(ranked("own", 0), later); len(before) != 1 || before[0].Pods != 1 {
+			t.Errorf("with %s, promised are %v, want the pod that waits, and not the three that nobody makes", what, before)
+		}
 	}
 }

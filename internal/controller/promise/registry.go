@@ -133,6 +133,9 @@ func (r *Registry) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 // those that the RayCluster asks for and that do not exist yet, and those that the decision has launched. Pods that a
 // scheduling gate holds back need no node yet.
 func promisesOf(d *decision.Decision) []nodepool.Promise {
+	if !getsPods(&d.Kube) {
+		return nil
+	}
 	counts, pods := launched(d), d.Pods.List()
 	if slices.ContainsFunc(d.Snapshot.Nodes, func(n planner.Node) bool { return n.State == planner.Pending }) ||
 		slices.ContainsFunc(pods, func(w nodepool.Worker) bool { return w.Uncounted }) {
@@ -156,6 +159,12 @@ func promisesOf(d *decision.Decision) []nodepool.Promise {
 		}
 	}
 	return promises
+}
+
+// getsPods reports whether the operator of this Kubernetes cluster makes pods of the RayCluster at all, whatever its
+// replicas say. One that waits suspended in a queue of Kueue gets none, and must not hold free nodes all that time.
+func getsPods(cluster *nodepool.Cluster) bool {
+	return !cluster.Suspended && !cluster.Deleting && !cluster.ManagedElsewhere
 }
 
 // launched counts the pods that the decision has added.

@@ -62,9 +62,26 @@ const ReadingValidity = time.Second
 // the pod, longest if Ray or a deadline allowed it. Multi-host replicas stay whole.
 func (s Set) RecentEnough(members []membership.Member, age, longest time.Duration) Set {
 	s.Removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(s.Removals), func(gone Removal) bool {
-		return age > longest || absent(gone.reason) && age > ReadingValidity
+		return age > gone.validity(longest)
 	}))
 	return s
+}
+
+// Validity is for how long a reading suffices for all removals; 0 if there are none.
+func (s Set) Validity(longest time.Duration) (shortest time.Duration) {
+	for i, gone := range s.Removals {
+		if valid := gone.validity(longest); i == 0 || valid < shortest {
+			shortest = valid
+		}
+	}
+	return shortest
+}
+
+func (r Removal) validity(longest time.Duration) time.Duration {
+	if absent(r.reason) {
+		return min(ReadingValidity, longest)
+	}
+	return longest
 }
 
 // ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A

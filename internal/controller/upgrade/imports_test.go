@@ -11,7 +11,7 @@ func TestTheRoomForAnUpgradeIsArithmetic(t *testing.T) {
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":             "package pkg/nodepool/kube finds the RayClusters of a RayService",
 		"net/http":            "package pkg/raydemand/serve reads Serve, and the loop calls it",
-		"pkg/raydemand/serve": "adapters and the loop meet in cmd/autoscaler",
+		"pkg/raydemand/serve": "adapters and the loop meet in cmd/autoscaler/engine",
 	})
 	importtest.Imports(t, map[string]string{"log/slog": "the loop logs", "context": "nothing here waits"})
 }

@@ -11,7 +11,7 @@ func TestBuffersAreDecidedWithoutKubernetes(t *testing.T) {
 		"pkg/nodepool/capacity", "pkg/raydemand")
 	importtest.Dependencies(t, map[string]string{
 		"k8s.io/":           "package pkg/nodepool/kube/buffers knows Kubernetes objects",
-		"pkg/nodepool/kube": "adapters and the loop meet in cmd/autoscaler",
+		"pkg/nodepool/kube": "adapters and the loop meet in cmd/autoscaler/engine",
 	})
 	importtest.Imports(t, map[string]string{"log/slog": "the loop logs"})
 }

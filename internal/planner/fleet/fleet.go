@@ -180,6 +180,7 @@ func pods(replicas int, hosts int64) int64 {
 // addNodes adds the nodes that count. It skips AllocationTimeout nodes, which were given up, and nodes of unknown
 // groups.
 func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
+	r.Nodes = make([]Node, 0, len(s.Nodes)+1)
 	if s.Head != nil {
 		r.Nodes = append(r.Nodes, r.newNode(s.Head, HeadGroup))
 	}

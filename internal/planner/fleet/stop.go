@@ -157,26 +157,29 @@ func nobody(int) bool { return false }
 // yet, idle on machines that can become empty, idle longest, least used (the order of Ray 2.60 but for the machines).
 // leaves reports whether a node may be stopped too, so that its machine can become empty.
 func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
-	type identity struct {
+	type replica struct {
 		group int
-		key   string
+		name  string
 	}
-	index := make(map[identity]int)
-	var units []unit
+	index := map[replica]int{} // of multi-host groups
+	units := make([]unit, 0, len(r.Nodes))
+	numbers := make([]int, len(r.Nodes))
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		if n.GroupIndex < 0 || n.Stop != "" || marked != nil && !marked[n.GroupIndex] {
 			continue
 		}
-		id := identity{n.GroupIndex, n.Pod}
+		at, key, known := len(units), n.Pod, false
 		if r.Groups[n.GroupIndex].Hosts > 1 {
-			id.key = n.Replica
+			key = n.Replica
+			if at, known = index[replica{n.GroupIndex, key}]; !known {
+				at = len(units)
+				index[replica{n.GroupIndex, key}] = at
+			}
 		}
-		at, known := index[id]
 		if !known {
-			at = len(units)
-			index[id] = at
-			units = append(units, unit{group: n.GroupIndex, key: id.key, idleSeconds: n.IdleSeconds})
+			own := numbers[i : i : i+1] // one node has its place here; more hosts move
+			units = append(units, unit{group: n.GroupIndex, key: key, nodes: own, idleSeconds: n.IdleSeconds})
 		}
 		r.join(&units[at], i)
 	}

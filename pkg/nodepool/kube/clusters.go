@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,8 @@ func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown s
 // Apply writes one guarded JSON patch, all targets or none, and returns the RayCluster's new generation.
 // nodepool.ErrConflict: the RayCluster has changed since it was read. nodepool.ErrReadOnly: it must not be changed, for
 // the reason in the error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such
-// RayCluster. Any other error: the change was rejected or the API server did not respond.
+// RayCluster. nodepool.ErrOutdated: reading its owners took until the change was no longer valid. Any other error: the
+// change was rejected or the API server did not respond.
 func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, error) {
 	object, err := m.newest(change.Cluster)
 	if err != nil {
@@ -82,6 +84,9 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	}
 	if err := m.writable(ctx, object); err != nil {
 		return 0, err
+	}
+	if !change.ValidUntil.IsZero() && time.Now().After(change.ValidUntil) {
+		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrOutdated)
 	}
 	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
 	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {

@@ -315,6 +315,20 @@ func TestNothingIsWrittenBelowAnOwnerThatWasQueuedMeanwhile(t *testing.T) {
 	}
 }
 
+func TestNothingIsWrittenOnAReadingThatIsTooOldWhenTheOwnersAreKnown(t *testing.T) {
+	server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
+	m := childManager(t, server, h)
+	change := oneMore
+	change.ValidUntil = time.Now()
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrOutdated) || server.patches() != 0 {
+		t.Errorf("error %v after %d patches, want ErrOutdated and no patch", err, server.patches())
+	}
+	change.ValidUntil = time.Now().Add(time.Minute)
+	if _, err := m.Apply(t.Context(), change); err != nil || server.patches() != 1 {
+		t.Errorf("error %v after %d patches, want one", err, server.patches())
+	}
+}
+
 func TestNothingIsWrittenWhileItIsNotKnownWhetherAnOwnerIsQueued(t *testing.T) {
 	server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
 	h.fails("rayjobs", errors.New("the API server does not answer"))

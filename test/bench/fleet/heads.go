@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ const burst = "burst"
 
 // order is one line to the process of the heads.
 type order struct {
-	// Do is start, submit, join or leave.
+	// Do is start, submit, join, leave or replies.
 	Do      string
 	Cluster int
 	// Workers is how many workers a head has at the start, and Tasks how many tasks to submit.
@@ -59,18 +60,33 @@ func startHeads() (*heads, error) {
 
 // do sends an order and waits until it is carried out.
 func (h *heads) do(o order) error {
+	answer, err := h.ask(o)
+	if err == nil && answer != "ok" {
+		err = fmt.Errorf("%s of head %d: %s", o.Do, o.Cluster, answer)
+	}
+	return err
+}
+
+// replies returns how often all heads together have told their state.
+func (h *heads) replies() (int64, error) {
+	answer, err := h.ask(order{Do: "replies"})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(answer, 10, 64)
+}
+
+// ask sends an order and returns the answer.
+func (h *heads) ask(o order) (answer string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.in.Encode(o); err != nil {
-		return fmt.Errorf("%s of head %d: %w", o.Do, o.Cluster, err)
+		return "", fmt.Errorf("%s of head %d: %w", o.Do, o.Cluster, err)
 	}
 	if !h.out.Scan() {
-		return fmt.Errorf("%s of head %d: the process of the heads has ended: %w", o.Do, o.Cluster, h.out.Err())
+		return "", fmt.Errorf("%s of head %d: the process of the heads has ended: %w", o.Do, o.Cluster, h.out.Err())
 	}
-	if text := h.out.Text(); text != "ok" {
-		return fmt.Errorf("%s of head %d: %s", o.Do, o.Cluster, text)
-	}
-	return nil
+	return h.out.Text(), nil
 }
 
 // close ends the process; it also ends when its input does.
@@ -109,13 +125,23 @@ func serveHeads(in io.Reader, out io.Writer) error {
 			return fmt.Errorf("reading an order: %w", err)
 		}
 		answer := "ok"
-		if err := carryOut(all, o); err != nil {
+		if o.Do == "replies" {
+			answer = strconv.FormatInt(repliesOf(all), 10)
+		} else if err := carryOut(all, o); err != nil {
 			answer = err.Error()
 		}
 		if _, err := fmt.Fprintln(out, answer); err != nil {
 			return fmt.Errorf("answering an order: %w", err)
 		}
 	}
+}
+
+// repliesOf sums the versions of the states, because each reply has the next one. Reading them counts as replies.
+func repliesOf(all map[int]*simulated) (sum int64) {
+	for _, head := range all {
+		sum += head.State().GetClusterResourceStateVersion()
+	}
+	return sum
 }
 
 func carryOut(all map[int]*simulated, o order) error {

@@ -21,6 +21,8 @@ type counters struct {
 	used map[string]rig.Usage
 	// wire is what serve has read and written, in bytes, to heads and to the API server.
 	wire int64
+	// replies are those of the heads, one for each reading.
+	replies int64
 	apiCounts
 	at time.Time
 }
@@ -40,6 +42,9 @@ func (f *fleet) counters(ctx context.Context) (c counters, err error) {
 		}
 	}
 	if c.wire, err = wireOf(f.heliostat.PID()); err != nil {
+		return c, err
+	}
+	if c.replies, err = f.heads.replies(); err != nil {
 		return c, err
 	}
 	c.apiCounts, err = f.apiServer(ctx)
@@ -162,6 +167,7 @@ func (f *fleet) printUse(before, after counters) {
 	fmt.Printf("%-44s %6.2f cores; resident %d MiB\n", "as many Python sidecars",
 		0.02*float64(len(f.owners)), 101*len(f.owners))
 	fmt.Printf("%-44s %6.2f MiB/s\n", "read and written by serve", float64(after.wire-before.wire)/(1<<20)/long)
+	fmt.Printf("%-44s %6.0f /s\n", "readings of heads", float64(after.replies-before.replies)/long)
 	fmt.Printf("%-44s %6.1f /s; %.0f rejected\n", "API server calls, without this command's",
 		(after.calls-before.calls)/long, after.rejected-before.rejected)
 }

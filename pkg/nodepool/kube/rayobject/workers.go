@@ -1,6 +1,7 @@
 package rayobject
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,18 +29,19 @@ const (
 
 // workers returns the worker pods, oldest first.
 func workers(pods []*Pod) []nodepool.Worker {
-	list := make([]nodepool.Worker, 0, len(pods))
+	sorted := make([]*nodepool.Worker, 0, len(pods))
 	for _, pod := range pods {
 		if pod.head == nil && pod.worker.Pod != "" {
-			list = append(list, pod.worker)
+			sorted = append(sorted, &pod.worker)
 		}
 	}
-	slices.SortFunc(list, func(a, b nodepool.Worker) int {
-		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Pod, b.Pod)
+	slices.SortFunc(sorted, func(a, b *nodepool.Worker) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Pod, b.Pod))
 	})
+	list := make([]nodepool.Worker, len(sorted))
+	for i, w := range sorted {
+		list[i] = *w
+	}
 	return list
 }
 

@@ -1,9 +1,10 @@
-package doctor
+package nodes
 
 import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -11,7 +12,7 @@ import (
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
 // nodes elsewhere, and taints of nodes with devices are there to keep it on those.
-func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
+func tolerationMissing(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	blocking := x.BlockingTaints(g)
 	if len(blocking.Taints) == 0 || !g.RequestsDevices() {
 		return
@@ -26,27 +27,27 @@ func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporte
 			operations = append(operations, fix.Add(list.Path().Key("-"), toleration))
 		}
 	}
-	report(occurrence{
-		object: g.Of, path: list.Path(), seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
-		fix: fix.Patch(g.Of, operations...),
+	report(check.Occurrence{
+		Object: g.Of, Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
+		Fix: fix.Patch(g.Of, operations...),
 	})
 }
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
-func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
+func groupNoNode(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if len(x.BlockingTaints(g).Taints) > 0 && g.RequestsDevices() {
 		return
 	}
 	if f, none := x.NoNode(g); none {
-		report(occurrence{object: g.Of, path: g.Template().Path(), severity: f.Severity, seen: f.Seen, why: f.Why,
-			fix: fix.Edit(g.Of, f.Fix)})
+		report(check.Occurrence{Object: g.Of, Path: g.Template().Path(), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
+			Fix: fix.Edit(g.Of, f.Fix)})
 	}
 }
 
 // mostMaximum bounds what is compared: nobody means a larger maxReplicas as a number of nodes.
 const mostMaximum = 100_000
 
-func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report reporter) {
+func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	most, list, known := mostPods(x, g)
 	hosts := max(1, g.Workers.NumOfHosts)
 	pods := int64(g.Workers.Max) * int64(hosts)
@@ -55,9 +56,9 @@ func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report repo
 	}
 	at := g.Path("maxReplicas")
 	patch := fix.Patch(g.Of, fix.Set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
-	report(occurrence{
-		object: g.Of, path: at, fix: patch.Hint("or raise the maximum of the node pool"),
-		seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
+	report(check.Occurrence{
+		Object: g.Of, Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
+		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
 			strings.Join(list, ", ")),
 	})
 }

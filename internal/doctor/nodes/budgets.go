@@ -1,9 +1,10 @@
-package doctor
+package nodes
 
 import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -11,7 +12,7 @@ import (
 )
 
 // budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
-func budgetBlocks(x *inventory.Inventory, report reporter) {
+func budgetBlocks(x *inventory.Inventory, report check.Reporter) {
 	for _, o := range x.ByKind["PodDisruptionBudget"] {
 		limit, relative := relativeLimit(o)
 		if !relative || counted(o) {
@@ -21,12 +22,12 @@ func budgetBlocks(x *inventory.Inventory, report reporter) {
 		if len(groups) == 0 {
 			continue
 		}
-		found := occurrence{
-			object: o, path: limit.Path(), seen: limit.String(),
-			more: "it selects pods of " + groupsText(groups), fix: wholeMinimum(o, limit, groups),
+		found := check.Occurrence{
+			Object: o, Path: limit.Path(), Seen: limit.String(),
+			More: "it selects pods of " + groupsText(groups), Fix: wholeMinimum(o, limit, groups),
 		}
 		if asksForNone(limit) {
-			found.severity = raydemand.Info // it is what the value asks for
+			found.Severity = raydemand.Info // it is what the value asks for
 		}
 		report(found)
 	}

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"bufio"
@@ -123,7 +123,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = &engineOptions{forecast: capacity.ForecastSuggest, loop: controller.Config{Form: mode.Fleet,
+	f.options = &options{forecast: capacity.ForecastSuggest, loop: controller.Config{Form: mode.Fleet,
 		DefaultMode: nodepool.Managed, CyclesPerSecond: 1e6, GCSTimeout: time.Minute, Log: log, Now: f.now}}
 	f.options.passOn(log, tel)
 	loop, err := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
@@ -141,7 +141,7 @@ type fleetAtRest struct {
 	controller.Kube // nil: nothing is written at rest
 	decoded         map[nodepool.ClusterKey]rayobject.Decoded
 	pods            map[nodepool.ClusterKey][]*rayobject.Pod
-	options         *engineOptions
+	options         *options
 	before          kept // what the process kept before there was a fleet
 
 	mu    sync.Mutex
@@ -265,6 +265,17 @@ const manifestAtRest = `{"apiVersion": "ray.io/v1", "kind": "RayCluster",
 	"workerGroupSpecs": [{"groupName": "gpu-group", "replicas": %[4]d, "minReplicas": %[4]d, "maxReplicas": 60, "numOfHosts": 1,
 		"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.60.0",
 		"resources": {"limits": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}}}]}}}]}}`
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(asHeads); what != "" {
+		if err := serveHeads(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
 
 // asHeads is the environment variable that makes the test binary run simulated heads: how many, with how many workers.
 const asHeads = "HELIOSTAT_TEST_AS_HEADS"

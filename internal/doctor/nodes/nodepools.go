@@ -1,10 +1,11 @@
-package doctor
+package nodes
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -20,8 +21,8 @@ const (
 )
 
 // nodePools examines each of Karpenter's NodePools.
-func nodePools(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
-	return scope{"NodePools", func(x *inventory.Inventory, _ string, report reporter) {
+func nodePools(examine func(*inventory.Inventory, *inventory.Object, check.Reporter)) check.Scope {
+	return check.Scope{Of: "NodePools", Run: func(x *inventory.Inventory, _ string, report check.Reporter) {
 		for _, o := range x.NodePools() {
 			examine(x, o, report)
 		}
@@ -29,7 +30,7 @@ func nodePools(examine func(*inventory.Inventory, *inventory.Object, reporter)) 
 }
 
 // consolidationUnguarded reports NodePools of which Karpenter empties nodes that hold pods. Static ones keep theirs.
-func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	disruption := o.Root().Get("spec", "disruption")
 	policy := disruption.Get("consolidationPolicy")
 	if policy.Text() == "WhenEmpty" || disruption.Text("consolidateAfter") == never ||
@@ -37,9 +38,9 @@ func consolidationUnguarded(x *inventory.Inventory, o *inventory.Object, report 
 		slices.ContainsFunc(disruption.Items("budgets"), allowsNoConsolidation) {
 		return
 	}
-	reportUnguarded(x, report, occurrence{
-		object: o, path: policy.Path(), seen: orDefault(policy, consolidatesAll),
-		fix: fix.Patch(o, fix.Set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
+	reportUnguarded(x, report, check.Occurrence{
+		Object: o, Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
+		Fix: fix.Patch(o, fix.Set(o, policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
 			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle"),
 	})
 }
@@ -52,7 +53,7 @@ func allowsNoConsolidation(budget fieldpath.Value) bool {
 }
 
 // expiryUnguarded reports NodePools whose nodes end at an age.
-func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	age := expiryOf(o)
 	if age.Text() == never {
 		return
@@ -61,9 +62,9 @@ func expiryUnguarded(x *inventory.Inventory, o *inventory.Object, report reporte
 	if text := graceOf(o).Text(); text != "" {
 		grace = ", terminationGracePeriod " + text
 	}
-	reportUnguarded(x, report, occurrence{
-		object: o, path: age.Path(), seen: orDefault(age, expiresAfter) + grace,
-		fix: fix.Edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
+	reportUnguarded(x, report, check.Occurrence{
+		Object: o, Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
+		Fix: fix.Edit(o, "guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter "+
 			"replaces all nodes of the pool if you change expireAfter, and evicts their pods"),
 	})
 }
@@ -85,21 +86,21 @@ func orDefault(v fieldpath.Value, standard string) string {
 
 // reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
 // whether they have one, that is only good to know.
-func reportUnguarded(x *inventory.Inventory, report reporter, found occurrence) {
+func reportUnguarded(x *inventory.Inventory, report check.Reporter, found check.Occurrence) {
 	states := map[inventory.Guard][]inventory.Group{}
 	for _, g := range x.Groups {
-		if mayHavePods(g) && x.NodePoolRefuses(found.object.Name, g) == "" {
+		if mayHavePods(g) && x.NodePoolRefuses(found.Object.Name, g) == "" {
 			state := x.GuardOf(g)
 			states[state] = append(states[state], g)
 		}
 	}
 	switch bare, unknown := states[inventory.Unguarded], states[inventory.GuardUnknown]; {
 	case len(bare) > 0:
-		found.more = "pods of " + groupsText(bare) + " may run there and have no guard"
-		found.fix = guardFix(x, found.fix)
+		found.More = "pods of " + groupsText(bare) + " may run there and have no guard"
+		found.Fix = guardFix(x, found.Fix)
 	case len(unknown) > 0:
-		found.severity = raydemand.Info
-		found.more = "pods of " + groupsText(unknown) + " may run there, and no pod and no Deployment of Heliostat " +
+		found.Severity = raydemand.Info
+		found.More = "pods of " + groupsText(unknown) + " may run there, and no pod and no Deployment of Heliostat " +
 			"among the objects shows whether they have a guard"
 	default:
 		return
@@ -131,7 +132,7 @@ func groupsText(groups []inventory.Group) string {
 
 // guardTimeLimited reports NodePools whose terminationGracePeriod ends the guard of pods that may run there: a head, or
 // workers whose work lasts longer.
-func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	grace := graceOf(o)
 	if !grace.Has() {
 		return
@@ -146,21 +147,21 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report report
 			workers = append(workers, g)
 		}
 	}
-	found := occurrence{
-		object: o, path: grace.Path(),
-		seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
+	found := check.Occurrence{
+		Object: o, Path: grace.Path(),
+		Seen: grace.Text() + ", expireAfter " + orDefault(expiryOf(o), expiresAfter),
 	}
 	switch {
 	case len(heads) > 0:
-		found.more = groupsText(heads) + " may run there, and all its work ends with it"
-		found.fix = fix.Edit(
+		found.More = groupsText(heads) + " may run there, and all its work ends with it"
+		found.Fix = fix.Edit(
 			o,
 			"remove terminationGracePeriod, or keep heads off the NodePool with a taint; Karpenter "+
 				"replaces all nodes of the pool if you change either",
 		)
 	case len(workers) > 0:
-		found.severity, found.more = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
-		found.fix = fix.Edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
+		found.Severity, found.More = raydemand.Info, "work of "+groupsText(workers)+" that lasts longer is lost"
+		found.Fix = fix.Edit(o, "set it to more than the longest task takes; Karpenter replaces all nodes of the pool "+
 			"if you change it")
 	default:
 		return
@@ -172,7 +173,7 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report report
 var disrupted = nodegpu.Taint{Key: "karpenter.sh/disrupted", Effect: nodegpu.NoSchedule}
 
 // disruptionTaintTolerated reports pods for which Karpenter does not wait.
-func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report reporter) {
+func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	if !g.Tolerates(disrupted) {
 		return
 	}
@@ -183,9 +184,9 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 		list := g.Template().Get("tolerations")
 		for _, t := range list.Items() {
 			if key := t.Text("key"); key == "" || key == disrupted.Key {
-				report(occurrence{
-					object: g.Of, path: t.Path(), seen: t.String(), more: "the pods may run on NodePool " + pool.Name,
-					fix: fix.Edit(g.Of, "name the taints that the pods tolerate, instead of all"),
+				report(check.Occurrence{
+					Object: g.Of, Path: t.Path(), Seen: t.String(), More: "the pods may run on NodePool " + pool.Name,
+					Fix: fix.Edit(g.Of, "name the taints that the pods tolerate, instead of all"),
 				})
 			}
 		}
@@ -194,7 +195,7 @@ func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report 
 }
 
 // nodePoolUnused reports NodePools that serve none of the groups. Without all RayClusters that is unknown.
-func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter) {
+func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
 	if x.Input.Partial || len(x.Groups) == 0 {
 		return
 	}
@@ -215,10 +216,10 @@ func nodePoolUnused(x *inventory.Inventory, o *inventory.Object, report reporter
 	for _, why := range reasons[:min(len(reasons), most)] {
 		texts = append(texts, fmt.Sprintf("%s (%s)", why, groupsText(first[why])))
 	}
-	report(occurrence{
-		object: o, path: o.Root().Path("spec", "template", "spec"),
-		seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), more: strings.Join(texts, "; "),
-		fix: fix.Edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
+	report(check.Occurrence{
+		Object: o, Path: o.Root().Path("spec", "template", "spec"),
+		Seen: fmt.Sprintf("no pod of %d heads and groups fits", len(x.Groups)), More: strings.Join(texts, "; "),
+		Fix: fix.Edit(o, "change its taints and requirements, or those of the groups; nothing is to be done if it "+
 			"serves other pods"),
 	})
 }

@@ -1,23 +1,20 @@
-package main
+package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime"
 	"runtime/debug"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
@@ -28,9 +25,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/ledger"
-	"heliostat.dev/heliostat/internal/ledger/keeper"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
@@ -39,8 +34,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // gcPercent trades CPU for memory: between collections, a live heap of 15 MiB grows by half instead of doubling. GOGC
@@ -50,146 +43,8 @@ const gcPercent = 50
 // shutdownGrace is how long work may continue after a signal: a moment longer than REST calls take to finish.
 const shutdownGrace = httpapi.FinishWithin + time.Second
 
-// engineOptions are the flags that `serve` and the sidecar share.
-type engineOptions struct {
-	loop                controller.Config
-	kubeconfig          string
-	ports               listen.Flags
-	logFormat, logLevel string
-	gpuForCPU           bool
-	drainDeparting      bool
-	waitingCost         float64
-	kube                kube.Options
-	gcsAddress          string
-	nodes               cli.NodeReaderFlags
-	// apiQPS and apiBurst limit requests to the API server; 0 is the default of kube.Manager.
-	apiQPS   float32
-	apiBurst int
-	// charts are the series that the page draws.
-	charts series.Fleet
-	// ready tracks startup for the readiness probe.
-	ready readiness
-	// bounds knows how much of each bound of what the process keeps is in use.
-	bounds telemetry.Bounds
-	// recorder records decisions for callers of the REST API.
-	recorder *publish.Recorder
-	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.
-	prices    price.Book
-	keepCosts bool
-	costs     *publish.Costs
-	// forecast is off, suggest or act; empty is off. outlook is nil if it is off.
-	forecast string
-	outlook  *outlook.Outlook
-	// keepHistories: histories of demand are stored for the next process.
-	keepHistories bool
-}
-
-func newServeCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: capacity.ForecastSuggest}
-	mode, pools, prices, requestMemory, shards := string(nodepool.Shadow), "", "", "64Mi", ""
-	c := &cobra.Command{
-		Use: "serve",
-		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
-			"REST API",
-		Long: "Plans for every RayCluster. It scales those with the annotation heliostat.dev/mode: managed on\n" +
-			"the RayCluster or on its namespace (see `autoscaler manage`), and with --mode managed also those\n" +
-			"without an annotation.",
-		Example: `  autoscaler serve --insecure-no-auth
-  autoscaler serve --mode managed --insecure-no-auth
-  HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
-		Args: cli.NoArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("mode") {
-				o.loop.DefaultMode = nodepool.Mode(mode)
-			}
-			config, err := poolsOfFile(pools)
-			if err != nil {
-				return cli.BadInput(err)
-			}
-			if o.prices, err = pricesOfFile(prices); err != nil {
-				return cli.BadInput(err)
-			}
-			if shards != "" {
-				o.kube.Sharded = true
-				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
-			}
-			// The default namespace is for a Lease, which a user's own rights need not fill with ConfigMaps.
-			o.keepHistories = !o.loop.ReadOnly &&
-				(c.Flags().Changed("lease-namespace") || os.Getenv("POD_NAMESPACE") != "")
-			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
-			return o.run(c)
-		},
-	}
-	o.addFlags(c)
-	f := c.Flags()
-	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
-	f.StringVar(&pools, "pools", "",
-		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
-	f.StringVar(&prices, "prices", "", "a file with prices of nodes, which come before the built-in list prices "+
-		"(docs/reference/costs.md)")
-	f.BoolVar(&o.keepCosts, "keep-costs", false, "keep what RayClusters have cost over restarts, in the ConfigMaps "+
-		"LEASE-NAME-costs-0 to -7 of --lease-namespace; needs the verbs get, create and patch on them")
-	f.DurationVar(&o.loop.JobsEvery, "jobs-every", 0, "read for which Ray jobs the workers work, for autoscaler costs "+
-		"--by job; each reading takes two tables of the head, so a minute or more (default: never)")
-	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
-		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
-		"provisioningrequests, podtemplates and pods")
-	f.BoolVar(&o.kube.WarmNodes, "warm-nodes", false, "keep nodes without workers ready where a capacity policy says "+
-		"so (keepWarmNodes), with CapacityBuffers of Karpenter or GKE; needs rights on capacitybuffers and "+
-		"podtemplates")
-	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
-		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
-		"Heliostat knows)")
-	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system",
-		"namespace of the Cluster Autoscaler's ConfigMap cluster-autoscaler-status")
-	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
-		"ServiceAccount token file for heads with enableK8sTokenAuth, shared with every such head; grant it only "+
-			"ray:write on RayClusters (default: such heads are not called)")
-	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode, in namespaces "+
-		"without it: managed, shadow or off")
-	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
-		"annotation or a request says; RayClusters in mode managed become shadow")
-	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "average requests to the API server per second; writes "+
-		"for callers of the REST API have a separate limit of four times that, and reviews of callers have one of "+
-		"their own")
-	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
-	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
-		"decides")
-	f.StringVar(
-		&shards,
-		"shards",
-		"",
-		"auto or a number: run several replicas that divide the RayClusters among them, "+
-			"all of them or at most that many; excludes --leader-elect",
-	)
-	c.MarkFlagsMutuallyExclusive("shards", "leader-elect")
-	cli.ValidateString(f, "shards", &shards, "auto, or a whole number from 1 to 1000", isShards)
-	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
-		"namespace of the leader lease, of the leases of shards, and of histories of demand")
-	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease; those of shards begin with it")
-	f.StringVar(&o.ports.Advertised, "advertise-address", os.Getenv("POD_IP"),
-		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
-			"leader or a shard; empty for none")
-	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 4000,
-		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
-	f.Float64Var(&o.loop.CyclesPerSecond, "cycles-per-second", 400,
-		"limit on decisions, all RayClusters together; a read that shows nothing new needs none")
-	f.StringVar(&o.forecast, "forecast", o.forecast, "off; suggest: remember the demand of four weeks, and say "+
-		"what would be worth keeping ready; act: also keep it, within the budget of the RayCluster's capacity policy")
-	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
-		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
-	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti, such as 64Mi",
-		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
-	cli.ValidateString(f, "forecast", &o.forecast, "off, suggest or act",
-		func(word string) bool { return apiv1.ForecastMode(word).Valid() })
-	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
-		func(word string) bool { return nodepool.Mode(word).Valid() })
-	o.checkFleet(f)
-	return cli.AddSettings(c)
-}
-
 // run serves until ctx ends. It checks the flags before anything starts.
-func (o *engineOptions) run(c *cobra.Command) error {
+func (o *options) run(c *cobra.Command) error {
 	ctx := c.Context()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -231,7 +86,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	tel, err := telemetry.Start(ctx, telemetry.Config{
 		Registerer:    registry,
 		Getenv:        os.Getenv,
-		Version:       version(),
+		Version:       httpapi.Release,
 		Log:           local,
 		Leads:         o.ready.leads,
 		RequestMemory: o.ready.requestMemory,
@@ -252,7 +107,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 }
 
 // serve runs the servers and the loop; if one of them stops, all stop.
-func (o *engineOptions) serve(
+func (o *options) serve(
 	ctx context.Context,
 	log *slog.Logger,
 	config *rest.Config,
@@ -272,7 +127,7 @@ func (o *engineOptions) serve(
 
 // work waits for the API server, and then runs the loop until ctx ends. It answers probes from the beginning, because
 // kubelet must not kill a process that waits.
-func (o *engineOptions) work(
+func (o *options) work(
 	ctx context.Context,
 	servers *listen.Servers,
 	log *slog.Logger,
@@ -319,7 +174,7 @@ func (o *engineOptions) work(
 }
 
 // newLoop returns the loop, which passes its decisions on.
-func (o *engineOptions) newLoop(
+func (o *options) newLoop(
 	log *slog.Logger,
 	manager *kube.Manager,
 	tel *telemetry.Telemetry,
@@ -331,7 +186,7 @@ func (o *engineOptions) newLoop(
 }
 
 // passOn passes decisions to telemetry, charts, the recorder and the histories of demand.
-func (o *engineOptions) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
+func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.recorder = publish.NewRecorder(log)
 	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
@@ -377,38 +232,6 @@ func (o *engineOptions) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	}
 }
 
-// keep keeps the costs over restarts until ctx ends, or until the function that it returns is called, which waits until
-// they are saved. Without the right to keep them, or unasked, they begin anew.
-func (o *engineOptions) keep(
-	ctx context.Context,
-	log *slog.Logger,
-	manager *kube.Manager,
-	config *rest.Config,
-) (end func(), err error) {
-	settings := keeper.Config{Ledger: o.costs.Ledger, Beside: o.costs.History, Mine: manager.MayWrite,
-		Shared: o.kube.Sharded, Now: time.Now, Log: log}
-	if o.keepCosts && !o.loop.ReadOnly {
-		core, err := corev1client.NewForConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("connecting for costs: %w", err)
-		}
-		settings.Store = costs.NewStore(core.ConfigMaps(o.kube.LeaseNamespace), o.kube.LeaseName+"-costs")
-	}
-	k := keeper.New(settings)
-	o.costs.HandOver = k.HandOver
-	ctx, cancel := context.WithCancel(ctx)
-	var runs sync.WaitGroup
-	runs.Go(func() {
-		ticks := time.NewTicker(time.Second)
-		defer ticks.Stop()
-		k.Run(ctx, ticks.C)
-	})
-	return func() {
-		cancel()
-		runs.Wait()
-	}, nil
-}
-
 // endTelemetry exports the remaining telemetry. It only logs a failure.
 func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 	grace, done := context.WithTimeout(context.Background(), shutdownGrace)
@@ -419,7 +242,7 @@ func endTelemetry(tel *telemetry.Telemetry, log *slog.Logger) {
 }
 
 // listen starts the REST API if --listen is not empty.
-func (o *engineOptions) listen(
+func (o *options) listen(
 	ctx context.Context,
 	servers *listen.Servers,
 	log *slog.Logger,
@@ -480,7 +303,7 @@ func metricsOf(registry *prometheus.Registry) http.Handler {
 
 // restConfig finds the API server as kubectl does. A sidecar has the environment of the user's Ray, which may name
 // another API server, so it uses only the flag and the pod's service account.
-func (o *engineOptions) restConfig() (*rest.Config, error) {
+func (o *options) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
 		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
 	}
@@ -489,4 +312,9 @@ func (o *engineOptions) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the API server: %w; outside a pod, give --kubeconfig", err)
 	}
 	return config, nil
+}
+
+// userAgent names this program to the API server: its release and its platform. Replicas add a name of their own.
+func userAgent() string {
+	return fmt.Sprintf("heliostat/%s (%s/%s)", httpapi.Release, runtime.GOOS, runtime.GOARCH)
 }

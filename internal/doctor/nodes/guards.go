@@ -1,4 +1,4 @@
-package doctor
+package nodes
 
 import (
 	"strings"

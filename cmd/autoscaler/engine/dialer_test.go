@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -58,11 +58,11 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			options := simray.Options{Token: "secret"}
+			simulated := simray.Options{Token: "secret"}
 			if test.tls {
-				options.TLS = authority.ServerTLS(t, pair)
+				simulated.TLS = authority.ServerTLS(t, pair)
 			}
-			head, err := simray.Start(options)
+			head, err := simray.Start(simulated)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
-			o := engineOptions{kube: kube.Options{Single: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}, loop: controller.Config{GCSTimeout: 10 * time.Second}}
+			o := options{kube: kube.Options{Single: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}, loop: controller.Config{GCSTimeout: 10 * time.Second}}
 			ray, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: headAt(t, head.Addr()), Auth: test.auth})
 			if err != nil {
 				t.Fatal(err)

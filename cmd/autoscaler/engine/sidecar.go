@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ import (
 // (docs/reference/facts.md#autoscaler-metrics). It may be in use if heads share a node's network.
 const raysMetrics = ":44217"
 
-// newSidecarCommand returns the command that KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name …
+// Sidecar returns the command that KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name …
 // --cluster-namespace …`. It runs the same engine for one RayCluster, with the Role that KubeRay grants. It ignores
 // flags that only Ray's own autoscaler knows, so that newer operators do not break it.
-func newSidecarCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: mode.Sidecar}}
+func Sidecar() *cobra.Command {
+	o := options{loop: controller.Config{Form: mode.Sidecar}}
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",

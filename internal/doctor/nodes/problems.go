@@ -1,9 +1,10 @@
-package doctor
+package nodes
 
 import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -13,13 +14,13 @@ import (
 
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
 // are those of docs/reference/gpus.md. A cordon alone is no fault.
-func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) scope {
-	return scope{"nodes", func(x *inventory.Inventory, code string, report reporter) {
+func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) check.Scope {
+	return check.Scope{Of: "nodes", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
 		for i := range x.Nodes {
 			n := &x.Nodes[i]
 			for _, p := range n.GPUs.Problems {
 				if string(p.Code) == code {
-					report(occurrence{object: n.Object, path: at, seen: p.Message, fix: fix.Run(command(n))})
+					report(check.Occurrence{Object: n.Object, Path: at, Seen: p.Message, Fix: fix.Run(command(n))})
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"log/slog"
@@ -22,7 +22,7 @@ import (
 func TestDecisionsBecomeAHistory(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	for forecast, remembers := range map[string]bool{capacity.ForecastSuggest: true, string(apiv1.ForecastOff): false, "": false} {
-		o := engineOptions{loop: controller.Config{Form: mode.Fleet}, forecast: forecast}
+		o := options{loop: controller.Config{Form: mode.Fleet}, forecast: forecast}
 		tel, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: prometheus.NewRegistry(),
 			Getenv: func(string) string { return "" }, Log: quiet})
 		if err != nil {

@@ -1,30 +1,24 @@
-package main
+package engine
 
 import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
 // day is the unit of the longest durations.
 const day = 24 * time.Hour
 
 // addFlags adds the flags that `serve` and the sidecar share.
-func (o *engineOptions) addFlags(c *cobra.Command) {
+func (o *options) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig file (default: as kubectl finds it, or the pod's ServiceAccount; a sidecar uses only the "+
@@ -41,7 +35,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
 		"anything changes")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
-		"with a jitter of 20 %")
+		"which varies by a tenth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
 	f.DurationVar(
 		&l.PlanBudget,
@@ -81,7 +75,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 }
 
 // check validates the values of the shared flags.
-func (o *engineOptions) check(f *pflag.FlagSet) {
+func (o *options) check(f *pflag.FlagSet) {
 	l := &o.loop
 	cli.ValidateString(f, "log-format", &o.logFormat, "json or text", isLogFormat)
 	cli.ValidateString(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
@@ -108,15 +102,6 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 		cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
 }
 
-// bytesOf parses an amount of memory as Kubernetes writes it, such as 64Mi; 0 if it is invalid.
-func bytesOf(text string) int64 {
-	quantity, err := resource.ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return quantity.Value()
-}
-
 func isLogFormat(word string) bool {
 	_, err := telemetry.NewLogger(io.Discard, word, "info")
 	return err == nil
@@ -125,56 +110,4 @@ func isLogFormat(word string) bool {
 func isLogLevel(word string) bool {
 	_, err := telemetry.NewLogger(io.Discard, "json", word)
 	return err == nil
-}
-
-// isShards reports whether a text is a value of --shards.
-func isShards(text string) bool {
-	n, err := strconv.Atoi(text)
-	return text == "" || text == "auto" || err == nil && n >= 1 && n <= 1000
-}
-
-// checkFleet validates the values of the flags that only `serve` has.
-func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
-	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
-		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
-	})
-	cli.Validate(
-		f,
-		"node-autoscaler",
-		"a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From",
-		func() bool {
-			return !slices.ContainsFunc(o.kube.NodeAutoscalers,
-				func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
-		},
-	)
-	cli.Validate(f, "jobs-every", "0, or a duration from 10s to 24h", func() bool {
-		every := o.loop.JobsEvery
-		return every == 0 || every >= 10*time.Second && every <= 24*time.Hour
-	})
-	cli.ValidateString(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, cli.WantNamespace, cli.IsNamespace)
-	cli.ValidateString(f, "lease-namespace", &o.kube.LeaseNamespace, cli.WantNamespace, cli.IsNamespace)
-	cli.ValidateString(
-		f,
-		"lease-name",
-		&o.kube.LeaseName,
-		"a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .",
-		func(name string) bool {
-			return len(validation.IsDNS1123Subdomain(name)) == 0
-		},
-	)
-	const leastQPS, most = 0.1, 100_000 // client-go reads a negative value as no limit
-	cli.Validate(
-		f,
-		"kube-api-qps",
-		fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS),
-		func() bool {
-			return o.apiQPS == 0 || cli.Within(&o.apiQPS, leastQPS, most)()
-		},
-	)
-	cli.Validate(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst),
-		cli.Within(&o.apiBurst, 0, most))
-	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000",
-		cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
-	cli.Validate(f, "cycles-per-second", "a number from 0.001 to 1000000",
-		cli.Within(&o.loop.CyclesPerSecond, 0.001, 1_000_000))
 }

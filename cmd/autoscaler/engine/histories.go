@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // keepHistoriesOf keeps histories until ctx ends or the returned function is called, which waits.
-func (o *engineOptions) keepHistoriesOf(
+func (o *options) keepHistoriesOf(
 	ctx context.Context, config *rest.Config, log *slog.Logger,
 ) (end func(), err error) {
 	store, err := histories.Connect(config, o.kube.LeaseNamespace)

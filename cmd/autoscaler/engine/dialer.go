@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 
 // dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar connects to
 // its own head.
-func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
+func (o *options) dialer(manager *kube.Manager) head.Dialer {
 	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
 		config := gcs.Config{
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"heliostat.dev/heliostat/cmd/autoscaler/publish"
+	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/outlook"
+	"heliostat.dev/heliostat/internal/listen"
+	"heliostat.dev/heliostat/internal/series"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/price"
+)
+
+// options are the flags of `serve` and of the sidecar, and what the process makes of them when it starts.
+type options struct {
+	loop                controller.Config
+	kubeconfig          string
+	ports               listen.Flags
+	logFormat, logLevel string
+	gpuForCPU           bool
+	drainDeparting      bool
+	waitingCost         float64
+	kube                kube.Options
+	gcsAddress          string
+	nodes               cli.NodeReaderFlags
+	// apiQPS and apiBurst limit requests to the API server; 0 is the default of kube.Manager.
+	apiQPS   float32
+	apiBurst int
+	// charts are the series that the page draws.
+	charts series.Fleet
+	// ready tracks startup for the readiness probe.
+	ready readiness
+	// bounds knows how much of each bound of what the process keeps is in use.
+	bounds telemetry.Bounds
+	// recorder records decisions for callers of the REST API.
+	recorder *publish.Recorder
+	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.
+	prices    price.Book
+	keepCosts bool
+	costs     *publish.Costs
+	// forecast is off, suggest or act; empty is off. outlook is nil if it is off.
+	forecast string
+	outlook  *outlook.Outlook
+	// keepHistories: histories of demand are stored for the next process.
+	keepHistories bool
+}
