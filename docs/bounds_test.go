@@ -21,8 +21,11 @@ var boundSources = map[string][]source{
 	// client-go's recorder has this number (maxQueuedEvents).
 	"Events on RayClusters that wait to be written": nil,
 	"a reading of Ray": {
-		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"},
-		{"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"}, {"1.5 million elements", "pkg/raydemand/gcs/codec.go", "maxElements = 1_500_000"},
+		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"1.5 million elements", "pkg/raydemand/gcs/codec.go", "maxElements = 1_500_000"},
+		{"node has 60 and a shape 10", "pkg/raydemand/gcs/codec.go", "A node has about 60 elements and a shape 10"},
+	},
+	"demand of a reading": {
+		{"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"}, {"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"},
 	},
 	"kinds of gangs in one plan": {{"2,000", "internal/planner/fleet/turn.go", "2000"}},
 	"requests of owners in one plan": {
@@ -64,13 +67,14 @@ var boundSources = map[string][]source{
 	},
 	"REST callers": {
 		{"10,000", "internal/httpapi/limits/callers.go", "maxCallers = 10_000"}, {"200 calls", "internal/httpapi/limits/callers.go", "MaxCalls = 200"},
+		{"2,000 connections", "internal/listen/servers.go", "maxConnections = 2000"},
 	},
 	"bodies of REST calls": {
 		{"512 KiB", "internal/httpapi/body/body.go", "MaxBody = 512 << 10"}, {"10,000 bundles", "internal/httpapi/body/request.go", "MaxBundles = 10_000"},
 	},
 	"answers to callers, plans for what-if": {
 		{"64 MiB", "internal/httpapi/answer/pending.go", "maxOfAll = 64 << 20"}, {"16 MiB", "internal/httpapi/answer/pending.go", "maxOfCaller = 16 << 20"},
-		{"2 plans", "internal/httpapi/limits/plans.go", "MaxPlans = 2"}, {"8 wait", "internal/httpapi/limits/plans.go", "maxQueuedPlans = 8"},
+		{"2 plans", "internal/httpapi/limits/plans.go", "MaxPlans = 2"}, {"8 of one caller wait", "internal/httpapi/limits/plans.go", "maxQueuedPlans = 8"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/finding/list.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
@@ -87,9 +91,62 @@ var boundSources = map[string][]source{
 	"log records for a collector": {{"512", "internal/telemetry/logexport.go", "recordsQueued = 512"}},
 }
 
-// TestBoundsAreThoseOfTheCode: each row of the table of bounds has the numbers of the code, and names a metric.
+// ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
+var ratios = map[string]string{
+	"absent_namespaces": "pkg/nodepool/kube/watch/optional.go", "absent_nodes": "pkg/nodepool/kube/watch/optional.go", "events": "pkg/nodepool/kube/watch/optional.go",
+	"answers": "internal/httpapi/server.go", "calls": "internal/httpapi/server.go", "lists": "internal/httpapi/server.go", "plans": "internal/httpapi/server.go",
+	"connections": "internal/listen/servers.go", "costs": "cmd/autoscaler/engine/run.go", "series": "internal/telemetry/collect.go",
+	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
+}
+
+// metricsOfTheProduct returns the names of the metrics that exist.
+func metricsOfTheProduct(t *testing.T) map[string]bool {
+	t.Helper()
+	// The collector of processes of Prometheus' client has these.
+	names := map[string]bool{"process_resident_memory_bytes": true, "process_open_fds": true}
+	for _, found := range regexp.MustCompile(`"(heliostat_[a-z_]+)"`).FindAllStringSubmatch(read(t, "internal/telemetry/instruments.go"), -1) {
+		names[found[1]] = true
+	}
+	return names
+}
+
+// TestTheSharesOfBoundsInUseAreMeasured: the table of bounds, the reference and the runbook name those that the product
+// has, and the alert leaves out the others than the runbook.
+func TestTheSharesOfBoundsInUseAreMeasured(t *testing.T) {
+	of := func(expression, text string) map[string]string {
+		found := map[string]string{}
+		for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+			found[match[1]] = ratios[match[1]]
+		}
+		return found
+	}
+	table := of(`\{of="([a-z_]+)"\}`, between(t, "docs/operations.md", "\n## Bounds\n", "\n## "))
+	reference := of("`([a-z_]+)`", between(t, "docs/reference/telemetry.md", "| `heliostat_bound_used_ratio` | `of` |", "\n"))
+	runbook := of("\n\\| `([a-z_]+)` \\|", read(t, "docs/runbooks/HeliostatBoundNearlyUsed.md"))
+	delete(runbook, "of")
+	left, _, _ := strings.Cut(between(t, "deploy/alerts/heliostat.yaml", `heliostat_bound_used_ratio{of!~"`, "\n"), `"`)
+	for _, name := range strings.Split(left, "|") {
+		if _, both := runbook[name]; both {
+			t.Errorf("the runbook has %s, which the alert leaves out", name)
+		}
+		runbook[name] = ratios[name]
+	}
+	for where, found := range map[string]map[string]string{"table": table, "reference": reference, "runbook and alert": runbook} {
+		if diff := cmp.Diff(ratios, found); diff != "" {
+			t.Errorf("values of `of` (-product +%s):\n%s", where, diff)
+		}
+	}
+	for name, path := range ratios {
+		if text := read(t, path); !strings.Contains(text, `"`+name+`":`) && !strings.Contains(text, `["`+name+`"] =`) {
+			t.Errorf("%s does not measure %q", path, name)
+		}
+	}
+}
+
+// TestBoundsAreThoseOfTheCode: each row of the table of bounds has the numbers of the code, and names metrics that exist.
 func TestBoundsAreThoseOfTheCode(t *testing.T) {
-	spaces, metric := regexp.MustCompile(`\s+`), regexp.MustCompile("`(heliostat|process)_[a-z_]+")
+	spaces, metric := regexp.MustCompile(`\s+`), regexp.MustCompile("`((heliostat|process)_[a-z_]+)")
+	exist := metricsOfTheProduct(t)
 	var rows []string
 	for line := range strings.Lines(between(t, "docs/operations.md", "\n## Bounds\n", "\n## ")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
@@ -98,8 +155,14 @@ func TestBoundsAreThoseOfTheCode(t *testing.T) {
 		}
 		row, _, _ := strings.Cut(strings.TrimSpace(cells[0]), ":")
 		rows = append(rows, row)
-		if !metric.MatchString(cells[2]) && !strings.HasPrefix(cells[2], "the same") {
+		named := metric.FindAllStringSubmatch(cells[2], -1)
+		if named == nil && cells[2] != "the same" {
 			t.Errorf("row %q names no metric: %s", row, cells[2])
+		}
+		for _, name := range named {
+			if !exist[name[1]] {
+				t.Errorf("row %q names %s, which does not exist", row, name[1])
+			}
 		}
 		for _, number := range boundSources[row] {
 			code := spaces.ReplaceAllString(read(t, number.path), " ")

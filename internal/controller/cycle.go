@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -29,8 +30,8 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if wait := c.untilSlot(r, now); wait > 0 {
 		return wait
 	}
-	r.heavyTook = 0
-	defer func() { r.restUntil = c.config.Now().Add(r.heavyTook) }()
+	r.heavy = planbudget.Spent{}
+	defer func() { r.restUntil = c.config.Now().Add(r.heavy.Took) }()
 	v, err := c.observe(ctx, r, key, now)
 	if ctx.Err() != nil {
 		return 0 // the process ends, and the observation may be incomplete
@@ -42,19 +43,20 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if err != nil {
 		return c.observeFailed(ctx, r, key, err)
 	}
-	observed := c.config.Now()
-	v.ObserveTook = observed.Sub(now)
 	if gone := r.memory.Remember(&v, c.config.memory()); gone != nil {
 		r.nodes.Forget(gone)
 		r.numGPUs.writes.Forget(gone)
 	}
 	c.lookAtDraining(ctx, r, &v)
 	c.lookAtOlder(ctx, r, &v)
+	observed := c.config.Now()
+	v.ObserveTook = observed.Sub(now)
 	intent, err := c.decide(ctx, r, &v)
 	if err != nil {
 		return 0 // the process ends
 	}
-	v.PlanTook = c.config.Now().Sub(observed)
+	v.WaitTook = r.heavy.Waited
+	v.PlanTook = max(c.config.Now().Sub(observed)-v.WaitTook, 0)
 	outcome := c.apply(ctx, r, v, intent)
 	r.memory.Conclude(&outcome.view, &outcome.intent, outcome.nodes.PerHour)
 	outcome.jobs = c.readJobs(ctx, r, &outcome.view)

@@ -30,9 +30,7 @@ func (c *Controller) decide(ctx context.Context, r *record, v *observation.View)
 // plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
 func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (memory.Intent, error) {
 	asked := memory.Asked{Plan: func(snapshot *planner.Snapshot) (planner.Plan, error) {
-		plan, took, err := c.config.plans.Compute(ctx, snapshot, r.heavyTook)
-		r.heavyTook += took
-		return plan, err
+		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
 	}}
 	if c.config.WarmSpent != nil {
 		asked.WarmSpent = func(since time.Time) float64 { return c.config.WarmSpent(v.Cluster.Key, since) }

@@ -19,7 +19,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	d := &decision.Decision{
 		Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
 		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
-		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
+		Observed: o.view.ObserveTook, Planned: o.view.PlanTook, Waited: o.view.WaitTook,
 		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
 		Kube: cluster, Pods: decision.PodsOf(o.view.Cluster.Workers), Snapshot: o.intent.Snapshot, Plan: o.intent.Plan,
 		Findings: observation.Findings(o.view, slices.Concat(o.view.Cluster.Findings, o.view.State.Findings, o.findings,

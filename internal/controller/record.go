@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/numgpus"
 	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,8 +34,8 @@ type record struct {
 	// slot, because a reading asked for it.
 	slotAt time.Time
 	urgent bool
-	// heavyTook is how long the heavy plans of this cycle took; the next cycle starts no earlier than restUntil.
-	heavyTook time.Duration
+	// heavy is what the heavy plans of this cycle have used; the next cycle starts no earlier than restUntil.
+	heavy     planbudget.Spent
 	restUntil time.Time
 
 	decision atomic.Pointer[decision.Decision]

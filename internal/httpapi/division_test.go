@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 	"heliostat.dev/heliostat/internal/httpapi/events"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -154,6 +157,7 @@ func TestACallAboutARayClusterThatMovesIsNotPassedOnTwice(t *testing.T) {
 func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	const most, calls = 4, 12
 	asked, answer := make(chan struct{}, calls), make(chan struct{})
+	var used func() map[string]float64
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked <- struct{}{}
 		<-answer
@@ -163,7 +167,12 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	server := serving(t, func(c *Config) {
 		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
 		c.Hub, c.Leadership = events.NewHub(events.Config{}), &fakeLeadership{leads: true}
+		c.Bounds = func(of func() map[string]float64) { used = of }
 	})
+	want := map[string]float64{"answers": 0, "calls": 0, "lists": 0, "plans": 0}
+	if diff := cmp.Diff(want, used()); diff != "" {
+		t.Errorf("bounds in use before all calls (-want +got):\n%s", diff)
+	}
 	var running sync.WaitGroup
 	for range calls {
 		running.Go(func() {
@@ -175,6 +184,9 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	}
 	for range most {
 		<-asked
+	}
+	if got := used(); got["lists"] != 1 || got["calls"] < float64(most)/limits.MaxCalls {
+		t.Errorf("while %d lists are gathered, %v of the bounds are in use", most, got)
 	}
 	for done := range calls { // one answer lets one more call ask
 		if waiting := len(asked); waiting > 0 {

@@ -127,7 +127,16 @@ func newServer(config Config) (*server, error) {
 	})
 	var err error
 	s.guard, err = guard.New(config.Access, config.RequestsPerSecond, s.answers, s.now)
+	if err == nil && config.Bounds != nil {
+		config.Bounds(s.boundsUsed)
+	}
 	return s, err
+}
+
+// boundsUsed returns how much of each bound is in use, from 0 to 1.
+func (s *server) boundsUsed() map[string]float64 {
+	return map[string]float64{"answers": s.answers.Used(), "calls": s.guard.CallsUsed(), "lists": s.relay.Used(),
+		"plans": s.plans.Used()}
 }
 
 // fail answers with a problem of a kind.

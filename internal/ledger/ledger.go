@@ -359,6 +359,13 @@ func (l *Ledger) ended(c *account, now time.Time) time.Time {
 	return c.gone
 }
 
+// Used returns how much of the bound of its RayClusters is in use, from 0 to 1.
+func (l *Ledger) Used() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(len(l.clusters)) / float64(l.limits.Clusters)
+}
+
 // makeRoom adds up RayClusters that have ended until nine tenths of the limit are left, or half of the limit beside
 // those that exist. The oldest come first: in Other of their namespace where several have ended, and then, where only
 // one is left, in Other of namespace Other. It looks at all RayClusters, so it does nothing until a tenth of the limit

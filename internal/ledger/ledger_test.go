@@ -216,6 +216,9 @@ func TestWhatIsBeyondTheLimitsIsAddedUp(t *testing.T) {
 		l.Observe(ledger.Observation{At: after(100), Cluster: key, Pods: []ledger.Pod{p}})
 		l.Forget(key, after(110+float64(i)))
 	}
+	if used := l.Used(); used < 0.9 || used > 1 {
+		t.Errorf("%v of the RayClusters that a ledger keeps are in use, want nearly all", used)
+	}
 	clusters := map[nodepool.ClusterKey]bool{}
 	total := 0.0
 	for _, r := range l.Rows(start, after(200)) {

@@ -8,15 +8,18 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
 )
 
-// Servers are the running servers. Only one goroutine may use them.
+// Servers are the running servers. Only one goroutine may use them, but for BoundsUsed.
 type Servers struct {
 	fail    context.CancelCauseFunc
 	running []*http.Server
+	// open counts the connections of the REST API.
+	open atomic.Int64
 }
 
 // NewServers returns Servers of which none runs yet. One that stops before Shutdown calls fail with the reason.
@@ -32,10 +35,26 @@ const (
 // StartREST starts the server of the REST API at its own address, with its own TLS. It listens before it returns, so an
 // error may be a port in use.
 func (s *Servers) StartREST(server *http.Server) error {
+	server.ConnState = s.count
 	if err := s.start("REST", server, maxConnections); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return nil
+}
+
+// count counts the open connections.
+func (s *Servers) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
+	}
+}
+
+// BoundsUsed returns how much of the bound of connections of the REST API is in use, from 0 to 1.
+func (s *Servers) BoundsUsed() map[string]float64 {
+	return map[string]float64{"connections": float64(s.open.Load()) / maxConnections}
 }
 
 // StartOthers starts the servers with ports of their own: metrics, probes, which report the error of ready, and

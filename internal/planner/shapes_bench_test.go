@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // BenchmarkShapes plans 20,000 requests that all differ, for fleets on which that takes long.
@@ -51,6 +52,41 @@ func BenchmarkKinds(b *testing.B) {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			s := kinds[kind]
 			b.Run(c.name+", "+kind, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: 80_000_000}) })
+		}
+	}
+}
+
+// BenchmarkLargeGangs plans 499 gangs whose bundles all differ, and equal gangs of equal bundles. Bundles, not gangs,
+// decide how long that takes (planbudget.Heavy).
+func BenchmarkLargeGangs(b *testing.B) {
+	requests := manyShapes(20_000)
+	for _, c := range []struct {
+		bundles int
+		equal   bool
+		work    []int64
+	}{
+		{bundles: 2, work: []int64{0, 80_000_000}},
+		{bundles: 8, work: []int64{0, 80_000_000}},
+		{bundles: 20, work: []int64{0, 80_000_000}},
+		{bundles: 200, work: []int64{80_000_000}}, // without a budget, it takes minutes
+		{bundles: 200, equal: true, work: []int64{0, 80_000_000}},
+	} {
+		s := plannertest.Fleet()
+		s.LaunchConfigCheckDisabled = true
+		for g := range 499 {
+			gang := raydemand.Gang{ID: fmt.Sprintf("g%05d", g), Strategy: raydemand.Pack}
+			for k := range c.bundles {
+				at := (g*c.bundles + k) % len(requests)
+				if c.equal {
+					at = 0
+				}
+				gang.Bundles = append(gang.Bundles, requests[at].Bundle)
+			}
+			s.Gangs = append(s.Gangs, gang)
+		}
+		for _, work := range c.work {
+			name := fmt.Sprintf("%d bundles, equal %t, work %d M", c.bundles, c.equal, work/1e6)
+			b.Run(name, func(b *testing.B) { benchmarkPlan(b, s, Policy{Work: work}) })
 		}
 	}
 }

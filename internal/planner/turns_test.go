@@ -269,6 +269,24 @@ func ofEachKind(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
 	return kinds
 }
 
+// TestDifferentBundlesOfGangsKeepToTheBudget although there are few gangs.
+func TestDifferentBundlesOfGangsKeepToTheBudget(t *testing.T) {
+	const gangs, bundles, work = 100, 100, 10_000_000
+	s, requests := plannertest.Fleet(), manyShapes(gangs*bundles)
+	s.LaunchConfigCheckDisabled = true
+	for g := range gangs {
+		gang := raydemand.Gang{ID: fmt.Sprint("g", g), Strategy: raydemand.Pack}
+		for k := range bundles {
+			gang.Bundles = append(gang.Bundles, requests[g*bundles+k].Bundle)
+		}
+		s.Gangs = append(s.Gangs, gang)
+	}
+	plan, looks := ComputeCounting(s, Policy{Work: work})
+	if plan.Deferred == nil || plan.Deferred.Gangs == 0 || looks > 2*work {
+		t.Errorf("%d looks with a budget of %d, %+v is deferred", looks, work, plan.Deferred)
+	}
+}
+
 // TestPlansInTurnsLaunchNoMoreThanOnePlan: a part of the demand uses what other parts launched before.
 func TestPlansInTurnsLaunchNoMoreThanOnePlan(t *testing.T) {
 	s := plannertest.Fleet()

@@ -33,7 +33,7 @@ func (l Limits) withDefaults() Limits {
 // collect sets the observable instruments.
 func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
-	room, dropped := m.limits.Series, 0
+	room, dropped, fullest := m.limits.Series, 0, 0.0
 	for _, known := range all {
 		s := seriesWriter{observer: observer, limits: m.limits, room: min(room, m.limits.SeriesOfCluster)}
 		s.own = []attribute.KeyValue{
@@ -43,6 +43,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 		m.setCluster(&s, known)
 		room -= s.written
 		dropped += s.dropped
+		fullest = max(fullest, float64(s.written)/float64(m.limits.SeriesOfCluster))
 	}
 	observer.ObserveFloat64(m.clusters, float64(len(all)))
 	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
@@ -55,10 +56,13 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 			metric.WithAttributes(attribute.String("of", "held")))
 		observer.ObserveFloat64(m.overMemory, float64(memory.Over))
 	}
-	if bounds := m.bounds.Load(); bounds != nil && *bounds != nil {
-		for of, used := range (*bounds)() {
-			observer.ObserveFloat64(m.boundUsed, used, metric.WithAttributes(attribute.String("of", of)))
-		}
+	used := map[string]float64{}
+	if m.bounds != nil {
+		used = m.bounds.Used()
+	}
+	used["series"] = max(fullest, 1-float64(room)/float64(m.limits.Series))
+	for of, part := range used {
+		observer.ObserveFloat64(m.boundUsed, part, metric.WithAttributes(attribute.String("of", of)))
 	}
 	observer.ObserveFloat64(m.droppedSeries, float64(dropped))
 	return nil
@@ -104,10 +108,11 @@ func (s *seriesWriter) set(instrument metric.Float64Observable, value float64, n
 func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	known.mu.Lock()
 	readState, gcsErrors, reverts, idleHours := known.state, known.gcsErrors, known.reverts, known.idle.copied()
-	readCosts := known.costs
+	readCosts, truncated := known.costs, known.truncated
 	known.mu.Unlock()
 	// From 0, because a rate does not count what a new series begins with.
 	s.set(m.gcsErrors, gcsErrors)
+	s.set(m.truncated, truncated)
 	s.set(m.reverts, reverts)
 	for _, cause := range sorted(idleHours) {
 		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)

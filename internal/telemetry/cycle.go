@@ -8,12 +8,14 @@ import (
 // Cycle is the measurable result of one cycle on one RayCluster.
 type Cycle struct {
 	Namespace, Cluster string
-	// At is the start of the cycle, Took its duration, and Planned the part of that duration that the planner used.
-	// Took and Planned are zero if the RayCluster could not be read.
-	At            time.Time
-	Took, Planned time.Duration
+	// At is the start of the cycle and Took its duration. Parts of it are Planned, which the planner used, and Waited,
+	// for which plans waited for large plans of other RayClusters. All are zero if the RayCluster could not be read.
+	At                    time.Time
+	Took, Planned, Waited time.Duration
 	// Failed is true if the RayCluster could not be read or patched. RayFailed is true if its GCS did not respond.
 	Failed, RayFailed bool
+	// Truncated is true if the reading of Ray lacks some of the demand, because there is too much of it.
+	Truncated bool
 	// Reverted is true if another field manager has changed replicas since Heliostat wrote them.
 	Reverted bool
 	// SeenToPatched is zero unless this cycle patched growth.

@@ -20,16 +20,17 @@ type instruments struct {
 
 // events records events. Its labels are codes only.
 type events struct {
-	cycles         metric.Int64Counter
-	cycleSeconds   metric.Float64Histogram
-	plannerSeconds metric.Float64Histogram
-	actions        metric.Int64Counter
-	actionSeconds  metric.Float64Histogram
-	decisions      metric.Int64Counter
-	seenToPatched  metric.Float64Histogram
-	stageSeconds   metric.Float64Histogram
-	apiErrors      metric.Int64Counter
-	exportFailures metric.Int64Counter
+	cycles          metric.Int64Counter
+	cycleSeconds    metric.Float64Histogram
+	plannerSeconds  metric.Float64Histogram
+	planWaitSeconds metric.Float64Histogram
+	actions         metric.Int64Counter
+	actionSeconds   metric.Float64Histogram
+	decisions       metric.Int64Counter
+	seenToPatched   metric.Float64Histogram
+	stageSeconds    metric.Float64Histogram
+	apiErrors       metric.Int64Counter
+	exportFailures  metric.Int64Counter
 }
 
 // states has the current state of each cluster.
@@ -37,6 +38,7 @@ type states struct {
 	managed       metric.Float64ObservableGauge
 	dataAge       metric.Float64ObservableGauge
 	gcsErrors     metric.Float64ObservableCounter
+	truncated     metric.Float64ObservableCounter
 	reverts       metric.Float64ObservableCounter
 	idleGPUHours  metric.Float64ObservableCounter
 	podSeconds    metric.Float64ObservableCounter
@@ -77,11 +79,13 @@ type raysOwn struct {
 	pendingResources    metric.Float64ObservableGauge
 }
 
-// Bucket bounds in seconds. A cycle takes about a millisecond. A patch, with the API server, takes about ten
-// milliseconds. A node of a cloud takes minutes, and so does the download of a large image.
+// Bucket bounds in seconds. A cycle takes about a millisecond. The plans of a cycle with very much demand take as long
+// as --plan-budget, 2 s by default, or a little longer. A patch, with the API server, takes about ten milliseconds. A
+// node of a cloud takes minutes, and so does the download of a large image.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
-	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048}
+	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 4, 8}
+	waitBounds    = []float64{0.1, 0.5, 2, 8, 30, 120}
 	actionBounds  = []float64{0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096}
 	patchedBounds = []float64{0.002, 0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125}
 	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
@@ -94,8 +98,11 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		events: events{
 			cycles:       m.counter("heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error."),
 			cycleSeconds: m.histogram("heliostat_cycle_seconds", "How long a cycle took, calls included.", cycleBounds),
-			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long the planner took to decide.",
+			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long all plans of a cycle took.",
 				plannerBounds),
+			planWaitSeconds: m.histogram("heliostat_plan_wait_seconds",
+				"How long the plans of a cycle with very much demand waited for those of other RayClusters.",
+				waitBounds),
 			actions: m.counter("heliostat_actions_total", "{action}",
 				"Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
 			actionSeconds: m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
@@ -119,6 +126,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			dataAge: m.gauge("heliostat_data_age_seconds", "s",
 				"Age of the Ray data on which the last decision rests."),
 			gcsErrors: m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
+			truncated: m.total("heliostat_demand_truncated_total", "{cycle}",
+				"Cycles whose reading of Ray lacked some of the demand, because there is too much of it."),
 			reverts: m.total("heliostat_replicas_reverted_total", "{revert}",
 				"Times that another field manager set back the replicas that Heliostat wrote."),
 			idleGPUHours: m.total("heliostat_idle_gpu_hours_total", "h",
@@ -230,6 +239,7 @@ func (i *instruments) observables() []metric.Observable {
 		i.managed,
 		i.dataAge,
 		i.gcsErrors,
+		i.truncated,
 		i.reverts,
 		i.idleGPUHours,
 		i.podSeconds,

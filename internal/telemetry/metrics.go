@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -21,8 +20,8 @@ type Metrics struct {
 	leads func() bool
 	// memory returns the memory use of ResourceRequests; nil if there are none.
 	memory func() RequestMemory
-	// bounds returns how much of each bound is in use; nil if nothing is known.
-	bounds atomic.Pointer[func() map[string]float64]
+	// bounds knows how much of each bound is in use; nil if nothing is known.
+	bounds *Bounds
 	// division returns what is known of the shards; nil, or false, without shards.
 	division func() (Division, bool)
 	// labels caches the label sets of events, because creating a set costs more than the count that uses it.
@@ -43,6 +42,7 @@ type cluster struct {
 	state     func() State
 	costs     func() []Cost
 	gcsErrors float64
+	truncated float64
 	reverts   float64
 	idle      idleHours
 	stages    stages
@@ -76,6 +76,7 @@ func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 		limits:      config.Limits.withDefaults(),
 		leads:       config.Leads,
 		memory:      config.RequestMemory,
+		bounds:      config.Bounds,
 		division:    config.Division,
 		known:       map[string]*cluster{},
 	}
@@ -95,6 +96,9 @@ func (m *Metrics) Observe(c Cycle) {
 	if c.Planned > 0 {
 		m.plannerSeconds.Record(ctx, c.Planned.Seconds())
 	}
+	if c.Waited > 0 {
+		m.planWaitSeconds.Record(ctx, c.Waited.Seconds())
+	}
 	if c.SeenToPatched > 0 {
 		m.seenToPatched.Record(ctx, c.SeenToPatched.Seconds())
 		m.stage(seenToPatched, c.SeenToPatched)
@@ -112,6 +116,9 @@ func (m *Metrics) Observe(c Cycle) {
 	known.state, known.costs = c.State, c.Costs
 	if c.RayFailed {
 		known.gcsErrors++
+	}
+	if c.Truncated {
+		known.truncated++
 	}
 	if c.Reverted {
 		known.reverts++

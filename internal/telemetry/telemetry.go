@@ -40,8 +40,8 @@ type Config struct {
 	Leads func() bool
 	// RequestMemory returns the memory use of ResourceRequests; nil if there are none.
 	RequestMemory func() RequestMemory
-	// Bounds returns how much of each bound of what the process keeps is in use, from 0 to 1; nil if nothing is known.
-	Bounds func() map[string]float64
+	// Bounds knows how much of each bound of what the process keeps is in use; nil if nothing is known.
+	Bounds *Bounds
 	// Division returns what this process knows of the shards; nil, or false, without shards.
 	Division func() (Division, bool)
 }
@@ -92,7 +92,6 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	if t.Metrics, err = newMetrics(provider.Meter(scope), config); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
-	t.bounds.Store(&config.Bounds)
 	health.count(t.Metrics)
 	if t.Tracer, err = newTracer(ctx, config, resources, health); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))

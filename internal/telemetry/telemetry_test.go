@@ -17,10 +17,12 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // start returns telemetry that only Prometheus reads.
 func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
-	registry := prometheus.NewRegistry()
+	registry, bounds := prometheus.NewRegistry(), &Bounds{}
+	bounds.Add(func() map[string]float64 { return map[string]float64{"history": 0.5} })
+	bounds.Add(func() map[string]float64 { return map[string]float64{"streams": 0.25} })
 	report, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
 		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} },
-		Bounds:        func() map[string]float64 { return map[string]float64{"history": 0.5} },
+		Bounds:        bounds,
 		Division: func() (Division, bool) {
 			return Division{Shard: "heliostat-a", Shards: 3, Unowned: 2, ReadAge: 3 * time.Second}, true
 		}})
@@ -93,6 +95,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	}
 	report.Observe(cycle)
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed, cycle.Reverted = time.Millisecond, time.Millisecond, true, true
+	cycle.Waited, cycle.Truncated = time.Second, true
 	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
 	report.Observe(cycle)
 	report.exportFailures.Add(t.Context(), 1, report.labelled("signal", "traces"))
@@ -106,12 +109,15 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_cycles_total{result=ok}":                                                                                 2,
 		"heliostat_cycle_seconds{}":                                                                                         2,
 		"heliostat_planner_seconds{}":                                                                                       1,
+		"heliostat_plan_wait_seconds{}":                                                                                     1,
 		"heliostat_actions_total{kind=patch,result=ok}":                                                                     1,
 		"heliostat_action_seconds{kind=patch}":                                                                              1,
 		"heliostat_decisions_total{decision=scale-up,reason=launch}":                                                        1,
 		"heliostat_seen_to_patched_seconds{}":                                                                               1,
 		"heliostat_stage_seconds{stage=seen_to_patched}":                                                                    1,
 		"heliostat_bound_used_ratio{of=history}":                                                                            0.5,
+		"heliostat_bound_used_ratio{of=streams}":                                                                            0.25,
+		"heliostat_bound_used_ratio{of=series}":                                                                             0.035,
 		"heliostat_api_errors_total{code=409,method=PATCH}":                                                                 1,
 		"heliostat_export_failures_total{signal=traces}":                                                                    1,
 		"heliostat_clusters{}":                                                                                              1,
@@ -126,6 +132,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
 		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,
 		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                                                               1,
+		"heliostat_demand_truncated_total{" + own + "namespace=ml}":                                                         1,
 		"heliostat_replicas_reverted_total{" + own + "namespace=ml}":                                                        1,
 		"heliostat_idle_gpu_hours_total{cause=minimum," + own + "namespace=ml}":                                             0,
 		"heliostat_pod_seconds_total{cause=idle," + own + "namespace=ml}":                                                   60,
@@ -268,7 +275,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 	before := len(scrape(t, registry))
 	fleet(report, 1000)
 	all := scrape(t, registry)
-	const most = 56 // for one such cluster
+	const most = 57 // for one such cluster
 	if each := (len(all) - before) / 1000; each > most {
 		t.Errorf("%d series for each cluster, want at most %d", each, most)
 	}
@@ -308,8 +315,8 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// The series are: errors of the GCS, reverts, managed, age, one for each resource, seven for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(4+names+1+7*names)-limit); got != want {
+	// The series are: errors of the GCS, truncated readings, reverts, managed, age, one for each resource, seven for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(5+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}
 	for _, series := range []string{

@@ -131,9 +131,10 @@ type CycleReport struct {
 	// Export is true if the cycle did something or failed, and is exported itself. Otherwise only scale-ups are
 	// followed.
 	Export bool
-	// At is the start of the cycle. Observed, Planned and Applied are the durations of its three parts, in this order.
-	At                         time.Time
-	Observed, Planned, Applied time.Duration
+	// At is the start of the cycle. Observed, Waited, Planned and Applied are the durations of its parts, in this
+	// order. Few cycles wait.
+	At                                 time.Time
+	Observed, Waited, Planned, Applied time.Duration
 	// GrowthWanted is the time since which the growth of this cycle is wanted, patched or not; zero if there is none.
 	GrowthWanted time.Time
 	// Cooling has the reasons why groups get no launches at present, by the names of the groups.
@@ -189,7 +190,12 @@ func (s *Span) exportCycle(up *scaleUp, report CycleReport) {
 	for _, part := range []struct {
 		name string
 		took time.Duration
-	}{{"observe", report.Observed}, {"plan", report.Planned}, {"apply", report.Applied}} {
+	}{
+		{"observe", report.Observed}, {"wait", report.Waited}, {"plan", report.Planned}, {"apply", report.Applied},
+	} {
+		if part.name == "wait" && part.took == 0 {
+			continue
+		}
 		_, child := s.tracer.tracer.Start(begun, part.name, trace.WithTimestamp(at))
 		at = at.Add(part.took)
 		child.End(trace.WithTimestamp(at))

@@ -14,7 +14,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
 	_, span := tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
-	span.End(CycleReport{At: noon, Export: true, Observed: time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
+	span.End(CycleReport{At: noon, Export: true, Observed: time.Second, Waited: 4 * time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
 		Mode: "managed", Actions: []string{"patch-error"}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
 	type part struct {
 		Name       string
@@ -29,7 +29,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 			t.Errorf("%s is no child of the cycle", s.Name)
 		}
 	}
-	want := []part{{"observe", 0, time.Second}, {"plan", time.Second, 2 * time.Second}, {"apply", 3 * time.Second, 3 * time.Second}, {"cycle", 0, 6 * time.Second}}
+	want := []part{{"observe", 0, time.Second}, {"wait", time.Second, 4 * time.Second}, {"plan", 5 * time.Second, 2 * time.Second}, {"apply", 7 * time.Second, 3 * time.Second}, {"cycle", 0, 10 * time.Second}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
 	}

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/test/chaos/schedule"
+	"heliostat.dev/heliostat/test/chaos/verdict"
 	"heliostat.dev/heliostat/test/devcluster"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
@@ -184,12 +185,12 @@ func (p *program) run(ctx context.Context) error {
 			fmt.Println(t.evidence(ctx))
 			known += len(violations)
 			if p.replays == 0 {
-				failures = errors.Join(failures, failure(string(violations[0].Rule), round, p.seed, 0, faults))
+				failures = errors.Join(failures, p.failure(violations[0].Rule, round, 0, faults))
 			}
 		}
 		if known > 0 && p.replays > 0 {
 			err := t.close() // the replays use the addresses of its heads
-			return errors.Join(p.shrink(ctx, round, faults, string(t.violations()[0].Rule)), err)
+			return errors.Join(p.shrink(ctx, round, faults, t.violations()[0].Rule), err)
 		}
 		if time.Since(begun) >= p.duration {
 			break
@@ -209,7 +210,7 @@ func (p *program) faultsOf(round int) []schedule.Fault {
 }
 
 // shrink replays a round that failed, each time with a new fleet, and returns an error with the shortest schedule.
-func (p *program) shrink(ctx context.Context, round int, faults []schedule.Fault, rule string) error {
+func (p *program) shrink(ctx context.Context, round int, faults []schedule.Fault, rule verdict.Rule) error {
 	fmt.Printf("looking for the shortest schedule, with at most %d replays\n", p.replays)
 	shortest, replayed := schedule.Shrink(faults, p.replays, func(some []schedule.Fault) bool {
 		if ctx.Err() != nil {
@@ -222,28 +223,32 @@ func (p *program) shrink(ctx context.Context, round int, faults []schedule.Fault
 		fmt.Printf("  with %d faults, it fails: %t\n", len(some), failed)
 		return failed
 	})
-	return failure(rule, round, p.seed, replayed, shortest)
+	return p.failure(rule, round, replayed, shortest)
 }
 
-// failure says what to do to see a violation again. The lines of the schedule are as SCHEDULE reads them.
-func failure(rule string, round int, seed uint64, replayed int, shortest []schedule.Fault) error {
+// failure says how to see a violation again: by a schedule, whose lines are as SCHEDULE reads them. It is the shortest
+// that was found, or that of the round if nothing is replayed.
+func (s *settings) failure(rule verdict.Rule, round, replayed int, faults []schedule.Fault) error {
+	what := "all faults of the round"
+	if s.replays > 0 {
+		what = fmt.Sprintf("the shortest schedule that still fails, after %d replays", replayed)
+	}
 	var lines strings.Builder
-	for _, fault := range shortest {
+	for _, fault := range faults {
 		fmt.Fprintln(&lines, "   ", fault)
 	}
-	return fmt.Errorf("%s, in round %d of seed %d; the shortest schedule that still fails, after %d replays:\n%s",
-		rule, round, seed, replayed, lines.String())
+	return fmt.Errorf("%s, in round %d of seed %d; %s:\n%s", rule, round, s.seed, what, lines.String())
 }
 
 // replay reports whether a round breaks a rule again.
-func (p *program) replay(ctx context.Context, round int, faults []schedule.Fault, rule string) (bool, error) {
+func (p *program) replay(ctx context.Context, round int, faults []schedule.Fault, rule verdict.Rule) (bool, error) {
 	t, err := p.trial(ctx)
 	if err == nil {
 		err = t.round(ctx, round, faults)
 	}
 	failed := false
 	for _, v := range t.violations() {
-		failed = failed || string(v.Rule) == rule
+		failed = failed || v.Rule == rule
 	}
 	return failed, errors.Join(err, t.close())
 }

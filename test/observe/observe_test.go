@@ -47,6 +47,7 @@ var empty = map[string]string{
 	"alert HeliostatPlannerSlow":             "the plans are small",
 	"alert HeliostatFallsBehind":             "one RayCluster is read five times per second",
 	"alert HeliostatReactsSlowly":            "patches take milliseconds",
+	"alert HeliostatBoundNearlyUsed":         "one RayCluster uses little of all bounds",
 	"alert HeliostatSeriesDropped":           "one RayCluster has few series",
 	"alert HeliostatExportFails":             "the collector takes everything",
 	"alert RayClusterNotRead":                "the head answers",

@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/series"
+	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
@@ -30,6 +31,8 @@ type options struct {
 	charts series.Fleet
 	// ready tracks startup for the readiness probe.
 	ready readiness
+	// bounds knows how much of each bound of what the process keeps is in use.
+	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.
 	recorder *publish.Recorder
 	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.

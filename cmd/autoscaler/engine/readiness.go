@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -13,8 +12,7 @@ import (
 // readiness is not ready until every RayCluster and pod has been seen once. A replica that waits for the lease is
 // ready: it can take over.
 type readiness struct {
-	manager  atomic.Pointer[kube.Manager]     // nil until the API server has answered
-	recorder atomic.Pointer[publish.Recorder] // nil until then, too
+	manager atomic.Pointer[kube.Manager] // nil until the API server has answered
 }
 
 func (r *readiness) check() error {
@@ -58,16 +56,4 @@ func (r *readiness) requestMemory() telemetry.RequestMemory {
 	}
 	memory := manager.RequestMemory()
 	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
-}
-
-// bounds returns how much of each bound of what the process keeps is in use; nothing before the API server has
-// answered.
-func (r *readiness) bounds() map[string]float64 {
-	manager, recorder := r.manager.Load(), r.recorder.Load()
-	if manager == nil || recorder == nil {
-		return nil
-	}
-	used := recorder.Bounds()
-	used["events"] = manager.EventsUsed()
-	return used
 }

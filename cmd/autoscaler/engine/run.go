@@ -90,7 +90,7 @@ func (o *options) run(c *cobra.Command) error {
 		Log:           local,
 		Leads:         o.ready.leads,
 		RequestMemory: o.ready.requestMemory,
-		Bounds:        o.ready.bounds,
+		Bounds:        &o.bounds,
 		Division:      o.ready.division,
 	})
 	if err != nil {
@@ -117,6 +117,7 @@ func (o *options) serve(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	servers := listen.NewServers(cancel)
+	o.bounds.Add(servers.BoundsUsed)
 	err := o.work(ctx, servers, log, config, tel, registry)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -146,6 +147,7 @@ func (o *options) work(
 		return err
 	}
 	o.ready.manager.Store(manager)
+	o.bounds.Add(manager.BoundsUsed)
 	loop, err := o.newLoop(log, manager, tel)
 	if err != nil {
 		return cli.BadInput(err)
@@ -186,10 +188,11 @@ func (o *options) newLoop(
 // passOn passes decisions to telemetry, charts, the recorder and the histories of demand.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.recorder = publish.NewRecorder(log)
-	o.ready.recorder.Store(o.recorder)
+	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = publish.NewCosts(time.Now(), &book)
+	o.bounds.Add(func() map[string]float64 { return map[string]float64{"costs": o.costs.Ledger.Used()} })
 	o.loop.Prices = &book
 	if o.forecast == capacity.ForecastSuggest || o.forecast == capacity.ForecastAct {
 		o.outlook = outlook.New("")
@@ -262,6 +265,7 @@ func (o *options) listen(
 		Modes:      manager,
 		Policies:   manager,
 		Page:       webui.Handler(),
+		Bounds:     o.bounds.Add,
 		Ready:      ready,
 		Log:        log,
 		Leadership: publish.NewLeadership(manager, loop),

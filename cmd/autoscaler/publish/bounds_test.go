@@ -12,11 +12,11 @@ import (
 // TestARecorderShowsHowMuchOfItsBoundsIsInUse: nothing at first, and more with each decision.
 func TestARecorderShowsHowMuchOfItsBoundsIsInUse(t *testing.T) {
 	r := NewRecorder(slog.New(slog.DiscardHandler))
-	if got := r.Bounds(); got["history"] != 0 || got["streams"] != 0 || len(got) != 2 {
+	if got := r.BoundsUsed(); got["history"] != 0 || got["streams"] != 0 || len(got) != 2 {
 		t.Errorf("at first %v", got)
 	}
 	r.Publish(&decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: time.Now(), Actions: []decision.Action{{Kind: decision.ActionPatch}}})
-	if got := r.Bounds(); got["history"] <= 0 || got["history"] >= 1 {
+	if got := r.BoundsUsed(); got["history"] <= 0 || got["history"] >= 1 {
 		t.Errorf("with one decision %v", got)
 	}
 }

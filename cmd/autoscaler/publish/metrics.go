@@ -6,23 +6,25 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Metrics returns the measurements of a decision.
 func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
-		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Reverted: d.Reverted,
+		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d), Truncated: truncated(d), Reverted: d.Reverted,
 		SeenToPatched: d.SeenToPatched,
 		State:         func() telemetry.State { return stateOf(d, time.Now()) },
 	}
 	if d.ObserveFailed {
 		return c
 	}
-	c.Took, c.Planned = d.Took, d.Planned
+	c.Took, c.Planned, c.Waited = d.Took, d.Planned, d.Waited
 	for _, a := range d.Actions {
 		c.Actions = append(c.Actions, actionOf(d, a))
 	}
@@ -30,6 +32,13 @@ func Metrics(d *decision.Decision) telemetry.Cycle {
 		c.IdleGPUs, c.Pods, c.Moments = unusedGPUs(d), podsOf(d), momentsOf(d)
 	}
 	return c
+}
+
+// truncated reports whether the reading of Ray lacks some of the demand.
+func truncated(d *decision.Decision) bool {
+	return !d.ObserveFailed && slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool {
+		return f.Code == observation.FindingTruncated
+	})
 }
 
 // rayFailed reports whether the GCS was called in this cycle and did not answer.

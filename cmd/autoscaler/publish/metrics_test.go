@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -58,6 +59,7 @@ func busy() *decision.Decision {
 
 func TestADecisionIsMeasured(t *testing.T) {
 	d := busy()
+	d.Findings = []raydemand.Finding{{Code: observation.FindingTruncated}}
 	action := func(kind, result, decision, reason string, pods int) telemetry.Action {
 		a := telemetry.Action{At: d.At, Kind: kind, Result: result, Decision: decision, Reason: reason, Pods: pods}
 		if decision != "" {
@@ -69,7 +71,7 @@ func TestADecisionIsMeasured(t *testing.T) {
 		return a
 	}
 	want := telemetry.Cycle{
-		Namespace: "ml", Cluster: "llm", At: d.At, Took: 3 * time.Millisecond, Planned: time.Millisecond,
+		Namespace: "ml", Cluster: "llm", At: d.At, Took: 3 * time.Millisecond, Planned: time.Millisecond, Truncated: true,
 		SeenToPatched: 5 * time.Millisecond,
 		IdleGPUs:      map[string]float64{"no_idle_timeout": 8, "fragment": 3, "leaving": 8},
 		Actions: []telemetry.Action{

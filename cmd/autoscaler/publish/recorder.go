@@ -90,7 +90,7 @@ func (r *Recorder) Past(key nodepool.ClusterKey, id string) (snapshot, plan json
 	return document.Snapshot, document.Plan, true, err
 }
 
-// Bounds returns how much of each bound of the recorder is in use, from 0 to 1.
-func (r *Recorder) Bounds() map[string]float64 {
+// BoundsUsed returns how much of each bound of the recorder is in use, from 0 to 1.
+func (r *Recorder) BoundsUsed() map[string]float64 {
 	return map[string]float64{"history": r.past.Used(), "streams": r.Hub.Used()}
 }

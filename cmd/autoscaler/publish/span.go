@@ -23,14 +23,15 @@ func CycleReport(d *decision.Decision, begun, ended time.Time) telemetry.CycleRe
 		GrowthWanted: d.GrowthWanted,
 		Observed:     d.Observed,
 		Planned:      d.Planned,
+		Waited:       d.Waited,
 		Mode:         string(d.Mode),
 		Err:          d.Err,
 	}
 	if d.ObserveFailed {
-		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
+		t.At, t.Observed, t.Planned, t.Waited = begun, ended.Sub(begun), 0, 0
 		return t
 	}
-	t.Applied = max(0, d.Took-d.Observed-d.Planned)
+	t.Applied = max(0, d.Took-d.Observed-d.Waited-d.Planned)
 	if t.Err == "" && rayFailed(d) {
 		t.Err = d.RayErr
 	}

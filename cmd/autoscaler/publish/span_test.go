@@ -50,9 +50,9 @@ var cycleItself = cmpopts.IgnoreFields(telemetry.CycleReport{}, "Cycle")
 
 func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	d := scaling()
-	d.Observed, d.Planned, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, "no node"
+	d.Observed, d.Planned, d.Waited, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, 200*time.Microsecond, "no node"
 	want := telemetry.CycleReport{
-		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
+		Export: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Waited: 200 * time.Microsecond, Applied: 1300 * time.Microsecond, Mode: "managed",
 		Cooling: map[string]string{"gpu": "no node"},
 		Actions: []string{"patch-ok", "drain-refused", "patch-ok", "patch-ok"}, Reasons: []string{"idle", "launch"},
 	}

@@ -15,8 +15,9 @@ import (
 // View is what one cycle observed of one cluster.
 type View struct {
 	Now time.Time
-	// ObserveTook is how long reading both sides took, PlanTook how long the first plan took.
-	ObserveTook, PlanTook time.Duration
+	// ObserveTook is how long reading took, PlanTook how long all plans of the cycle took, and WaitTook how long they
+	// waited for large plans of other clusters.
+	ObserveTook, PlanTook, WaitTook time.Duration
 
 	Cluster nodepool.Cluster
 	Members []membership.Member

@@ -7,5 +7,5 @@ import (
 )
 
 func TestABudgetKnowsThePlannerAlone(t *testing.T) {
-	importtest.Only(t, "internal/planner")
+	importtest.Only(t, "internal/planner", "pkg/raydemand")
 }

@@ -7,14 +7,16 @@ package planbudget
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// HeavyShapes is the number of different requests and gangs from which a plan is heavy: it then takes megabytes of
-// memory, and tenths of a second or more.
+// HeavyShapes is the number of different requests, gangs and bundles of gangs from which a plan is heavy: it then takes
+// megabytes of memory, and tenths of a second or more (BenchmarkLargeGangs of package planner).
 const HeavyShapes = 500
 
 // looksPerSecond is how much work of the planner (planner.Policy.Work) a core does in a second, before the first heavy
@@ -44,27 +46,31 @@ func New(each time.Duration) *Budget {
 	return &Budget{each: each, slot: make(chan struct{}, 1), speed: looksPerSecond}
 }
 
-// Compute returns the plan, and how long it took if it is heavy. It sets the policy of a heavy snapshot to what the
-// cycle has left; spent is what the heavy plans of the cycle took before. A heavy plan waits for the slot; if ctx ends
-// first, Compute returns its error.
+// Spent is the time that the heavy plans of one cycle have used: Took to compute them, and Waited for the slot.
+type Spent struct{ Took, Waited time.Duration }
+
+// Compute returns the plan. It sets the policy of a heavy snapshot to what the cycle has left after what it has spent,
+// and adds to that. A heavy plan waits for the slot; if ctx ends first, Compute returns its error.
 func (b *Budget) Compute(
-	ctx context.Context, snapshot *planner.Snapshot, spent time.Duration,
-) (plan planner.Plan, took time.Duration, err error) {
+	ctx context.Context, snapshot *planner.Snapshot, spent *Spent,
+) (plan planner.Plan, err error) {
 	if !Heavy(snapshot) {
-		return planner.Compute(*snapshot, snapshot.Policy), 0, nil
+		return planner.Compute(*snapshot, snapshot.Policy), nil
 	}
+	asked := time.Now()
 	select {
 	case b.slot <- struct{}{}:
 	case <-ctx.Done():
-		return plan, 0, fmt.Errorf("waiting to compute a large plan: %w", ctx.Err())
+		return plan, fmt.Errorf("waiting to compute a large plan: %w", ctx.Err())
 	}
 	defer func() { <-b.slot }()
-	snapshot.Policy.Work = b.work(spent)
 	begun := time.Now()
+	snapshot.Policy.Work = b.work(spent.Took)
 	plan, work := planner.ComputeCounting(*snapshot, snapshot.Policy)
-	took = time.Since(begun)
+	took := time.Since(begun)
+	spent.Waited, spent.Took = spent.Waited+begun.Sub(asked), spent.Took+took
 	b.learn(work, took)
-	return plan, took, nil
+	return plan, nil
 }
 
 // work returns how much work the next plan of a cycle may take: in the time that is left, but at least in an eighth of
@@ -91,9 +97,54 @@ func (b *Budget) learn(work int64, took time.Duration) {
 
 // Heavy reports whether a snapshot has very much different demand.
 func Heavy(s *planner.Snapshot) bool {
-	shapes := len(s.Gangs)
+	shapes := 0
 	for _, requests := range s.RequestLists() {
 		shapes += len(requests)
 	}
-	return shapes >= HeavyShapes
+	return shapes+max(len(s.Gangs), shapesOfGangs(s.Gangs)) >= HeavyShapes
+}
+
+// shapesOfGangs counts the different bundles of each gang, up to HeavyShapes or more. It counts equal gangs once,
+// because the planner plans them together, as it does equal bundles of a gang.
+func shapesOfGangs(gangs []raydemand.Gang) (shapes int) {
+	seed, known := maphash.MakeSeed(), map[uint64]bool{}
+	for i := range gangs {
+		g := &gangs[i]
+		own, whole := map[uint64]bool{}, uint64(0)
+		add := func(bundles []raydemand.Bundle, selectors []raydemand.Selector) {
+			for k, bundle := range bundles {
+				sum := uint64(0) // of the entries, in any order
+				for name, amount := range bundle {
+					sum += maphash.Comparable(seed, entry{name, amount})
+				}
+				if k < len(selectors) && len(selectors[k]) > 0 {
+					sum += maphash.String(seed, selectors[k].String())
+				}
+				own[sum] = true
+				whole += maphash.Comparable(seed, sum)
+			}
+		}
+		add(g.Bundles, g.BundleSelectors)
+		for k, fallback := range g.Fallbacks {
+			var selectors []raydemand.Selector
+			if k < len(g.FallbackSelectors) {
+				selectors = g.FallbackSelectors[k]
+			}
+			add(fallback, selectors)
+		}
+		if !known[whole] {
+			known[whole] = true
+			shapes += len(own)
+		}
+		if shapes >= HeavyShapes {
+			break
+		}
+	}
+	return shapes
+}
+
+// entry is what a bundle requests of one resource.
+type entry struct {
+	name   string
+	amount raydemand.Amount
 }

@@ -3,6 +3,7 @@ package planbudget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
 		made := make(chan int, 2)
 		for _, n := range []int{HeavyShapes, HeavyShapes - 1} {
 			go func() {
-				if _, _, err := plans.Compute(t.Context(), withShapes(n), 0); err != nil {
+				if _, err := plans.Compute(t.Context(), withShapes(n), &Spent{}); err != nil {
 					t.Error(err)
 				}
 				made <- n
@@ -45,8 +46,71 @@ func TestAHeavyPlanStopsWaitingWhenTheProcessEnds(t *testing.T) {
 	plans.slot <- struct{}{} // a heavy plan is being computed
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := plans.Compute(ctx, withShapes(HeavyShapes), 0); !errors.Is(err, context.Canceled) {
+	if _, err := plans.Compute(ctx, withShapes(HeavyShapes), &Spent{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want the end of the context", err)
+	}
+}
+
+func TestTheWaitForTheSlotIsNoTimeOfThePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plans := New(time.Second)
+		plans.slot <- struct{}{} // a heavy plan is being computed
+		time.AfterFunc(time.Minute, func() { <-plans.slot })
+		spent := Spent{Took: time.Second, Waited: time.Second}
+		if _, err := plans.Compute(t.Context(), withShapes(HeavyShapes), &spent); err != nil {
+			t.Fatal(err)
+		}
+		if want := (Spent{Took: time.Second, Waited: time.Minute + time.Second}); spent != want {
+			t.Errorf("spent %v, want %v: plans take no time here", spent, want)
+		}
+	})
+}
+
+// gangsOf returns gangs of so many bundles. like says which bundles are alike: those with equal numbers.
+func gangsOf(count, bundles int, like func(gang, bundle int) int) *planner.Snapshot {
+	gangs := make([]raydemand.Gang, count)
+	for g := range gangs {
+		for k := range bundles {
+			gangs[g].Bundles = append(gangs[g].Bundles, raydemand.Bundle{
+				raydemand.CPU: raydemand.Whole(1), raydemand.GPU: raydemand.Whole(int64(1 + like(g, k)))})
+		}
+	}
+	return &planner.Snapshot{Demand: raydemand.Demand{Gangs: gangs}}
+}
+
+func TestTheBundlesOfGangsCanMakeAPlanHeavy(t *testing.T) {
+	selected := gangsOf(1, HeavyShapes, func(int, int) int { return 0 })
+	fallbacks := gangsOf(1, 1, func(int, int) int { return 0 })
+	for k := range HeavyShapes {
+		selector := raydemand.NewSelector(raydemand.Constraint{Key: "rank", Op: raydemand.In, Values: []string{fmt.Sprint(k)}})
+		selected.Gangs[0].BundleSelectors = append(selected.Gangs[0].BundleSelectors, selector)
+		fallbacks.Gangs[0].Fallbacks = append(fallbacks.Gangs[0].Fallbacks, []raydemand.Bundle{{raydemand.CPU: raydemand.Whole(int64(2 + k))}})
+	}
+	for _, c := range []struct {
+		name     string
+		snapshot *planner.Snapshot
+		want     bool
+	}{
+		{"25 gangs of 20 different bundles", gangsOf(25, 20, func(g, k int) int { return 20*g + k }), true},
+		{"25 gangs of 20 bundles, equal in each gang", gangsOf(25, 20, func(g, _ int) int { return g }), false},
+		{"499 equal gangs of 20 different bundles", gangsOf(HeavyShapes-1, 20, func(_, k int) int { return k }), false},
+		{"499 gangs of 200 equal bundles", gangsOf(HeavyShapes-1, 200, func(int, int) int { return 0 }), false},
+		{"gangs of the same sum", gangsOf(251, 2, func(g, k int) int { return 500 + g*(2*k-1) }), true},
+		{"500 equal gangs", gangsOf(HeavyShapes, 1, func(int, int) int { return 0 }), true},
+		{"bundles with different selectors", selected, true},
+		{"different fallbacks", fallbacks, true},
+		{"no demand", &planner.Snapshot{}, false},
+	} {
+		if got := Heavy(c.snapshot); got != c.want {
+			t.Errorf("%s: heavy is %t", c.name, got)
+		}
+	}
+}
+
+func BenchmarkHeavyOfManyEqualBundles(b *testing.B) {
+	s := gangsOf(HeavyShapes-1, 200, func(int, int) int { return 0 })
+	for b.Loop() {
+		Heavy(s)
 	}
 }
 

@@ -58,6 +58,13 @@ func (p *pending) hold(caller string, size int) (release func(), err error) {
 	return func() { p.release(caller, size) }, nil
 }
 
+// Used returns how much of the bytes for answers that callers have not read yet is in use, from 0 to 1.
+func (w *Writer) Used() float64 {
+	w.pending.mu.Lock()
+	defer w.pending.mu.Unlock()
+	return float64(w.pending.bytes) / maxOfAll
+}
+
 func (p *pending) release(caller string, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

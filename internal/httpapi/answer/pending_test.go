@@ -32,6 +32,9 @@ func TestPendingAnswersAreLimitedPerCallerAndInTotal(t *testing.T) {
 	if _, err := a.hold("g", 10<<20); !errors.As(err, &full) || full.Kind != problem.Unavailable {
 		t.Errorf("70 MiB of all callers: %v", err)
 	}
+	if used := (&Writer{pending: a}).Used(); used != 60./64 {
+		t.Errorf("%v of the bytes are in use, want 60 of 64 MiB", used)
+	}
 	for _, release := range releases {
 		release()
 	}

@@ -52,6 +52,9 @@ func New(reviewer Access, perSecond float64, answers *answer.Writer, now func() 
 	}, nil
 }
 
+// CallsUsed returns how much of its concurrent calls the busiest caller uses, from 0 to 1.
+func (g *Guard) CallsUsed() float64 { return g.callers.Used() }
+
 // CheckRoutes returns an error if the contract lacks one of the routes.
 func (g *Guard) CheckRoutes(routes gin.RoutesInfo) error {
 	for _, route := range routes {

@@ -58,6 +58,17 @@ func (c *Callers) Enter(caller string, now time.Time) (leave func(), err error) 
 	return func() { c.leave(caller) }, nil
 }
 
+// Used returns how much of MaxCalls the caller with the most concurrent calls uses, from 0 to 1.
+func (c *Callers) Used() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	most := 0
+	for _, calls := range c.running {
+		most = max(most, calls)
+	}
+	return float64(most) / MaxCalls
+}
+
 func (c *Callers) leave(caller string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

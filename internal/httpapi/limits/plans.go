@@ -43,6 +43,9 @@ func NewPlans(slots int) *Plans {
 	return &Plans{slots: make(chan struct{}, slots), callers: map[string]*planQueue{}}
 }
 
+// Used returns how much of the plans that may run at the same time do so, from 0 to 1.
+func (p *Plans) Used() float64 { return float64(len(p.slots)) / float64(cap(p.slots)) }
+
 // enter waits for a slot. The caller must call leave when its plan is complete.
 func (p *Plans) enter(ctx context.Context, caller string) (leave func(), err error) {
 	queue := p.join(caller)

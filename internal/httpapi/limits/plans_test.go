@@ -81,6 +81,9 @@ func TestEachCallerRunsOnePlanAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leave()
+	if used := plans.Used(); used != 0.5 {
+		t.Errorf("%v of two plans run, want one of them", used)
+	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	var slower *access.ThrottledError

@@ -32,6 +32,9 @@ func (r *Relay) gatherLists(c *gin.Context) {
 	})
 }
 
+// Used returns how much of the lists that may be gathered at once are, from 0 to 1.
+func (r *Relay) Used() float64 { return float64(len(r.gathering)) / maxGathered }
+
 // lists is the answer of a list.
 type lists struct {
 	Items []listed `json:"items"`

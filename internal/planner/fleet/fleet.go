@@ -35,11 +35,13 @@ type Fleet struct {
 	// Limits are what groups share: nodes and quotas.
 	*sharedlimits.Limits
 	// most is for how many shapes a plan with a budget has work, parts how much of that each kind of demand may take,
-	// and level how much less than usual it takes on. turn is where it begins (turn.go).
-	budgeted    bool
-	most, level int
-	parts       parts
-	turn        string
+	// and level how much less than usual it takes on. turn is where it begins (turn.go). It has work for mostBundles
+	// different bundles of gangs; a kind of gang has gangSize on average.
+	budgeted              bool
+	most, level           int
+	mostBundles, gangSize int
+	parts                 parts
+	turn                  string
 	// largestSlice is the largest memory of one GPU in any group, in MiB; 0 if unknown.
 	largestSlice int64
 	topologies   map[string]*Topology

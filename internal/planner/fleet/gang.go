@@ -40,6 +40,7 @@ type Option struct {
 func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	all := make([]*Gang, 0, len(gangs))
 	known := map[gangKind][]*Gang{}
+	kinds, bundles := 0, 0
 	for i := range gangs {
 		g := &gangs[i]
 		if len(g.Bundles) == 0 {
@@ -54,7 +55,12 @@ func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 		made := r.newGang(g)
 		known[kind] = append(known[kind], made)
 		all = append(all, made)
+		kinds++
+		for _, o := range made.Options {
+			bundles += len(o.Items)
+		}
 	}
+	r.gangSize = bundles / max(kinds, 1)
 	slices.SortStableFunc(all, hardestFirst)
 	for i := range all {
 		all[i].Number = i + 1

@@ -18,7 +18,7 @@ import (
 // continues with the first that this one deferred. So whatever comes and goes in between, each has its turn after a
 // bounded number of plans, and a snapshot repeats its plan.
 
-// leastTaken is how many shapes and kinds of gangs each plan takes on.
+// leastTaken is how many shapes and kinds of gangs each plan takes on; fewer kinds, if each has more different bundles.
 const leastTaken = 16
 
 // atLevel is a bound of the demand that a plan takes on: a quarter for each level, because most work grows with the
@@ -41,6 +41,7 @@ const (
 func (r *Fleet) Limit(work int64, level int) {
 	if work > 0 {
 		r.budgeted, r.level, r.most, r.parts = true, level, r.shapesWithin(work), wholeParts
+		r.mostBundles = max(int(math.Sqrt(float64(work/looksPerPair))), leastTaken*leastTaken)
 	}
 }
 
@@ -160,12 +161,19 @@ const (
 	maxDistinctGangs = 2000
 )
 
+// looksPerPair is about how often a plan looks at a node for each pair of different bundles of gangs: each looks at the
+// nodes that those before it need. BenchmarkLargeGangs measures it.
+const looksPerPair = 4
+
 // MaxGangs is how many kinds of gangs are planned.
 func (r *Fleet) MaxGangs() int { return r.MaxGangsAt(r.level) }
 
 // MaxGangsAt is MaxGangs on a level.
 func (r *Fleet) MaxGangsAt(level int) int {
 	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
+	if r.budgeted && r.gangSize > 0 {
+		most = max(min(most, r.mostBundles/r.gangSize), 1)
+	}
 	return atLevel(level, r.ofPart(r.parts.gangs, most))
 }
 

@@ -24,12 +24,12 @@ func (m *Manager) RequestMemory() requests.Memory {
 	return m.requests.Memory()
 }
 
-// EventsUsed returns how much of the bound of the Events of node autoscalers is used, from 0 to 1.
-func (m *Manager) EventsUsed() float64 {
+// BoundsUsed returns how much of each bound of what it keeps of optional objects is in use, from 0 to 1.
+func (m *Manager) BoundsUsed() map[string]float64 {
 	if m.optional == nil {
-		return 0
+		return nil
 	}
-	return m.optional.EventsUsed()
+	return m.optional.BoundsUsed()
 }
 
 // wireRequests prepares the store of ResourceRequests and the writer of their status.

@@ -23,8 +23,8 @@ type counters struct {
 	wire int64
 	// replies are those of the heads, one for each reading.
 	replies int64
-	calls   float64
-	at      time.Time
+	apiCounts
+	at time.Time
 }
 
 func (f *fleet) counters(ctx context.Context) (c counters, err error) {
@@ -47,8 +47,7 @@ func (f *fleet) counters(ctx context.Context) (c counters, err error) {
 	if c.replies, err = f.heads.replies(); err != nil {
 		return c, err
 	}
-	server, err := f.apiServer(ctx)
-	c.calls = server.calls
+	c.apiCounts, err = f.apiServer(ctx)
 	return c, err
 }
 
@@ -169,7 +168,8 @@ func (f *fleet) printUse(before, after counters) {
 		0.02*float64(len(f.owners)), 101*len(f.owners))
 	fmt.Printf("%-44s %6.2f MiB/s\n", "read and written by serve", float64(after.wire-before.wire)/(1<<20)/long)
 	fmt.Printf("%-44s %6.0f /s\n", "readings of heads", float64(after.replies-before.replies)/long)
-	fmt.Printf("%-44s %6.1f /s\n", "API server calls, without this command's", (after.calls-before.calls)/long)
+	fmt.Printf("%-44s %6.1f /s; %.0f rejected\n", "API server calls, without this command's",
+		(after.calls-before.calls)/long, after.rejected-before.rejected)
 }
 
 // printSize prints how many goroutines and file descriptors serve has.

@@ -124,8 +124,13 @@ func (o *Optional) poolsSince() time.Time {
 	return time.Time{}
 }
 
-// EventsUsed returns how much of the bound of its Events the fullest source uses, from 0 to 1.
-func (o *Optional) EventsUsed() float64 { return o.events.Used() }
+// BoundsUsed returns how much of each bound is in use, from 0 to 1: of the Events of the fullest source, and of the
+// names of nodes and namespaces that are gone.
+func (o *Optional) BoundsUsed() map[string]float64 {
+	return map[string]float64{
+		"events": o.events.Used(), "absent_nodes": o.nodes.absentUsed(), "absent_namespaces": o.namespaces.AbsentUsed(),
+	}
+}
 
 // AddNamespace adds to a cluster what its namespace sets.
 func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.AddTo(cluster) }
