@@ -82,21 +82,20 @@ func (j *Judge) changed(at time.Time, c *cluster, from, to Group) {
 				at.Sub(since).Seconds())
 		}
 	}
-	var stay int64 // pods that live, and whose names are taken back: they are no launch
+	var stay []string // pods whose names are taken back: if they live, they are no launch
 	for _, pod := range from.Delete {
 		if naming, named := c.named[pod]; named && !slices.Contains(to.Delete, pod) {
 			naming.takenBack = at
 			c.named[pod] = naming
-			if _, lives := c.latest.Workers[pod]; lives {
-				stay++
-			}
+			stay = append(stay, pod)
 		}
 	}
 	switch {
-	case to.Replicas > from.Replicas && to.Replicas <= from.Replicas+stay && to.Replicas <= to.Max:
 	case to.Replicas > from.Replicas:
-		j.counts.Launches++
-		j.launched(at, c, from, to)
+		c.demands = kept(c.demands, at.Add(-j.bounds.Lag))
+		c.raises = append(c.raises, raise{at: at, from: from, to: to, stay: stay,
+			needed: max(to.Min, most(c.demands, to.Name))})
+		j.settleRaises(at, c)
 	case to.Replicas < from.Replicas:
 		j.counts.Reductions++
 		if to.Replicas < to.Min {
@@ -114,16 +113,45 @@ func (j *Judge) sentWithoutNode(c *cluster, pod string, now time.Time) bool {
 	return left && (!alive || !j.couldReact(c.name, joined, now))
 }
 
+// raise is a change to more replicas. It is a launch unless they are for pods that stay, because their names are taken
+// back. needed is how many were of use within the lag.
+type raise struct {
+	at       time.Time
+	from, to Group
+	stay     []string
+	needed   int64
+}
+
+// settleRaises judges the raises that are certain by now. Ray may have started again in a pod whose name is taken back
+// before the next state shows it.
+func (j *Judge) settleRaises(now time.Time, c *cluster) {
+	c.raises = slices.DeleteFunc(c.raises, func(r raise) bool {
+		stay := slices.DeleteFunc(slices.Clone(r.stay), func(pod string) bool {
+			_, lives := c.latest.Workers[pod]
+			return !lives
+		})
+		within := r.to.Replicas <= r.to.Max
+		switch {
+		case within && r.to.Replicas <= r.from.Replicas+int64(len(stay)):
+			return true
+		case within && r.to.Replicas <= r.from.Replicas+int64(len(r.stay)) && now.Sub(r.at) <= certain:
+			return false
+		}
+		j.launched(c, r)
+		return true
+	})
+}
+
 // launched judges a launch: within the maximum, and for work that was there.
-func (j *Judge) launched(at time.Time, c *cluster, from, to Group) {
-	if to.Replicas > to.Max {
-		j.fail(at, OutOfBounds, c.name, "group %s: %d → %d replicas, the maximum is %d", to.Name, from.Replicas,
-			to.Replicas, to.Max)
+func (j *Judge) launched(c *cluster, r raise) {
+	j.counts.Launches++
+	if r.to.Replicas > r.to.Max {
+		j.fail(r.at, OutOfBounds, c.name, "group %s: %d → %d replicas, the maximum is %d", r.to.Name, r.from.Replicas,
+			r.to.Replicas, r.to.Max)
 	}
-	c.demands = kept(c.demands, at.Add(-j.bounds.Lag))
-	if needed := max(to.Min, most(c.demands, to.Name)); to.Replicas > needed {
-		j.fail(at, LaunchedTwice, c.name, "group %s: %d → %d replicas, but at most %d were of use within %s", to.Name,
-			from.Replicas, to.Replicas, needed, j.bounds.Lag)
+	if r.to.Replicas > r.needed {
+		j.fail(r.at, LaunchedTwice, c.name, "group %s: %d → %d replicas, but at most %d were of use within %s", r.to.Name,
+			r.from.Replicas, r.to.Replicas, r.needed, j.bounds.Lag)
 	}
 }
 

@@ -29,6 +29,7 @@ type cluster struct {
 	used         map[string]int64 // how many workers of each group were of use in the latest state
 	// busySince is since when a pod is busy without a break and without a drain.
 	busySince map[string]time.Time
+	raises    []raise // those that are not judged yet
 	demands   []demand
 	alive     []demand // the workers that take part in Ray, or cannot any more
 	reported  map[string]bool
@@ -120,6 +121,7 @@ func (j *Judge) state(s State) {
 	c := j.cluster(s.Cluster)
 	c.join(s)
 	c.latest = s
+	j.settleRaises(s.At, c)
 	units, alive := map[string]int64{}, map[string]int64{}
 	maps.Copy(units, s.Waiting)
 	for group, n := range s.Spent {

@@ -140,6 +140,7 @@ func (j *Judge) begin(p Phase) {
 	j.phase = p.Name
 	for _, c := range j.clusters {
 		clear(c.reported)
+		j.settleRaises(p.At, c)
 	}
 	if p.Name != Rest {
 		return

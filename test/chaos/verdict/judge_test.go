@@ -97,7 +97,7 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 			phase(70, Storm), state(70, 1, 0, 1), spec(71, "heliostat", 2), state(71.5, 1, 0, 1), spec(72, "heliostat", 3),
 		}},
 		{"for work of long ago", LaunchedTwice, []Fact{
-			phase(70, Storm), state(70, 1, 0, 3), state(71, 1, 0, 0), state(77, 1, 0, 0), spec(78, "heliostat", 2),
+			phase(70, Storm), state(70, 1, 0, 3), state(71, 1, 0, 0), state(77, 1, 0, 0), spec(78, "heliostat", 2, "w1"),
 		}},
 		{"work waits", Unserved, []Fact{state(62, 1, 0, 1)}},
 		{"an idle worker stays", Superfluous, []Fact{state(62, 1, 1, 0)}},
@@ -151,13 +151,32 @@ func TestAnswersJustifyLaunches(t *testing.T) {
 	}
 }
 
+// TestANameIsTakenBackBeforeTheStateShowsItsNode has a drained pod in which Ray starts again. Heliostat reads the head
+// before the judge does. Without a node within a second, it was a launch.
+func TestANameIsTakenBackBeforeTheStateShowsItsNode(t *testing.T) {
+	for _, c := range []struct {
+		seen  State
+		count int
+	}{
+		{state(74.1, 1, 2, 0), 0}, {state(74.1, 1, 1, 0), 0}, {state(76, 1, 1, 0), 1}, {state(76, 1, 2, 0), 0},
+	} {
+		facts := append(good(), phase(70, Storm), spec(70, "kubectl", 3), state(70, 1, 2, 0), state(72, 1, 1, 0),
+			spec(72.1, "heliostat", 2, "w2"), state(73, 1, 1, 0), state(79, 1, 1, 0), spec(80, "heliostat", 3))
+		seen := c.seen
+		seen.At = seen.At.Add(6 * time.Second)
+		if got := judged(append(facts, seen)...).Violations(); len(got) != c.count {
+			t.Errorf("with workers %v %v after it: %v, want %d", seen.Workers, seen.At.Sub(at(80)), got, c.count)
+		}
+	}
+}
+
 // TestAnAnswerComesBesideAPodThatCanTakeNoWork has new work while a drained pod stays, which still counts as a replica. A
 // run with a real Ray had it: the pods could not be listed, so the drained one could not be named.
 func TestAnAnswerComesBesideAPodThatCanTakeNoWork(t *testing.T) {
 	for spent, want := range map[int64]int{0: 1, 1: 0} {
 		drained := with(state(71, 0, 0, 0), func(s *State) { s.Spent = map[string]int64{"cpu": spent} })
 		facts := append(good(), phase(70, Storm), drained, Answer{At: at(85), Cluster: "a", Demand: map[string]int64{"cpu": 1}},
-			spec(85.2, "heliostat", 2))
+			spec(85.2, "heliostat", 2, "w1"))
 		if got := judged(facts...).Violations(); len(got) != want {
 			t.Errorf("with %d such pods: %v", spent, got)
 		}
