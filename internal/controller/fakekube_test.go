@@ -26,6 +26,7 @@ type fakeKube struct {
 	freshReads    int
 	onFresh       func() // runs during each fresh read
 	recording     func() // runs during each Event
+	owners        func() // runs while the owners are read
 	writing       func() // runs during each Apply
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
@@ -96,6 +97,9 @@ func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster
 func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
 	if k.writing != nil {
 		k.writing()
+	}
+	if k.owners != nil && change.OwnersReadSince.IsZero() {
+		k.owners()
 	}
 	if !change.ValidUntil.IsZero() && k.now().After(change.ValidUntil) {
 		return 0, nodepool.ErrOutdated

@@ -221,28 +221,41 @@ func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
 	}
 }
 
-// Ray may start in a pod while the owners of its RayCluster are read, so an old reading names none. What only grows is
-// written.
-func TestAPodWithoutRayIsNotNamedOnAReadingThatIsTooOldBeforeThePatch(t *testing.T) {
-	first := gpuGroup("a-first", 0, 0, 4)
-	first.Priority = 10
-	w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
-	w.want(1, gpu(1))
-	w.cycle()
-	w.lastChange()
-	w.operate()
-	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
-	w.kube.writing = func() { w.now = w.now.Add(1500 * time.Millisecond) } // the owners are read
-	for end := w.now.Add(3 * time.Minute); w.group("b-second").Replicas == 0 && w.now.Before(end); {
-		w.after(time.Second)
-	}
-	if got := w.lastChange(); got.Group != "b-second" || got.Replicas != 1 {
-		t.Fatalf("target = %+v, want a worker of the second group, and no pod named", got)
-	}
-	w.kube.writing = nil
-	w.after(time.Second)
-	if !slices.Contains(w.group("a-first").WorkersToDelete, "llm-a-first-1") {
-		t.Errorf("workersToDelete = %v, want the stuck pod", w.group("a-first").WorkersToDelete)
+// While the owners of the RayCluster are read, Ray may start in a pod that is to be named, or somebody may take the
+// RayCluster from Heliostat. Both are looked at again.
+func TestSlowOwnersMakeNoPatchRestOnAnOldReading(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile     func(*world)
+		second, named int
+	}{
+		"nothing happens":    {func(*world) {}, 1, 1},
+		"Ray starts":         {(*world).joinAll, 1, 0},
+		"it is no more ours": {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, 0, 0},
+	} {
+		first := gpuGroup("a-first", 0, 0, 4)
+		first.Priority = 10
+		w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
+		w.want(1, gpu(1))
+		w.cycle()
+		w.lastChange()
+		w.operate()
+		w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
+		asked := 0
+		w.kube.owners = func() {
+			w.now = w.now.Add(1500 * time.Millisecond)
+			if asked++; asked == 1 {
+				c.meanwhile(w)
+			}
+		}
+		for end := w.now.Add(3 * time.Minute); asked == 0 && w.now.Before(end); {
+			w.after(time.Second)
+		}
+		if got := w.group("b-second").Replicas; got != c.second {
+			t.Errorf("%s: the second group has %d replicas, want %d", name, got, c.second)
+		}
+		if got := len(w.group("a-first").WorkersToDelete); got != c.named {
+			t.Errorf("%s: %d pods are named, want %d", name, got, c.named)
+		}
 	}
 }
 

@@ -29,11 +29,17 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	}
 	started := c.config.Now()
 	generation, err := c.kube.Apply(ctx, change)
-	if errors.Is(err, nodepool.ErrOutdated) { // an older reading suffices for the rest
+	if errors.Is(err, nodepool.ErrOutdated) { // the owners are known now, so that a new reading of Ray is not too old
+		c.rereadRay(ctx, r, o)
 		o.findings = o.findings[:known]
 		if change, due = c.change(r, o); !due {
 			return
 		}
+		if !c.stillManaged(ctx, o.view.Cluster) {
+			o.withheld, o.again = true, true
+			return
+		}
+		change.OwnersReadSince = started
 		generation, err = c.kube.Apply(ctx, change)
 	}
 	targets, took := change.Targets, c.config.Now().Sub(started)

@@ -175,14 +175,15 @@ func (l Limits) withDefaults() Limits {
 
 // Ledger adds up what pods cost. Its methods are safe for concurrent use.
 type Ledger struct {
-	limits  Limits
-	started time.Time
+	limits Limits
 
 	mu sync.Mutex // guards all below
 	// began is since when this ledger, or one that it continues, adds up.
-	began    time.Time
-	clusters map[nodepool.ClusterKey]*account
-	changes  int64
+	began time.Time
+	// observing is when the first RayCluster was observed: a replica that waits for the lease observes none.
+	observing time.Time
+	clusters  map[nodepool.ClusterKey]*account
+	changes   int64
 	// left is how many RayClusters there were after makeRoom. absorbed are those that it has added up in others since
 	// the last Expire.
 	left     int
@@ -220,7 +221,7 @@ type rate struct {
 
 // New returns a ledger that begins at a moment.
 func New(began time.Time, limits Limits) *Ledger {
-	return &Ledger{limits: limits.withDefaults(), started: began, began: began,
+	return &Ledger{limits: limits.withDefaults(), began: began,
 		clusters: map[nodepool.ClusterKey]*account{}}
 }
 
@@ -229,6 +230,9 @@ func New(began time.Time, limits Limits) *Ledger {
 func (l *Ledger) Observe(o Observation) (counted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.observing.IsZero() {
+		l.observing = o.At
+	}
 	c := l.clusters[o.Cluster]
 	if c == nil {
 		c = &account{totals: map[Cause]Amount{}}
@@ -347,16 +351,20 @@ func (l *Ledger) Release(key nodepool.ClusterKey) {
 	delete(l.clusters, key)
 }
 
-// arrival is how long a RayCluster that an earlier process has saved is expected to be observed by this one.
+// arrival is how long after the first observation a RayCluster that an earlier process has saved is expected to be
+// observed by this one.
 const arrival = time.Hour
 
 // ended returns when a RayCluster was found deleted, or when an earlier process saw it last, if it was not observed
 // since; zero if it exists.
 func (l *Ledger) ended(c *account, now time.Time) time.Time {
-	if c.gone.IsZero() && !c.seen && now.Sub(l.started) > arrival {
+	switch {
+	case !c.gone.IsZero(), c.seen:
+		return c.gone
+	case l.observing.IsZero() && now.Sub(c.at) > Retention, !l.observing.IsZero() && now.Sub(l.observing) > arrival:
 		return c.at
 	}
-	return c.gone
+	return time.Time{}
 }
 
 // Used returns how much of the bound of its RayClusters is in use, from 0 to 1.

@@ -402,6 +402,34 @@ func TestRayClustersThatExistAreKeptApart(t *testing.T) {
 	}
 }
 
+// TestAReplicaThatHasWaitedForLongKeepsRestoredRayClusters until it has observed them, when it leads.
+func TestAReplicaThatHasWaitedForLongKeepsRestoredRayClusters(t *testing.T) {
+	key := func(i int) nodepool.ClusterKey {
+		return nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c-", i)}
+	}
+	const existing, waited = 50, 7200
+	first := begun(ledger.Limits{Clusters: 40})
+	next := ledger.New(start, ledger.Limits{Clusters: 40})
+	for i := range existing {
+		for _, seconds := range []float64{waited - 200, waited - 100, waited} {
+			first.Observe(ledger.Observation{At: after(seconds), Cluster: key(i), Pods: []ledger.Pod{pod(ledger.Used, 10)}})
+			first.Restore(key(i), nil)
+		}
+		next.Restore(key(i), first.Save(key(i), after(waited)))
+	}
+	next.Expire(after(waited))
+	next.Observe(ledger.Observation{At: after(waited), Cluster: key(existing)})
+	kept := map[nodepool.ClusterKey]bool{}
+	for _, r := range next.Rows(start, after(waited)) {
+		kept[r.Cluster] = true
+	}
+	for i := range existing {
+		if !kept[key(i)] {
+			t.Errorf("%v is not kept by itself any more", key(i))
+		}
+	}
+}
+
 // BenchmarkNewRayClusters observes 1,000 RayClusters beside 20,000, under a limit that these exceed and under none. A
 // walk over all of them for each new one would show.
 func BenchmarkNewRayClusters(b *testing.B) {

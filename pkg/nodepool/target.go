@@ -29,6 +29,8 @@ type Change struct {
 	Targets    []Target
 	// ValidUntil is when the reading of Ray on which the targets rest is too old for them; zero means never.
 	ValidUntil time.Time
+	// OwnersReadSince allows what is known of the RayCluster's owners, if they were read since; zero reads them again.
+	OwnersReadSince time.Time
 	// ScaleUpTrace is stored with the change; empty stores nothing.
 	ScaleUpTrace string
 	// StartTimes is how long workers took, which is stored with the change for the next process; empty stores nothing.

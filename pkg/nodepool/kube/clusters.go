@@ -82,7 +82,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if len(change.Targets) == 0 {
 		return object.GetGeneration(), nil
 	}
-	if err := m.writable(ctx, object); err != nil {
+	if err := m.writable(ctx, object, change.OwnersReadSince); err != nil {
 		return 0, err
 	}
 	if !change.ValidUntil.IsZero() && time.Now().After(change.ValidUntil) {
@@ -102,19 +102,21 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	return written.GetGeneration(), nil
 }
 
-// writable returns nil, or why the RayCluster must not be changed. It reads owners from the API server each time: the
-// patch cannot test their labels, and an owner that Kueue admits forbids the change.
-func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
+// writable returns nil, or why the RayCluster must not be changed. It reads owners from the API server unless they were
+// read since that time: the patch cannot test their labels, and an owner that Kueue admits forbids the change.
+func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured, since time.Time) error {
 	from := m.decodes.decode(object)
-	return m.mayWriteTo(ctx, from.Cluster, from.Ownership)
+	return m.mayWriteTo(ctx, from.Cluster, from.Ownership, since)
 }
 
-func (m *Manager) mayWriteTo(ctx context.Context, cluster nodepool.Cluster, ownership rayobject.Ownership) error {
+func (m *Manager) mayWriteTo(
+	ctx context.Context, cluster nodepool.Cluster, ownership rayobject.Ownership, since time.Time,
+) error {
 	m.kueue.AddTo(&cluster)
 	if err := cluster.Writable(); err != nil || m.parents == nil || ownership.Controller == (rayobject.Controller{}) {
 		return err
 	}
-	queue, err := m.parents.read(ctx, cluster.Key, ownership)
+	queue, err := m.parents.read(ctx, cluster.Key, ownership, since)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ func (m *Manager) mayEndIdle(ctx context.Context, object *unstructured.Unstructu
 	from := m.decodes.decode(object)
 	awake := from.Cluster
 	awake.Suspended = false
-	return m.mayWriteTo(ctx, awake, from.Ownership)
+	return m.mayWriteTo(ctx, awake, from.Ownership, time.Time{})
 }
 
 // deleteIdle deletes the version that was read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -25,7 +26,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	}
 	m.newestSeen.remember(object)
 	cluster := rayobject.DecodeObject(object).Cluster
-	if err := m.writable(ctx, object); err != nil {
+	if err := m.writable(ctx, object, time.Time{}); err != nil {
 		return 0, err
 	}
 	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {

@@ -107,8 +107,9 @@ type failedList struct {
 
 // parentAnswer is what the owners of a RayCluster say.
 type parentAnswer struct {
-	of    rayobject.Controller
-	until time.Time
+	of rayobject.Controller
+	// readAt is when the reading began, until when the answer counts.
+	readAt, until time.Time
 	// queue is the queue that the owners name; unreadable is the owner that may not be read, and cause why.
 	queue             nodepool.Queue
 	unreadable, cause string
@@ -208,6 +209,9 @@ func (p *parents) expect(rayCluster *unstructured.Unstructured) {
 // request adds a reading, or lets a requested one come earlier. The caller holds mu.
 func (p *parents) request(key nodepool.ClusterKey, from rayobject.Ownership, turn parentTurn) {
 	reading := p.pending[key]
+	if reading != nil && reading.from.Controller != from.Controller {
+		reading = nil // a running reading of the owner before is of no use
+	}
 	if reading != nil && reading.turn <= turn {
 		return
 	}
@@ -311,9 +315,18 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	delete(p.backOffUntil, key)
 }
 
-// read reads from the API server which queue the owners name, and remembers the answer. After an error nothing is
-// known.
-func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership) (nodepool.Queue, error) {
+// read reads from the API server which queue the owners name, and remembers the answer. It does not if they were read
+// since that time; zero is never. After an error nothing is known.
+func (p *parents) read(
+	ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership, since time.Time,
+) (nodepool.Queue, error) {
+	p.mu.Lock()
+	last := p.answers[key]
+	p.mu.Unlock()
+	if last.of == from.Controller && !since.IsZero() && !last.readAt.Before(since) {
+		last.queue.Elastic = from.Elastic
+		return last.queue, nil
+	}
 	answer, err := p.follow(ctx, key.Namespace, from)
 	if err != nil {
 		return nodepool.Queue{}, fmt.Errorf("reading the owners of RayCluster %s: %w", key, err)
@@ -331,7 +344,7 @@ func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobj
 func (p *parents) follow(ctx context.Context, namespace string, from rayobject.Ownership) (parentAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
-	answer := parentAnswer{of: from.Controller, queue: nodepool.Queue{Elastic: from.Elastic}}
+	answer := parentAnswer{of: from.Controller, readAt: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
 	// With jitter, so that the answers of a start do not all end at the same time.
 	answer.until = p.now().Add(timing.Jittered(parentTTL))
 	next := from.Controller

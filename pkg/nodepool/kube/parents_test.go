@@ -211,7 +211,7 @@ func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
 	circle = rayJob("", circle)
 	h := newHousehold(t, circle)
 	from := rayobject.DecodeObject(queuedCluster(t, byTrain)).Ownership
-	queue, err := h.read(t.Context(), llm, from)
+	queue, err := h.read(t.Context(), llm, from, time.Time{})
 	if err != nil || queue.Queued() || h.reads() != maxParents {
 		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), maxParents)
 	}
@@ -318,9 +318,15 @@ func TestNothingIsWrittenOnAReadingThatIsTooOldWhenTheOwnersAreKnown(t *testing.
 	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrOutdated) || server.patches() != 0 {
 		t.Errorf("error %v after %d patches, want ErrOutdated and no patch", err, server.patches())
 	}
-	change.ValidUntil = time.Now().Add(time.Minute)
-	if _, err := m.Apply(t.Context(), change); err != nil || server.patches() != 1 {
-		t.Errorf("error %v after %d patches, want one", err, server.patches())
+	reads, since := h.reads(), time.Now()
+	change.ValidUntil, change.OwnersReadSince = since.Add(time.Minute), since.Add(-time.Minute)
+	if _, err := m.Apply(t.Context(), change); err != nil || server.patches() != 1 || h.reads() != reads {
+		t.Errorf("error %v after %d patches and %d more readings of owners, want one patch and no reading", err,
+			server.patches(), h.reads()-reads)
+	}
+	change.OwnersReadSince = since
+	if _, err := m.Apply(t.Context(), change); err != nil || h.reads() == reads {
+		t.Errorf("error %v, and the owners were not read again although that was before", err)
 	}
 }
 

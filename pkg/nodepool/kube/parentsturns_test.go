@@ -220,6 +220,22 @@ func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
 	})
 }
 
+func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
+	inTurns(t, func(t *testing.T, p *parents, _ *slowServer, _ func(string, string) bool) {
+		key := nodepool.ClusterKey{Namespace: "ml", Name: "moved"}
+		of := func(name string) rayobject.Ownership {
+			return rayobject.Ownership{Controller: rayobject.Controller{APIVersion: rayVersion, Kind: "RayJob", Name: name, UID: name}}
+		}
+		p.known(key, of("hung"))
+		synctest.Wait()
+		p.known(key, of("job"))
+		time.Sleep(1100 * time.Millisecond)
+		if got := p.known(key, of("job")); got.of.Name != "job" {
+			t.Errorf("the answer is about %q while a reading of the owner before hangs", got.of.Name)
+		}
+	})
+}
+
 func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
 	inTurns(t, func(t *testing.T, _ *parents, s *slowServer, known func(string, string) bool) {
 		jobs := names("job-", parentReaders*10)
