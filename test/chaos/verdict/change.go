@@ -150,8 +150,8 @@ func (j *Judge) launched(c *cluster, r raise) {
 			r.to.Replicas, r.to.Max)
 	}
 	if r.to.Replicas > r.needed {
-		j.fail(r.at, LaunchedTwice, c.name, "group %s: %d → %d replicas, but at most %d were of use within %s", r.to.Name,
-			r.from.Replicas, r.to.Replicas, r.needed, j.bounds.Lag)
+		j.fail(r.at, LaunchedTwice, c.name, "group %s: %d → %d replicas, but at most %d were of use within %s",
+			r.to.Name, r.from.Replicas, r.to.Replicas, r.needed, j.bounds.Lag)
 	}
 }
 
