@@ -371,7 +371,7 @@ func (l *Ledger) ended(c *account, now time.Time) time.Time {
 func (l *Ledger) Used() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return float64(len(l.clusters)) / float64(l.limits.Clusters)
+	return min(float64(len(l.clusters))/float64(l.limits.Clusters), 1) // those that exist are kept beyond it
 }
 
 // makeRoom adds up RayClusters that have ended until nine tenths of the limit are left, or half of the limit beside

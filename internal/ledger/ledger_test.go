@@ -388,6 +388,9 @@ func TestRayClustersThatExistAreKeptApart(t *testing.T) {
 	if len(clusters) > 100+10+2 || math.Abs(sum(rows).PodSeconds-(100*100+50*10)) > 1 {
 		t.Errorf("%d RayClusters have %v pod-seconds", len(clusters), sum(rows).PodSeconds)
 	}
+	if used := next.Used(); used != 1 {
+		t.Errorf("%v of the bound is in use, want all and no more", used)
+	}
 	for range 2 { // those that have not come within an hour have ended
 		next.Observe(ledger.Observation{At: after(200 + 3601), Cluster: key(99)})
 		next.Expire(after(200 + 3601))
