@@ -148,9 +148,9 @@ func (c *Controller) pause(r *record, o outcome, settings pace.Settings) time.Du
 	n := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
-		return settings.Off()
+		return pace.Off
 	case errors.Is(v.StateErr, head.ErrNoAddress):
-		return settings.Headless()
+		return pace.Headless
 	case !v.Live():
 		return settings.Silent(r.gcs.RetryAt.Sub(v.Now))
 	case r.motion == pace.Moving:

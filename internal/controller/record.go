@@ -191,8 +191,8 @@ func (s *standing) turn() time.Time {
 	return s.earliest
 }
 
-// pause is that until the next reading, or until the deadline, if that is sooner and not within least. Who waits varies
-// pauses by a tenth, so it ends before the deadline, and another one follows.
+// pause is that until the next reading, or until the deadline, if that is sooner and not within least. The pool of
+// cycles varies pauses by a tenth, so this one ends before the deadline, and another one follows.
 func (s *standing) pause(now time.Time, least time.Duration) time.Duration {
 	left := s.deadline.Sub(now) * 9 / 10
 	return min(s.next, max(left, least))

@@ -7,10 +7,10 @@ package pace
 import "time"
 
 const (
-	// headless is the pause while there is no head; events of its pod start cycles in between.
-	headless = 2 * time.Second
-	// off is the pause of a cluster in mode off; an edit of its annotation starts a cycle at once.
-	off = 30 * time.Second
+	// Headless is the pause while there is no head; events of its pod start cycles in between.
+	Headless = 2 * time.Second
+	// Off is the pause of a cluster in mode off; an edit of its annotation starts a cycle at once.
+	Off = 30 * time.Second
 	// conflict follows a conflict. It doubles up to longestConflict with each further conflict in a row.
 	conflict        = 10 * time.Millisecond
 	longestConflict = time.Second
@@ -29,7 +29,8 @@ type Settings struct {
 	// FastPoll and RestPoll are the shortest pauses between two readings of a cluster that moves, and of one at rest.
 	FastPoll, RestPoll              time.Duration
 	ReadsPerSecond, CyclesPerSecond float64
-	// Jitter returns a number in [0, 1), which varies how long decisions at rest stand. Who waits varies the pauses.
+	// Jitter returns a number in [0, 1), which varies how long decisions at rest stand. The pool of cycles
+	// varies pauses.
 	Jitter func() float64
 }
 
@@ -43,12 +44,6 @@ const (
 	Soon       = time.Second
 	restStands = 30 * time.Second
 )
-
-// Off returns the pause of a cluster in mode off.
-func (s Settings) Off() time.Duration { return off }
-
-// Headless returns the pause while there is no head.
-func (s Settings) Headless() time.Duration { return headless }
 
 // Silent returns the pause while the head does not answer; retry is when the next call to it is due.
 func (s Settings) Silent(retry time.Duration) time.Duration {

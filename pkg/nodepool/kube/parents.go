@@ -138,7 +138,8 @@ func newParents(client metadata.Interface, list func(context.Context, string) (*
 	return p
 }
 
-// resourcesOf lists resources with a discovery client, whose own method neither takes a context nor has a timeout.
+// resourcesOf lists resources with the client of discovery. Its own method takes no context, so a reading would outlast
+// the process.
 func resourcesOf(client rest.Interface) func(context.Context, string) (*metav1.APIResourceList, error) {
 	return func(ctx context.Context, version string) (*metav1.APIResourceList, error) {
 		path := "/apis/" + version
