@@ -70,7 +70,7 @@ func newCached(m *Manager) (*cached, error) {
 
 func (m *Manager) clusterAdded(object any) {
 	if rayCluster, ok := object.(*unstructured.Unstructured); ok {
-		m.parents.expect(rayCluster)
+		m.owners.Expect(rayCluster)
 	}
 	m.Enqueue(keyOfAny(object))
 }

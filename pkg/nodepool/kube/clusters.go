@@ -113,10 +113,10 @@ func (m *Manager) mayWriteTo(
 	ctx context.Context, cluster nodepool.Cluster, ownership rayobject.Ownership, since time.Time,
 ) error {
 	m.kueue.AddTo(&cluster)
-	if err := cluster.Writable(); err != nil || m.parents == nil || ownership.Controller == (rayobject.Controller{}) {
+	if err := cluster.Writable(); err != nil || m.owners == nil || ownership.Controller == (rayobject.Controller{}) {
 		return err
 	}
-	queue, err := m.parents.read(ctx, cluster.Key, ownership, since)
+	queue, err := m.owners.Read(ctx, cluster.Key, ownership, since)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*rayobject.Pod) nodepool.Cluster {
 	from := m.decodes.decode(object)
 	cluster := rayobject.Join(from, pods)
-	m.parents.addTo(&cluster, from.Ownership)
+	m.owners.AddTo(&cluster, from.Ownership)
 	m.kueue.AddTo(&cluster)
 	m.provisioning.AddTo(&cluster)
 	m.policies.AddTo(&cluster)

@@ -32,6 +32,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/buffers"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/cycles"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/kueue"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/provisioning"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
@@ -76,7 +77,7 @@ type Manager struct {
 	policies     *policies.Watch     // nil in the single form
 	provisioning *provisioning.Watch // nil without Options.Provisioning
 	buffers      *buffers.Watch      // nil without Options.WarmNodes
-	parents      *parents
+	owners       *owners.Owners
 	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	userRequests   dynamic.NamespaceableResourceInterface
@@ -188,11 +189,11 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 		return fmt.Errorf("connecting for discovery: %w", err)
 	}
 	m.discovery = kinds
-	owners, err := metadata.NewForConfigAndClient(m.config, client)
+	above, err := metadata.NewForConfigAndClient(m.config, client)
 	if err != nil {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
-	m.parents = newParents(owners, resourcesOf(kinds.RESTClient()), m.options.Logger, m.Enqueue)
+	m.owners = owners.New(above, owners.Resources(kinds.RESTClient()), m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)
@@ -225,7 +226,7 @@ func (m *Manager) wire() error {
 	m.storage = newStorageGuard(m.core, m.options)
 	m.pods = raypods.New(raypods.Config{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
 		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
-	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.parents), m.manager.Add(m.pods)); err != nil {
+	if err := errors.Join(m.manager.Add(m.storage), m.manager.Add(m.owners), m.manager.Add(m.pods)); err != nil {
 		return err
 	}
 	if m.options.Single != nil {
@@ -418,7 +419,7 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.newestSeen.drop(key)
 	m.decodes.drop(key)
 	m.panics.drop(key)
-	m.parents.drop(key)
+	m.owners.Drop(key)
 	if m.optional != nil {
 		m.optional.Forget(key)
 	}

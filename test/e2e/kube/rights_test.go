@@ -29,6 +29,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/ceilings"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/owners"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -208,7 +209,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 		t.Error(err)
 	}
 	child := s.childOf("train")
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, child), map[string]int{"cpu": 1})); err != nil || finding(s.read(m, child), kube.OwnerUnread) {
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, child), map[string]int{"cpu": 1})); err != nil || finding(s.read(m, child), owners.Unread) {
 		t.Errorf("a RayCluster of a RayJob: %v, findings %+v; want the RayJob to be read", err, s.read(m, child).Findings)
 	}
 	m.Event(cluster, true, "Rights", "a limit stands in the way")

@@ -1,10 +1,9 @@
-package kube
+package owners
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,10 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
+
+var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 const gate = "{spec: {schedulingGates: [{name: kueue.x-k8s.io/topology}, {name: kueue.x-k8s.io/elastic-job}]}}"
 
@@ -40,6 +42,15 @@ spec:
   - {groupName: cpu, replicas: 2, minReplicas: 0, maxReplicas: 5, template: `+templates[1]+`}
   - {groupName: gpu, replicas: 0, minReplicas: 0, maxReplicas: 5, template: `+templates[2]+`}
 `)}
+}
+
+func objectOf(t *testing.T, manifest string) map[string]any {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 // served returns the kinds of owners that the stand-in of an API server has.
@@ -82,7 +93,7 @@ const byTrain = "labels: {a: b}, ownerReferences: [{apiVersion: ray.io/v1, kind:
 
 // household is what knows of owners, with the API server that it reads.
 type household struct {
-	*parents
+	*Owners
 	client  *metadatafake.FakeMetadataClient
 	changed []nodepool.ClusterKey
 }
@@ -104,7 +115,7 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 			t.Fatal(err)
 		}
 	}
-	h.parents = newParents(h.client, served, slog.New(slog.DiscardHandler),
+	h.Owners = New(h.client, served, slog.New(slog.DiscardHandler),
 		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }
@@ -179,14 +190,14 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 				defer stop()
 				go h.Start(ctx)
 				first := rayobject.DecodeObject(queuedCluster(t, c.metadata, c.templates...))
-				h.addTo(&first.Cluster, first.Ownership)
+				h.AddTo(&first.Cluster, first.Ownership)
 				owned := first.Ownership.Controller != (rayobject.Controller{})
 				if err := first.Cluster.Writable(); owned != errors.Is(err, nodepool.ErrReadOnly) {
 					t.Errorf("before the owner is read: %v", err)
 				}
 				synctest.Wait()
 				again := rayobject.DecodeObject(queuedCluster(t, c.metadata, c.templates...))
-				h.addTo(&again.Cluster, again.Ownership)
+				h.AddTo(&again.Cluster, again.Ownership)
 				want := c.want
 				want.Elastic = again.Ownership.Elastic
 				if diff := cmp.Diff(want, again.Cluster.Queue); diff != "" {
@@ -194,7 +205,7 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 				}
 				var seen string
 				for _, finding := range again.Cluster.Findings {
-					if finding.Code == OwnerUnread {
+					if finding.Code == Unread {
 						seen = finding.Seen
 					}
 				}
@@ -211,9 +222,9 @@ func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
 	circle = rayJob("", circle)
 	h := newHousehold(t, circle)
 	from := rayobject.DecodeObject(queuedCluster(t, byTrain)).Ownership
-	queue, err := h.read(t.Context(), llm, from, time.Time{})
-	if err != nil || queue.Queued() || h.reads() != maxParents {
-		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), maxParents)
+	queue, err := h.Read(t.Context(), llm, from, time.Time{})
+	if err != nil || queue.Queued() || h.reads() != maxOwners {
+		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), maxOwners)
 	}
 }
 
@@ -225,7 +236,7 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		go h.Start(ctx)
 		look := func() nodepool.Queue {
 			from := rayobject.DecodeObject(queuedCluster(t, byTrain))
-			h.addTo(&from.Cluster, from.Ownership)
+			h.AddTo(&from.Cluster, from.Ownership)
 			synctest.Wait()
 			return from.Cluster.Queue
 		}
@@ -246,115 +257,12 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		if len(h.changed) != 1 || h.reads() != 1 || !look().Queued() {
 			t.Errorf("%d reads, %d cycles asked for within 100 s, want one of each", h.reads(), len(h.changed))
 		}
-		time.Sleep(parentTTL)
+		time.Sleep(answersLast)
 		if !look().Queued() || h.reads() != 2 || len(h.changed) != 1 {
 			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(),
-				len(h.changed), parentTTL)
+				len(h.changed), answersLast)
 		}
 	})
-}
-
-// childManager writes to server, for a RayCluster of the RayJob train.
-func childManager(t *testing.T, server *apiServer, h *household) *Manager {
-	t.Helper()
-	object := queuedCluster(t, byTrain).Object
-	object["apiVersion"], object["kind"] = "ray.io/v1", "RayCluster"
-	server.stored = object
-	m := managerOf(t, server, object)
-	m.parents = h.parents
-	return m
-}
-
-// patches counts the writes that the API server got.
-func (s *apiServer) patches() int {
-	count := 0
-	for _, request := range s.requests {
-		if request.Method == http.MethodPatch {
-			count++
-		}
-	}
-	return count
-}
-
-// What is remembered of an owner may be ten minutes old, so it is read again before a patch.
-func TestNothingIsWrittenBelowAnOwnerThatWasQueuedMeanwhile(t *testing.T) {
-	writes := map[string]func(*Manager) error{
-		"replicas": func(m *Manager) error { _, err := m.Apply(t.Context(), oneMore); return err },
-		"num-gpus": func(m *Manager) error {
-			_, err := m.SyncNumGPUs(t.Context(), nodepool.NumGPUsChange{Cluster: llm, UID: "u-1"})
-			return err
-		},
-	}
-	for name, write := range writes {
-		t.Run(name, func(t *testing.T) {
-			server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
-			m := childManager(t, server, h)
-			if err := write(m); err != nil || server.patches() != 1 {
-				t.Fatalf("below a RayJob in no queue: %v, %d patches, want one", err, server.patches())
-			}
-			if err := h.client.Tracker().Update(schema.GroupVersionResource{Group: "ray.io", Version: "v1",
-				Resource: "rayjobs"}, rayJob("research", nil), "ml"); err != nil {
-				t.Fatal(err)
-			}
-			if err := write(m); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(),
-				"RayJob train") {
-				t.Errorf("below a RayJob that was queued: %v, want ErrReadOnly and the RayJob's name", err)
-			}
-			if server.patches() != 1 {
-				t.Errorf("%d patches, want no further one", server.patches())
-			}
-			if len(h.changed) != 2 {
-				t.Errorf("%d cycles asked for, want one for each answer", len(h.changed))
-			}
-		})
-	}
-}
-
-func TestNothingIsWrittenOnAReadingThatIsTooOldWhenTheOwnersAreKnown(t *testing.T) {
-	server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
-	m := childManager(t, server, h)
-	change := oneMore
-	change.ValidUntil = time.Now()
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrOutdated) || server.patches() != 0 {
-		t.Errorf("error %v after %d patches, want ErrOutdated and no patch", err, server.patches())
-	}
-	reads, since := h.reads(), time.Now()
-	change.ValidUntil, change.OwnersReadSince = since.Add(time.Minute), since.Add(-time.Minute)
-	if _, err := m.Apply(t.Context(), change); err != nil || server.patches() != 1 || h.reads() != reads {
-		t.Errorf("error %v after %d patches and %d more readings of owners, want one patch and no reading", err,
-			server.patches(), h.reads()-reads)
-	}
-	change.OwnersReadSince = since
-	if _, err := m.Apply(t.Context(), change); err != nil || h.reads() == reads {
-		t.Errorf("error %v, and the owners were not read again although that was before", err)
-	}
-}
-
-func TestNothingIsWrittenWhileItIsNotKnownWhetherAnOwnerIsQueued(t *testing.T) {
-	server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
-	h.fails("rayjobs", errors.New("the API server does not answer"))
-	m := childManager(t, server, h)
-	_, err := m.Apply(t.Context(), oneMore)
-	if err == nil || errors.Is(err, nodepool.ErrReadOnly) || server.patches() != 0 {
-		t.Errorf("error %v after %d patches, want one to try again after and no patch", err, server.patches())
-	}
-}
-
-func TestAQueuedRayClusterIsNotWrittenTo(t *testing.T) {
-	object := (&unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, "8")}).DeepCopy()
-	object.SetLabels(map[string]string{nodepool.QueueLabel: "research"})
-	server := &apiServer{stored: object.Object}
-	m := managerOf(t, server, object.Object)
-	_, scaled := m.Apply(t.Context(), oneMore)
-	_, synced := m.SyncNumGPUs(t.Context(), nodepool.NumGPUsChange{Cluster: llm, UID: "u-1", Generation: 7})
-	for _, err := range []error{scaled, synced} {
-		if !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "queue research") {
-			t.Errorf("error %v, want ErrReadOnly and the queue's name", err)
-		}
-	}
-	if server.patches() != 0 {
-		t.Errorf("%d patches of a queued RayCluster", server.patches())
-	}
 }
 
 // TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime because cycles ask several times a second.
@@ -367,7 +275,7 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 		go func() { ended <- h.Start(ctx) }()
 		from := rayobject.Ownership{Controller: rayobject.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
 		for range 300 { // a minute of cycles
-			h.addTo(&nodepool.Cluster{Key: llm}, from)
+			h.AddTo(&nodepool.Cluster{Key: llm}, from)
 			synctest.Wait()
 			time.Sleep(200 * time.Millisecond)
 		}

@@ -1,10 +1,11 @@
-package kube
+package owners
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -90,11 +92,11 @@ func (s *slowServer) taken() (reads []slowRead, most int) {
 
 // inTurns runs a test beside parents that read from a slow server; time is synctest's. known looks at a RayCluster of
 // an owner, as a cycle does, and reports whether it is known whether Kueue queues it.
-func inTurns(t *testing.T, test func(t *testing.T, p *parents, s *slowServer,
+func inTurns(t *testing.T, test func(t *testing.T, p *Owners, s *slowServer,
 	known func(version, owner string) bool)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &slowServer{}
-		p := newParents(server, server.list, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
+		p := New(server, server.list, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
@@ -107,7 +109,7 @@ func inTurns(t *testing.T, test func(t *testing.T, p *parents, s *slowServer,
 		}()
 		test(t, p, server, func(version, owner string) bool {
 			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: owner}}
-			p.addTo(&cluster, rayobject.Ownership{Controller: rayobject.Controller{
+			p.AddTo(&cluster, rayobject.Ownership{Controller: rayobject.Controller{
 				APIVersion: version, Kind: "RayJob", Name: owner, UID: owner}})
 			return cluster.Queue.Unknown == ""
 		})
@@ -135,7 +137,7 @@ func lookAt(known func(version, owner string) bool, version string, owners []str
 }
 
 func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *parents, s *slowServer, known func(string, string) bool) {
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
 		jobs := names("job-", 1000)
 		begun := time.Now()
 		for lookAt(known, rayVersion, jobs) < len(jobs) && time.Since(begun) < time.Hour {
@@ -146,8 +148,8 @@ func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
 			t.Errorf("1,000 readings of a second took %v, want an eighth of 1,000 s", took)
 		}
 		reads, most := s.taken()
-		if most != parentReaders || len(reads) != len(jobs) {
-			t.Errorf("%d reads, %d at the same time; want %d and %d", len(reads), most, len(jobs), parentReaders)
+		if most != allReaders || len(reads) != len(jobs) {
+			t.Errorf("%d reads, %d at the same time; want %d and %d", len(reads), most, len(jobs), allReaders)
 		}
 		for i, job := range jobs {
 			if at := slices.IndexFunc(reads, func(r slowRead) bool { return r.owner == job }); at/8 != i/8 {
@@ -161,10 +163,10 @@ func TestOwnersAreReadInOrderOfArrivalAFewAtATime(t *testing.T) {
 }
 
 func TestARayClusterThatIsNewDoesNotWaitForOwnersThatAreKnown(t *testing.T) {
-	inTurns(t, func(t *testing.T, _ *parents, s *slowServer, known func(string, string) bool) {
+	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
 		jobs := names("job-", 200)
 		lookAt(known, rayVersion, jobs)
-		time.Sleep(2 * parentTTL)
+		time.Sleep(2 * answersLast)
 		s.taken()
 		if n := lookAt(known, rayVersion, jobs); n != len(jobs) {
 			t.Errorf("%d are known, want all: an old answer counts until there is another", n)
@@ -193,14 +195,12 @@ func added(t *testing.T, owner, metadata string) *unstructured.Unstructured {
 }
 
 func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *parents, s *slowServer, known func(string, string) bool) {
-		m := managerOf(t, &apiServer{}, nil)
-		m.parents = p
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
 		jobs := names("job-", 100)
 		for _, job := range jobs {
-			m.clusterAdded(added(t, job, ""))
+			p.Expect(added(t, job, ""))
 		}
-		m.clusterAdded(added(t, "labelled", ", labels: {"+nodepool.QueueLabel+": research}"))
+		p.Expect(added(t, "labelled", ", labels: {"+nodepool.QueueLabel+": research}"))
 		synctest.Wait()
 		if known(rayVersion, jobs[99]) {
 			t.Error("an owner is known before it is read")
@@ -221,7 +221,7 @@ func TestACandidateForLeadershipReadsOwnersBeforeItLeads(t *testing.T) {
 }
 
 func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *parents, _ *slowServer, _ func(string, string) bool) {
+	inTurns(t, func(t *testing.T, p *Owners, _ *slowServer, _ func(string, string) bool) {
 		key := nodepool.ClusterKey{Namespace: "ml", Name: "moved"}
 		of := func(name string) rayobject.Ownership {
 			return rayobject.Ownership{Controller: rayobject.Controller{APIVersion: rayVersion, Kind: "RayJob", Name: name, UID: name}}
@@ -237,12 +237,12 @@ func TestAnotherOwnerDoesNotWaitForTheOneBefore(t *testing.T) {
 }
 
 func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
-	inTurns(t, func(t *testing.T, _ *parents, s *slowServer, known func(string, string) bool) {
-		jobs := names("job-", parentReaders*10)
+	inTurns(t, func(t *testing.T, _ *Owners, s *slowServer, known func(string, string) bool) {
+		jobs := names("job-", allReaders*10)
 		lookAt(known, rayVersion, jobs)
 		time.Sleep(10 * time.Second)
 		s.taken()
-		for range int(parentTTL/time.Second) + 90 {
+		for range int(answersLast/time.Second) + 90 {
 			lookAt(known, rayVersion, jobs)
 			time.Sleep(time.Second)
 		}
@@ -257,7 +257,7 @@ func TestAnswersOfAStartDoNotAllEndAtTheSameTime(t *testing.T) {
 }
 
 func TestOwnersThatDoNotAnswerDoNotHoldUpOthers(t *testing.T) {
-	inTurns(t, func(t *testing.T, _ *parents, _ *slowServer, known func(string, string) bool) {
+	inTurns(t, func(t *testing.T, _ *Owners, _ *slowServer, known func(string, string) bool) {
 		hung, jobs := names("hung-", 6), names("job-", 10)
 		lookAt(known, rayVersion, hung)
 		lookAt(known, rayVersion, jobs)
@@ -279,7 +279,7 @@ func TestOwnersThatDoNotAnswerDoNotHoldUpOthers(t *testing.T) {
 }
 
 func TestDiscoveryThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *parents, s *slowServer, known func(string, string) bool) {
+	inTurns(t, func(t *testing.T, p *Owners, s *slowServer, known func(string, string) bool) {
 		lookAt(known, "hung.io/v1", names("tenant-", 100))
 		lookAt(known, rayVersion, []string{"job"})
 		time.Sleep(timing.RequestTimeout + 1100*time.Millisecond)
@@ -287,7 +287,7 @@ func TestDiscoveryThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
 			t.Errorf("a RayJob waits for more than %v", timing.RequestTimeout)
 		}
 		synctest.Wait()
-		if s.lists > parentReaders+1 {
+		if s.lists > allReaders+1 {
 			t.Errorf("resources were listed %d times, want once by each reader, and those of the RayJob", s.lists)
 		}
 		if len(p.unlisted) != 1 || len(p.backOffUntil) != 100 {
@@ -305,11 +305,11 @@ func TestDiscoveryThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
 }
 
 func TestNothingIsRememberedOfARayClusterThatGoesWhileItsOwnerIsRead(t *testing.T) {
-	inTurns(t, func(t *testing.T, p *parents, _ *slowServer, known func(string, string) bool) {
+	inTurns(t, func(t *testing.T, p *Owners, _ *slowServer, known func(string, string) bool) {
 		for _, owner := range []string{"job", "hung"} {
 			lookAt(known, rayVersion, []string{owner})
 			synctest.Wait()
-			p.drop(nodepool.ClusterKey{Namespace: "ml", Name: owner})
+			p.Drop(nodepool.ClusterKey{Namespace: "ml", Name: owner})
 			time.Sleep(time.Minute)
 		}
 		synctest.Wait()
@@ -320,12 +320,21 @@ func TestNothingIsRememberedOfARayClusterThatGoesWhileItsOwnerIsRead(t *testing.
 }
 
 func TestResourcesAreListedUnderTheirPaths(t *testing.T) {
-	config := discovered(t, 0, http.StatusOK)
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kinds := map[string]string{"/apis/ray.io/v1": "RayJob", "/api/v1": "ConfigMap"}
+		if kinds[r.URL.Path] == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind": "APIResourceList", "apiVersion": "v1", "resources": [{"kind": %q}]}`, kinds[r.URL.Path])
+	}))
+	t.Cleanup(server.Close)
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := resourcesOf(client.RESTClient())
+	list := Resources(client.RESTClient())
 	for version, kind := range map[string]string{rayVersion: "RayJob", "v1": "ConfigMap"} {
 		found, err := list(t.Context(), version)
 		if err != nil || !slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {

@@ -1,4 +1,6 @@
-package kube
+// Package owners knows which RayClusters Kueue queues through an object that owns them, such as a RayJob. It reads the
+// metadata of owners, a few at the same time. It must not write, and must not decide what is written.
+package owners
 
 import (
 	"cmp"
@@ -25,31 +27,31 @@ import (
 )
 
 const (
-	// maxParents bounds how many owners are followed. The longest known chain has four: a RayCluster of a RayJob of a
+	// maxOwners bounds how many owners are followed. The longest known chain has four: a RayCluster of a RayJob of a
 	// RayCronJob of an AppWrapper.
-	maxParents = 8
-	// parentTTL is how long owners are cached between patches. Kueue does not allow the queue of a running job to
+	maxOwners = 8
+	// answersLast is how long owners are cached between patches. Kueue does not allow the queue of a running job to
 	// change, and owners are read again right before each patch.
-	parentTTL = 10 * time.Minute
-	// parentPause is the pause before owners that could not be read are read again for a cycle. There are several
+	answersLast = 10 * time.Minute
+	// failurePause is the pause before owners that could not be read are read again for a cycle. There are several
 	// cycles a second.
-	parentPause = 5 * time.Second
+	failurePause = 5 * time.Second
 	// discoveryPause is the pause after the resources of an API version could not be listed. Meanwhile, readings that
 	// need them fail at once, and do not hold a reader for up to RequestTimeout each.
 	discoveryPause = time.Second
-	// parentReaders read owners at the same time. laterReaders of them make other readings than first ones too, so
+	// allReaders read owners at the same time. laterReaders of them make other readings than first ones too, so
 	// owners that are known or do not answer leave some readers to first readings.
-	parentReaders = 8
-	laterReaders  = 4
+	allReaders   = 8
+	laterReaders = 4
 )
 
-// OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this
+// Unread says that this process may not read an object that controls the RayCluster, so a queue that only this
 // object names is unknown.
-const OwnerUnread = "owner-unread"
+const Unread = "owner-unread"
 
-// parents knows which RayClusters Kueue queues through an object that controls them, directly or indirectly. It reads
+// Owners knows which RayClusters Kueue queues through an object that controls them, directly or indirectly. It reads
 // metadata alone, once for each RayCluster and again before each patch.
-type parents struct {
+type Owners struct {
 	client metadata.Interface
 	// list returns the resources of an API version.
 	list func(ctx context.Context, version string) (*metav1.APIResourceList, error)
@@ -60,41 +62,41 @@ type parents struct {
 
 	mu sync.Mutex
 	// Guarded by mu. pending are the readings that wait or run. requests counts all of them. requested wakes readers.
-	answers   map[nodepool.ClusterKey]parentAnswer
-	pending   map[nodepool.ClusterKey]*parentReading
+	answers   map[nodepool.ClusterKey]ownerAnswer
+	pending   map[nodepool.ClusterKey]*ownerReading
 	requests  int
 	requested *sync.Cond
-	resources map[schema.GroupVersionKind]parentResource
+	resources map[schema.GroupVersionKind]ownerResource
 	// backOffUntil has the RayClusters whose owners could not be read, and unlisted the API versions whose resources
 	// could not be listed.
 	backOffUntil map[nodepool.ClusterKey]time.Time
 	unlisted     map[string]failedList
 }
 
-// parentTurn says which readings come first.
-type parentTurn int
+// ownerTurn says which readings come first.
+type ownerTurn int
 
 const (
-	firstReading  parentTurn = iota // nothing is written to the RayCluster before it
-	failedReading                   // the same, but it may fail again
-	laterReading                    // the last answer counts until then, or no cycle has looked yet
+	firstReading  ownerTurn = iota // nothing is written to the RayCluster before it
+	failedReading                  // the same, but it may fail again
+	laterReading                   // the last answer counts until then, or no cycle has looked yet
 )
 
-// parentReading is a requested reading. number orders readings of the same turn.
-type parentReading struct {
+// ownerReading is a requested reading. number orders readings of the same turn.
+type ownerReading struct {
 	key    nodepool.ClusterKey
 	from   rayobject.Ownership
-	turn   parentTurn
+	turn   ownerTurn
 	number int
 	begun  bool
 }
 
-func (r *parentReading) before(other *parentReading) bool {
+func (r *ownerReading) before(other *ownerReading) bool {
 	return cmp.Or(cmp.Compare(r.turn, other.turn), cmp.Compare(r.number, other.number)) < 0
 }
 
-// parentResource is the resource of an owner's kind.
-type parentResource struct {
+// ownerResource is the resource of an owner's kind.
+type ownerResource struct {
 	schema.GroupVersionResource
 	namespaced bool
 }
@@ -105,8 +107,8 @@ type failedList struct {
 	until time.Time
 }
 
-// parentAnswer is what the owners of a RayCluster say.
-type parentAnswer struct {
+// ownerAnswer is what the owners of a RayCluster say.
+type ownerAnswer struct {
 	of rayobject.Controller
 	// readAt is when the reading began, until when the answer counts.
 	readAt, until time.Time
@@ -116,21 +118,21 @@ type parentAnswer struct {
 }
 
 // holds reports whether the answer is about these owners and still valid.
-func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
+func (a ownerAnswer) holds(from rayobject.Ownership, now time.Time) bool {
 	return a.of == from.Controller && now.Before(a.until)
 }
 
-func newParents(client metadata.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
-	log *slog.Logger, changed func(nodepool.ClusterKey)) *parents {
-	p := &parents{
+func New(client metadata.Interface, list func(context.Context, string) (*metav1.APIResourceList, error),
+	log *slog.Logger, changed func(nodepool.ClusterKey)) *Owners {
+	p := &Owners{
 		client:       client,
 		list:         list,
 		log:          log,
 		now:          time.Now,
 		changed:      changed,
-		answers:      map[nodepool.ClusterKey]parentAnswer{},
-		pending:      map[nodepool.ClusterKey]*parentReading{},
-		resources:    map[schema.GroupVersionKind]parentResource{},
+		answers:      map[nodepool.ClusterKey]ownerAnswer{},
+		pending:      map[nodepool.ClusterKey]*ownerReading{},
+		resources:    map[schema.GroupVersionKind]ownerResource{},
 		backOffUntil: map[nodepool.ClusterKey]time.Time{},
 		unlisted:     map[string]failedList{},
 	}
@@ -138,9 +140,9 @@ func newParents(client metadata.Interface, list func(context.Context, string) (*
 	return p
 }
 
-// resourcesOf lists resources with the client of discovery. Its own method takes no context, so a reading would outlast
+// Resources lists resources with the client of discovery. Its own method takes no context, so a reading would outlast
 // the process.
-func resourcesOf(client rest.Interface) func(context.Context, string) (*metav1.APIResourceList, error) {
+func Resources(client rest.Interface) func(context.Context, string) (*metav1.APIResourceList, error) {
 	return func(ctx context.Context, version string) (*metav1.APIResourceList, error) {
 		path := "/apis/" + version
 		if !strings.Contains(version, "/") {
@@ -151,9 +153,9 @@ func resourcesOf(client rest.Interface) func(context.Context, string) (*metav1.A
 	}
 }
 
-// addTo adds to a cluster what is known of its owners, and requests a reading if that is unknown or old. A label of the
+// AddTo adds to a cluster what is known of its owners, and requests a reading if that is unknown or old. A label of the
 // RayCluster's own needs no other proof. Until owners have been read once, a queue is possible, so nothing is written.
-func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
+func (p *Owners) AddTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	if p == nil || cluster.Queue.Queued() || from.Controller == (rayobject.Controller{}) {
 		return
 	}
@@ -167,7 +169,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	cluster.Queue.Elastic = from.Elastic
 	if answer.unreadable != "" && !answer.queue.Queued() {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
-			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
+			Code: Unread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
 			Field: "metadata.ownerReferences", Seen: answer.unreadable,
 			Why: "this process cannot read the owner (" + answer.cause +
 				"), so a Kueue queue that only the owner names is unknown; " +
@@ -178,7 +180,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 }
 
 // known returns the last answer about a RayCluster, and requests a reading unless the answer holds.
-func (p *parents) known(key nodepool.ClusterKey, from rayobject.Ownership) parentAnswer {
+func (p *Owners) known(key nodepool.ClusterKey, from rayobject.Ownership) ownerAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	answer, now := p.answers[key], p.now()
@@ -195,20 +197,20 @@ func (p *parents) known(key nodepool.ClusterKey, from rayobject.Ownership) paren
 	return answer
 }
 
-// expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
+// Expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
 // owners when it leads.
-func (p *parents) expect(rayCluster *unstructured.Unstructured) {
+func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
 	from := rayobject.OwnershipOf(rayCluster)
 	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || from.Controller == (rayobject.Controller{}) {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.request(keyOf(rayCluster), from, laterReading)
+	p.request(nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}, from, laterReading)
 }
 
 // request adds a reading, or lets a requested one come earlier. The caller holds mu.
-func (p *parents) request(key nodepool.ClusterKey, from rayobject.Ownership, turn parentTurn) {
+func (p *Owners) request(key nodepool.ClusterKey, from rayobject.Ownership, turn ownerTurn) {
 	reading := p.pending[key]
 	if reading != nil && reading.from.Controller != from.Controller {
 		reading = nil // a running reading of the owner before is of no use
@@ -218,7 +220,7 @@ func (p *parents) request(key nodepool.ClusterKey, from rayobject.Ownership, tur
 	}
 	if reading == nil {
 		p.requests++
-		reading = &parentReading{key: key, from: from, number: p.requests}
+		reading = &ownerReading{key: key, from: from, number: p.requests}
 		p.pending[key] = reading
 	}
 	reading.turn = turn
@@ -226,14 +228,14 @@ func (p *parents) request(key nodepool.ClusterKey, from rayobject.Ownership, tur
 }
 
 // Start reads the requested owners until ctx ends.
-func (p *parents) Start(ctx context.Context) error {
+func (p *Owners) Start(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.requested.Broadcast()
 	})()
 	var readers sync.WaitGroup
-	for i := range parentReaders {
+	for i := range allReaders {
 		last := firstReading
 		if i < laterReaders {
 			last = laterReading
@@ -248,10 +250,10 @@ func (p *parents) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection reports false: a candidate for leadership reads owners as well.
-func (p *parents) NeedLeaderElection() bool { return false }
+func (p *Owners) NeedLeaderElection() bool { return false }
 
 // readNext waits for a reading that comes no later than last, and makes it. It reports false when ctx has ended.
-func (p *parents) readNext(ctx context.Context, last parentTurn) bool {
+func (p *Owners) readNext(ctx context.Context, last ownerTurn) bool {
 	reading := p.next(ctx, last)
 	if reading == nil {
 		return false
@@ -267,7 +269,7 @@ func (p *parents) readNext(ctx context.Context, last parentTurn) bool {
 	wanted := p.pending[reading.key] == reading // not if it is gone, or has been read before a patch
 	if wanted && err != nil {
 		delete(p.pending, reading.key)
-		p.backOffUntil[reading.key] = p.now().Add(timing.Jittered(parentPause))
+		p.backOffUntil[reading.key] = p.now().Add(timing.Jittered(failurePause))
 	}
 	news := wanted && err == nil && p.remember(reading.key, answer)
 	p.mu.Unlock()
@@ -278,7 +280,7 @@ func (p *parents) readNext(ctx context.Context, last parentTurn) bool {
 }
 
 // next waits for a reading that comes no later than last, and returns the first one; nil when ctx has ended.
-func (p *parents) next(ctx context.Context, last parentTurn) (next *parentReading) {
+func (p *Owners) next(ctx context.Context, last ownerTurn) (next *ownerReading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ctx.Err() == nil {
@@ -297,7 +299,7 @@ func (p *parents) next(ctx context.Context, last parentTurn) (next *parentReadin
 }
 
 // remember keeps an answer, and reports whether it is news. The caller holds mu.
-func (p *parents) remember(key nodepool.ClusterKey, answer parentAnswer) bool {
+func (p *Owners) remember(key nodepool.ClusterKey, answer ownerAnswer) bool {
 	before := p.answers[key]
 	p.answers[key] = answer
 	delete(p.pending, key)
@@ -305,7 +307,7 @@ func (p *parents) remember(key nodepool.ClusterKey, answer parentAnswer) bool {
 	return before.of != answer.of || before.queue != answer.queue || before.unreadable != answer.unreadable
 }
 
-func (p *parents) drop(key nodepool.ClusterKey) {
+func (p *Owners) Drop(key nodepool.ClusterKey) {
 	if p == nil {
 		return
 	}
@@ -316,9 +318,9 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	delete(p.backOffUntil, key)
 }
 
-// read reads from the API server which queue the owners name, and remembers the answer. It does not if they were read
+// Read reads from the API server which queue the owners name, and remembers the answer. It does not if they were read
 // since that time; zero is never. After an error nothing is known.
-func (p *parents) read(
+func (p *Owners) Read(
 	ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership, since time.Time,
 ) (nodepool.Queue, error) {
 	p.mu.Lock()
@@ -342,14 +344,14 @@ func (p *parents) read(
 }
 
 // follow goes from controller to controller until one names a queue.
-func (p *parents) follow(ctx context.Context, namespace string, from rayobject.Ownership) (parentAnswer, error) {
+func (p *Owners) follow(ctx context.Context, namespace string, from rayobject.Ownership) (ownerAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
-	answer := parentAnswer{of: from.Controller, readAt: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
+	answer := ownerAnswer{of: from.Controller, readAt: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
 	// With jitter, so that the answers of a start do not all end at the same time.
-	answer.until = p.now().Add(timing.Jittered(parentTTL))
+	answer.until = p.now().Add(timing.Jittered(answersLast))
 	next := from.Controller
-	for range maxParents {
+	for range maxOwners {
 		if next == (rayobject.Controller{}) {
 			return answer, nil
 		}
@@ -370,11 +372,11 @@ func (p *parents) follow(ctx context.Context, namespace string, from rayobject.O
 		}
 		next = controllerAbove(object)
 	}
-	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxParents+1), from), nil
+	return answer.withoutOwner(next, fmt.Errorf("it is owner number %d", maxOwners+1), from), nil
 }
 
 // withoutOwner uses what Kueue wrote into the pod templates if an owner cannot be read.
-func (a parentAnswer) withoutOwner(owner rayobject.Controller, cause error, from rayobject.Ownership) parentAnswer {
+func (a ownerAnswer) withoutOwner(owner rayobject.Controller, cause error, from rayobject.Ownership) ownerAnswer {
 	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.Admitted {
 		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
@@ -400,7 +402,7 @@ func controllerAbove(object *metav1.PartialObjectMetadata) rayobject.Controller 
 }
 
 // get reads the metadata of an owner, which is in the namespace of what it owns or in none.
-func (p *parents) get(
+func (p *Owners) get(
 	ctx context.Context,
 	namespace string,
 	owner rayobject.Controller,
@@ -424,10 +426,10 @@ func (e unservedError) Error() string { return "the API server does not serve " 
 func unserved(err error) bool { _, is := err.(unservedError); return is }
 
 // resource returns the resource of a kind. It is cached for good, and a failure for a moment.
-func (p *parents) resource(ctx context.Context, owner rayobject.Controller) (parentResource, error) {
+func (p *Owners) resource(ctx context.Context, owner rayobject.Controller) (ownerResource, error) {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
-		return parentResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}
+		return ownerResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}
 	}
 	kind := version.WithKind(owner.Kind)
 	p.mu.Lock()
@@ -438,11 +440,11 @@ func (p *parents) resource(ctx context.Context, owner rayobject.Controller) (par
 		return known, nil
 	}
 	if p.now().Before(failed.until) {
-		return parentResource{}, failed.err
+		return ownerResource{}, failed.err
 	}
 	list, err := p.list(ctx, owner.APIVersion)
 	if apierrors.IsNotFound(err) {
-		return parentResource{}, unservedError{kind}
+		return ownerResource{}, unservedError{kind}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -450,16 +452,16 @@ func (p *parents) resource(ctx context.Context, owner rayobject.Controller) (par
 		now, err := p.now(), fmt.Errorf("listing the resources of %s: %w", version, err)
 		maps.DeleteFunc(p.unlisted, func(_ string, f failedList) bool { return !now.Before(f.until) })
 		p.unlisted[owner.APIVersion] = failedList{err, now.Add(discoveryPause)}
-		return parentResource{}, err
+		return ownerResource{}, err
 	}
 	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
 		return r.Kind == owner.Kind &&
 			!strings.Contains(r.Name, "/")
 	})
 	if at < 0 {
-		return parentResource{}, unservedError{kind}
+		return ownerResource{}, unservedError{kind}
 	}
-	found := parentResource{version.WithResource(list.APIResources[at].Name), list.APIResources[at].Namespaced}
+	found := ownerResource{version.WithResource(list.APIResources[at].Name), list.APIResources[at].Namespaced}
 	p.resources[kind] = found
 	return found, nil
 }
