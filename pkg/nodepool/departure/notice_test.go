@@ -5,17 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"heliostat.dev/heliostat/internal/importtest"
 )
-
-func TestDeparturePackageStaysPure(t *testing.T) {
-	importtest.Only(t)
-	importtest.Imports(t, map[string]string{
-		"net": "signs are values", "os": "signs are values", "log": "a sign is a result", "log/slog": "a sign is a result",
-		"math/rand": "equal input must give an equal answer",
-	})
-}
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 

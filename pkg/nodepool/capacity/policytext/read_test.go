@@ -8,14 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/importtest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func TestReadingKnowsNoKubernetes(t *testing.T) {
-	importtest.Only(t, "internal/fieldpath", "pkg/nodepool/capacity", "pkg/raydemand")
-	importtest.Dependencies(t, map[string]string{"k8s.io/": "a policy is text, wherever it is written"})
-}
 
 func TestAPolicyIsRead(t *testing.T) {
 	p, fault := Read([]byte(`{"rayCluster": "trainer",
