@@ -354,14 +354,6 @@ conformance: ## the same assertions against the simulated Ray head and real head
 matrix: ## the loop on releases of Ray, KubeRay and Kubernetes, for docs/versions.md; ONLY="2.60.0 1.5.1" limits it
 	@$(call run,matrix)
 
-.PHONY: pubsub
-pubsub: ## what the pub/sub of Ray's GCS says and loses, on real heads; ONLY="2.60.0" PARTS="what starts" limit it
-	@.ci/preflight go python
-	mkdir -p "$(BIN)"
-	cd test
-	go build -o "$(BIN)/pubsub" ./pubsub
-	exec "$(BIN)/pubsub"
-
 # Several may run; each has a name.
 DEVCLUSTER ?= default
 
