@@ -22,6 +22,9 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		known = append(known, sub.Name())
 	}
+	if err := removed(RemovedCommands, args[0], "the command "+args[0]); err != nil {
+		return BadInput(err)
+	}
 	return BadInput(
 		fmt.Errorf("unknown command %q%s; see %s --help", args[0], ClosestName(args[0], known, ""), cmd.CommandPath()),
 	)
@@ -47,12 +50,18 @@ func ClosestName(name string, known []string, prefix string) string {
 
 // FlagError adds the right flag or value to an error about a flag.
 func FlagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 { // the flag belongs to an unknown command
+		return UnknownCommand(cmd, args)
+	}
 	help := "; see " + cmd.CommandPath() + " --help"
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
+		if _, was := flag.Value.(removedFlag); was {
+			return BadInput(invalid.Unwrap())
+		}
 		return BadInput(fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), WantedValue(flag), help))
 	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") &&
 		slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
@@ -61,6 +70,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		name := unknown.GetSpecifiedName()
+		if err := removed(RemovedFlags, name, "--"+name); err != nil {
+			return BadInput(err)
+		}
 		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, ClosestName(name, known, "--"), help))
 	}
 	return BadInput(fmt.Errorf("%w%s", err, help))

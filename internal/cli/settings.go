@@ -36,6 +36,7 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 	groupServeFlags(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),
+			refuseRemovedVariables(Variables(c.Flags()), os.Environ()),
 			RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
 			return BadInput(err)
 		}
@@ -51,7 +52,7 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 }
 
 // Settable reports whether a file or the environment may set a flag.
-func Settable(f *pflag.Flag) bool { return f.Name != "help" }
+func Settable(f *pflag.Flag) bool { return f.Name != "help" && !f.Hidden }
 
 // maxSettings limits a settings file, in bytes: a ConfigMap holds no more.
 const maxSettings = 1 << 20
@@ -107,7 +108,11 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 	keys := map[string]string{} // by the flag that they set
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		f := flagOfKey(flags, key)
+		gone := refuseRemovedKey(key)
 		switch {
+		case f == nil && gone != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", file, gone))
+			continue
 		case f == nil:
 			errs = append(
 				errs,

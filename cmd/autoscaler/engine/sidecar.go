@@ -45,5 +45,6 @@ func Sidecar() *cobra.Command {
 	// The other ports of the head pod belong to Ray and its users.
 	o.ports.REST, o.ports.Metrics = "", raysMetrics
 	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
+	cli.RefuseRemovedFlags(c)
 	return cli.AddSettings(c)
 }

@@ -145,8 +145,22 @@ topologylabel: topologyLabels
 config: config
 {{- end -}}
 
+{{- /* Values of the last release, with what to use instead. values.schema.json accepts them, so that this is the error. */ -}}
+{{- define "heliostat.removed" -}}
+{}
+{{- end -}}
+
 {{- /* Checks that values.schema.json cannot express. */ -}}
 {{- define "heliostat.check" -}}
+{{- range $path, $instead := include "heliostat.removed" . | fromYaml -}}
+{{- $value := $.Values.AsMap -}}
+{{- range splitList "." $path -}}
+{{- $value = kindIs "map" $value | ternary $value dict | dig . nil -}}
+{{- end -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- fail (printf "%s was removed; %s" $path $instead) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElectionEnabled) -}}
 {{- fail "replicas: without leaderElectionEnabled, several pods would all decide; set replicas: 1" -}}
 {{- end -}}

@@ -25,6 +25,9 @@ const MaxBytes = 64 << 10
 // policyWant shows a policy.
 const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]}`
 
+// RemovedFields are fields of a policy that the last release read, with what to use instead.
+var RemovedFields = map[string]string{}
+
 // Read reads a policy. ignored are members that belong to somebody else, such as rayCluster in the spec of a
 // CapacityPolicy.
 func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
@@ -41,6 +44,11 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 		OnUpgrade:     oneOf(members.Pick("onUpgrade"), capacity.UpgradeNone, capacity.UpgradeMatch),
 		Budget:        budget(members.Pick("budget")),
 		Idle:          idle(members.Pick("idle")),
+	}
+	for _, name := range slices.Sorted(maps.Keys(RemovedFields)) {
+		if field := members.Pick(name); !field.Absent() {
+			field.Fail("no such field, which was removed; " + RemovedFields[name])
+		}
 	}
 	members.Done(ignored...)
 	if fault := doc.Strict(); fault != nil {

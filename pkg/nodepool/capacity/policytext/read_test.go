@@ -38,6 +38,15 @@ func TestAPolicyIsRead(t *testing.T) {
 	}
 }
 
+func TestARemovedFieldSaysWhatToUseInstead(t *testing.T) {
+	for field, instead := range RemovedFields {
+		_, fault := Read([]byte(`{"` + field + `": {"a": 1}}`))
+		if want := "no such field, which was removed; " + instead; fault == nil || fault.Path.String() != field || fault.Want != want {
+			t.Errorf("%s: got %v, want %q", field, fault, want)
+		}
+	}
+}
+
 func TestASchedule(t *testing.T) {
 	p, fault := Read([]byte(`{"keepWarm": [{"group": "gpu", "count": 1, "schedules": [
 		{"start": "0 8 * * 1-5", "end": "0 19 * * 1-5", "timeZone": "Europe/Berlin", "count": 4},

@@ -60,6 +60,9 @@ var knownAnnotations = []string{
 	nodepool.SurgeAnnotation,
 }
 
+// RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
+var RemovedAnnotations = map[string]string{}
+
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
 func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
 
@@ -69,13 +72,17 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	annotations := metadata.Texts("annotations")
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
+			fix := "use one of " + strings.Join(knownAnnotations, ", ")
+			if instead, was := RemovedAnnotations[key]; was {
+				fix = "remove it: it was removed; " + instead
+			}
 			metadata.Report.Add(
 				raydemand.Warning,
 				AnnotationUnknown,
 				metadata.at("annotations")+"."+key,
 				annotations[key],
 				"Heliostat does not read it",
-				"use one of "+strings.Join(knownAnnotations, ", "),
+				fix,
 			)
 		}
 	}

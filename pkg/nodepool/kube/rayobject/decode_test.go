@@ -166,6 +166,16 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 	}
 }
 
+func TestARemovedAnnotationSaysWhatToUseInstead(t *testing.T) {
+	for annotation, instead := range RemovedAnnotations {
+		cluster := decodeSample(t, "heliostat.dev/mode", annotation)
+		i := slices.Index(codes(cluster.Findings), AnnotationUnknown)
+		if want := "remove it: it was removed; " + instead; i < 0 || cluster.Findings[i].Fix != want {
+			t.Errorf("findings %v, want an %s with %q", cluster.Findings, AnnotationUnknown, want)
+		}
+	}
+}
+
 func TestANegativeIdleTimeoutIsNone(t *testing.T) {
 	cluster := decodeSample(t, "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -1")
 	if cluster.IdleTimeout != 0 || *cluster.Groups[0].IdleTimeout != 0 {

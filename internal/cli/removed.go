@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// RemovedFlags are flags that the last release had, with what to use instead. A command line, a settings file or a
+// variable that sets one is an error, because the behavior that it asked for is gone.
+var RemovedFlags = map[string]string{}
+
+// RemovedCommands are commands that the last release had, with what to use instead.
+var RemovedCommands = map[string]string{}
+
+// removed says that something was removed, and what to use instead; nil if it was not.
+func removed(table map[string]string, key, name string) error {
+	if instead, was := table[key]; was {
+		return fmt.Errorf("%s was removed; %s", name, instead)
+	}
+	return nil
+}
+
+// refuseRemovedKey returns an error for the key of a removed flag in a settings file.
+func refuseRemovedKey(key string) error {
+	for name := range RemovedFlags {
+		if key == name || strings.EqualFold(key, strings.ReplaceAll(name, "-", "")) {
+			return removed(RemovedFlags, name, key)
+		}
+	}
+	return nil
+}
+
+// refuseRemovedVariables returns an error for the variables of removed flags.
+func refuseRemovedVariables(known, environ []string) error {
+	var errs []error
+	for _, name := range unknownVariables(known, environ) {
+		flag := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+		errs = append(errs, removed(RemovedFlags, flag, EnvPrefix+name))
+	}
+	return errors.Join(errs...)
+}
+
+// RefuseRemovedFlags makes a command that ignores unknown flags refuse those that were removed.
+func RefuseRemovedFlags(c *cobra.Command) {
+	for _, name := range slices.Sorted(maps.Keys(RemovedFlags)) {
+		f := c.Flags().VarPF(removedFlag(name), name, "", "")
+		f.Hidden, f.NoOptDefVal = true, "true"
+	}
+}
+
+// removedFlag is the pflag.Value of a flag that has no valid value.
+type removedFlag string
+
+func (removedFlag) String() string { return "" }
+func (removedFlag) Type() string   { return "string" }
+
+// Set returns what to use instead.
+func (f removedFlag) Set(string) error { return removed(RemovedFlags, string(f), "--"+string(f)) }
