@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// The table in README lists every package folder, so that readers find things there.
-func TestReadmeListsEveryFolder(t *testing.T) {
+// The table in CONTRIBUTING lists every package folder, so that readers find things there.
+func TestContributingListsEveryFolder(t *testing.T) {
 	var listed []string
-	for _, path := range firstColumn(between(t, "README.md", "## Where things are\n", "\n## ")) {
+	for _, path := range firstColumn(between(t, "CONTRIBUTING.md", "## Where things are\n", "\n## ")) {
 		if strings.Contains(path, "*") {
 			continue
 		}
 		listed = append(listed, path)
 		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-			t.Errorf("README names %s: %v", path, err)
+			t.Errorf("CONTRIBUTING names %s: %v", path, err)
 		}
 	}
 	for _, parent := range []string{"cmd", "pkg", "internal", "api", "deploy", "examples", "test"} {
@@ -28,7 +28,7 @@ func TestReadmeListsEveryFolder(t *testing.T) {
 		for _, entry := range entries {
 			path := parent + "/" + entry.Name()
 			if entry.IsDir() && path != "api/proto" && !slices.Contains(listed, path) {
-				t.Errorf("README does not say what is in %s", path)
+				t.Errorf("CONTRIBUTING does not say what is in %s", path)
 			}
 		}
 	}
