@@ -11,18 +11,22 @@ import (
 var (
 	fenced     = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	linkTo     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	rowID      = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	heading    = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// slugs returns the anchors of a page's headings, as GitHub makes them: lower case, a hyphen for each space, no
-// punctuation.
+// slugs returns a page's anchors: those of its rows, and those of its headings, as GitHub makes them: lower case, a hyphen
+// for each space, no punctuation.
 func slugs(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, title := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 		plain := strings.ToLower(linkText.ReplaceAllString(title[1], "$1"))
 		found[strings.ReplaceAll(notInSlugs.ReplaceAllString(plain, ""), " ", "-")] = true
+	}
+	for _, row := range rowID.FindAllStringSubmatch(page, -1) {
+		found[row[1]] = true
 	}
 	return found
 }

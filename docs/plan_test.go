@@ -108,7 +108,7 @@ func TestDoctorMapsExistingCodesThatDiffer(t *testing.T) {
 			}
 		}
 		for _, of := range code.FindAllStringSubmatch(cells[1], -1) {
-			if !strings.Contains(doctor, "\n### "+of[1]+"\n") || slices.Contains(findings, of[1]) {
+			if !strings.Contains(doctor, `<a id="`+of[1]+`">`) || slices.Contains(findings, of[1]) {
 				t.Errorf("doctor finds no %s, or plan and serve do too", of[1])
 			}
 		}

@@ -21,8 +21,8 @@ func TestThePageHasEveryCheckWithItsSeverityAndNoOther(t *testing.T) {
 	for _, check := range doctor.Checks() {
 		want = append(want, check.Code+" "+string(check.Severity))
 	}
-	for _, found := range regexp.MustCompile(`(?m)^### (\S+)\n\n\*(\w+)\.\* \S`).FindAllStringSubmatch(string(page), -1) {
-		got = append(got, found[1]+" "+strings.ToLower(found[2]))
+	for _, found := range regexp.MustCompile("(?m)^\\| <a id=\"(\\S+)\"></a>`\\S+` \\| (\\w+) \\| \\S").FindAllStringSubmatch(string(page), -1) {
+		got = append(got, found[1]+" "+found[2])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-source +docs):\n%s", diff)
