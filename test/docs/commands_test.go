@@ -88,7 +88,7 @@ func TestCommandsOfThePagesCanBeTyped(t *testing.T) {
 	env := append(os.Environ(), "HELIOSTAT_SERVER="+heliostat.URL, "KUBECONFIG="+lab.Cluster.Kubeconfig(), "PATH="+programs(t, lab.Program)+":"+os.Getenv("PATH"))
 	ours := strings.NewReplacer("http://127.0.0.1:8090", heliostat.URL, "http://localhost:8090", heliostat.URL, "NAMESPACE", "ml", "NAME", "llm", "GROUP", "a100")
 	count := 0
-	for _, name := range []string{"reference/reasons.md", "reference/requests.md", "howto/requests.md", "reference/rest.md", "reference/shadow.md", "operations.md",
+	for _, name := range []string{"reference/reasons.md", "reference/requests.md", "howto/requests.md", "reference/rest.md", "operations.md",
 		"runbooks/RayClusterNotRead.md", "runbooks/RayDemandCapped.md", "runbooks/RayDemandImpossible.md", "runbooks/RayGPUsIdle.md", "runbooks/RayGroupCoolingDown.md",
 		"runbooks/RayNumGPUsMismatch.md", "runbooks/RayReplicasReverted.md", "runbooks/RayScaleUpSlow.md", "runbooks/RayWorkersDoNotJoin.md", "runbooks/HeliostatReactsSlowly.md", "runbooks/HeliostatPatchesFail.md",
 		"runbooks/HeliostatCyclesFail.md", "runbooks/HeliostatPlannerSlow.md"} {
