@@ -286,7 +286,7 @@ churn: ## five minutes of random work; fails if work is lost or a worker is supe
 .PHONY: churn-karpenter
 churn-karpenter: export KARPENTER := 1
 churn-karpenter: export DURATION ?= 15m
-churn-karpenter: ## the same for 15 minutes while the real Karpenter consolidates and expires the machines; PROTECT=off, DRAIN=off
+churn-karpenter: ## the same for 15 minutes while the real Karpenter consolidates and expires the machines; PROTECT=off
 	@$(call run,churn)
 
 .PHONY: chaos

@@ -74,8 +74,8 @@ namespaces: [ml, "on"]
 node-autoscaler: [in-house]
 leaderElect: true
 kubeAPIQPS: 12.5
-kube-api-burst: 1000
-pollFast: 300ms
+max-in-flight: 1000
+pollRest: 300ms
 mode: "off"
 `, "--node-autoscaler=given-away")
 	if err != nil {
@@ -83,8 +83,8 @@ mode: "off"
 	}
 	for name, want := range map[string]string{
 		"resource": "[example.com/a=whole,example.com/b=mps]", "insecure-no-auth": "true", "drain-deadline": "1m30s",
-		"namespaces": "[ml,on]", "node-autoscaler": "[in-house]", "leader-elect": "true", "kube-api-qps": "12.5", "kube-api-burst": "1000",
-		"poll-fast": "300ms", "mode": "off",
+		"namespaces": "[ml,on]", "node-autoscaler": "[in-house]", "leader-elect": "true", "kube-api-qps": "12.5", "max-in-flight": "1000",
+		"poll-rest": "300ms", "mode": "off",
 	} {
 		if got := flags.Lookup(name).Value.String(); got != want {
 			t.Errorf("--%s is %s, want %s", name, got, want)
@@ -103,9 +103,9 @@ func TestWhatAFileCannotSayIsNamed(t *testing.T) {
 		"a key twice in one form":    {"log-level: debug\nlog-level: info", []string{"config.yaml", "log-level"}},
 		"a number for a string":      {"lease-name: 5", []string{"config.yaml: lease-name: 5: want a string"}},
 		"a string for a number":      {`kube-api-qps: "5"`, []string{`kube-api-qps: "5": want a number`}},
-		"a fraction":                 {"kube-api-burst: 1.5", []string{"kube-api-burst: 1.5: want a whole number"}},
-		"a number without a unit":    {"poll-fast: 5", []string{"poll-fast: 5: want a duration such as 300ms, 90s or 1h30m"}},
-		"a duration that is none":    {"poll-fast: soon", []string{`poll-fast: "soon": want a duration`}},
+		"a fraction":                 {"max-in-flight: 1.5", []string{"max-in-flight: 1.5: want a whole number"}},
+		"a number without a unit":    {"poll-rest: 5", []string{"poll-rest: 5: want a duration such as 300ms, 90s or 1h30m"}},
+		"a duration that is none":    {"poll-rest: soon", []string{`poll-rest: "soon": want a duration`}},
 		"a string for a truth value": {`leader-elect: "yes"`, []string{`leader-elect: "yes": want true or false`}},
 		"a string for a list":        {"namespaces: ml", []string{`namespaces: "ml": want a list of strings`}},
 		"a list of numbers":          {"namespaces: [1]", []string{"namespaces: [1]: want a list of strings"}},
@@ -115,7 +115,7 @@ func TestWhatAFileCannotSayIsNamed(t *testing.T) {
 		"no mapping":                 {"- mode", []string{"config.yaml", "want names of flags"}},
 		"a word that is false":       {"mode: off", []string{`config.yaml: mode: false: want managed, shadow or off, in quotes if YAML would parse it as another type, such as "off"`}},
 		"two documents":              {"mode: shadow\n---\nlog-level: debug", []string{"has 2 YAML documents: want one"}},
-		"two mistakes":               {"{moda: shadow, poll-fast: 5}", []string{"moda: no flag has this name: want mode", "want a duration"}},
+		"two mistakes":               {"{moda: shadow, poll-rest: 5}", []string{"moda: no flag has this name: want mode", "want a duration"}},
 		"a key near to none":         {"colour: red", []string{"config.yaml: colour: no flag has this name: want one that --help lists"}},
 		"a mode that is none":        {"mode: managd", []string{`config.yaml: mode: "managd": want managed, shadow or off`}},
 		"a level that is none":       {"log-level: loud", []string{`config.yaml: log-level: "loud": want debug, info, warn or error`}},
@@ -146,7 +146,7 @@ func TestBadSettingsEndTheProgramAsBadFlagsDo(t *testing.T) {
 	}
 	t.Setenv("HELIOSTAT_MAX_IN_FLIGHT", "")
 	for flag, says := range map[string]string{"--kube-api-qps=NaN": "want a number from 0.1", "--kube-api-qps=1e-30": "want a number from 0.1", "--kube-api-qps=-1": "want a number from 0.1",
-		"--kube-api-burst=-1": "want a whole number from 1", "--pools=/dev/zero": "larger than 4 MiB"} {
+		"--max-in-flight=-1": "want a whole number from 1", "--pools=/dev/zero": "larger than 4 MiB"} {
 		if code, _, errOut := command(t, "", "autoscaler", "serve", flag); code != cli.ExitBadInput || !strings.Contains(errOut, says) {
 			t.Errorf("%s: exit %d, %q", flag, code, errOut)
 		}

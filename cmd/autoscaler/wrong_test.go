@@ -69,7 +69,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"plan", "ml/llm", "--resource", "a/b=whole"}, "--resource, --pool-label and --topology-label are for files: the server reads the RayCluster's nodes with its own settings"},
 		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
 		{[]string{"plan", "-f", snapshot, "--policy", "fast"}, `--policy: fast: want a policy such as {"gpuForCPU": true}`},
-		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; 0 is 100; see autoscaler serve --help`},
+		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; see autoscaler serve --help`},
 		{[]string{"serve", "--waiting-cost=-1"}, `--waiting-cost "-1": want a number from 0 to 1000000000; see autoscaler serve --help`},
 		{[]string{"serve", "--waiting-cost=NaN"}, `--waiting-cost "NaN": want a number from 0 to 1000000000; see autoscaler serve --help`},
 		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},

@@ -21,7 +21,6 @@ var fileFlags = []string{
 	"pools",
 	"prices",
 	"snapshot",
-	"tls-ca-file",
 	"tls-cert-file",
 	"tls-key-file",
 	"token-file",

@@ -29,12 +29,10 @@ var ServeGroups = []struct {
 			"protect-busy",
 			"provisioning-requests",
 			"warm-nodes",
-			"drain-departing",
 			"surge",
 			"namespaces",
 			"cluster-name",
 			"cluster-namespace",
-			"gpu-for-cpu",
 			"waiting-cost",
 			"prices",
 			"forecast",
@@ -42,9 +40,7 @@ var ServeGroups = []struct {
 	},
 	{
 		"Limits and timeouts",
-		[]string{"plan-budget", "max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace",
-			"breaker-cooldown", "drain-deadline", "consolidate-after", "consolidate-deadline", "consolidate-per-hour",
-			"consolidate-min-saving"},
+		[]string{"max-in-flight", "allocation-timeout", "drain-deadline", "consolidate-after"},
 	},
 	{
 		"Nodes and their GPUs",
@@ -54,16 +50,15 @@ var ServeGroups = []struct {
 	},
 	{
 		"Reading Ray",
-		[]string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest",
-			"reads-per-second", "cycles-per-second", "jobs-every"},
+		[]string{"gcs-address", "gcs-kubernetes-token-file", "poll-rest", "jobs-every"},
 	},
-	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
+	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "request-memory"}},
 	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address",
 		"keep-costs"}},
 	{
 		"The REST API and the page",
 		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",
-			"tls-ca-file", "requests-per-second"},
+			"requests-per-second"},
 	},
 	{
 		"Probes, metrics and logs",

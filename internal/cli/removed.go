@@ -12,7 +12,23 @@ import (
 
 // RemovedFlags are flags that the last release had, with what to use instead. A command line, a settings file or a
 // variable that sets one is an error, because the behavior that it asked for is gone.
-var RemovedFlags = map[string]string{}
+var RemovedFlags = map[string]string{
+	"breaker-cooldown":        "a failed group is not launched for 5m at first",
+	"consolidate-deadline":    "the deadline of these drains is three times --consolidate-after",
+	"consolidate-min-saving":  "a move must save more in an hour than it costs to launch the worker again",
+	"consolidate-per-hour":    "four workers of a RayCluster may be drained per hour",
+	"cycles-per-second":       "use shards for more than 400 decisions per second",
+	"drain-departing":         "workers whose machine is about to go are always drained",
+	"gcs-timeout":             "each call to a Ray head has 3s",
+	"gpu-for-cpu":             "CPU-only work launches GPU groups only where no CPU group can serve it",
+	"kube-api-burst":          "use --kube-api-qps; twice as many requests may be sent at once",
+	"max-in-flight-per-group": "use --max-in-flight, for all groups of a RayCluster, and maxReplicas of the group",
+	"plan-budget":             "the plans of a cycle take about 2s at most",
+	"poll-fast":               "a Ray head is read every 100ms while anything changes",
+	"reads-per-second":        "use shards for more than 4000 reads per second",
+	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
+	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
+}
 
 // RemovedCommands are commands that the last release had, with what to use instead.
 var RemovedCommands = map[string]string{}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/breaker"
-	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/mode"
@@ -28,7 +27,7 @@ func (c Config) breakers() breaker.Settings {
 	return breaker.Settings{
 		AllocationTimeout:  c.AllocationTimeout,
 		Cooldown:           c.BreakerCooldown,
-		UnschedulableGrace: c.UnschedulableGrace,
+		UnschedulableGrace: c.AllocationTimeout / 5,
 	}
 }
 
@@ -83,16 +82,15 @@ type Config struct {
 	// PlanBudget bounds the time that the plans of one cycle take if there is very much different demand; see
 	// planbudget.Budget. 2 s.
 	PlanBudget time.Duration
-	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are requested and have
-	// not joined Ray, because one call of a driver can ask for any number. 1000, and no bound for a group.
-	MaxInFlight, MaxInFlightPerGroup int
-	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
-	AllocationTimeout time.Duration
-	// UnschedulableGrace is how long a pod may have no node, without a node autoscaler announcing one, before that
-	// proves that its group is out of stock. It counts only if Events of node autoscalers are read and one has
-	// reported before. 60 s, the most that the Cluster Autoscaler takes to react to a pod in a big cluster
+	// MaxInFlight bounds the pods of one cluster that are requested and have not joined Ray, because one call of a
+	// driver can ask for any number. 1000.
+	MaxInFlight int
+	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. A fifth of it is how
+	// long a pod may have no node, without a node autoscaler announcing one, before that proves that its group is out
+	// of stock. That counts only if Events of node autoscalers are read and one has reported before. 5 min, and so
+	// 60 s, the most that the Cluster Autoscaler takes to react to a pod in a big cluster
 	// (docs/reference/facts.md#how-soon-node-autoscalers-act).
-	UnschedulableGrace time.Duration
+	AllocationTimeout time.Duration
 	// BreakerCooldown is how long a failing group gets no launches at first; it doubles up to one hour. 5 min.
 	BreakerCooldown time.Duration
 
@@ -103,14 +101,13 @@ type Config struct {
 	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
 	// KubeRay itself replaces containers that end. 30 s.
 	DeadGrace time.Duration
-	// KeepDeparting lets Ray place work on workers whose machine is about to go: nothing is drained for a machine.
-	KeepDeparting bool
 	// Surge is that of groups without the annotation heliostat.dev/surge. None.
 	Surge nodepool.Surge
-	// Consolidation bounds which workers are drained because others have room for their work; Prices say what that
-	// saves, for groups without a price of their own. Nil has the built-in list prices.
-	Consolidation consolidation.Settings
-	Prices        *price.Book
+	// ConsolidateAfter is how long a worker must be used a little before it is drained because others have room for its
+	// work; Prices say what that saves, for groups without a price of their own. 10 min; nil has the built-in list
+	// prices.
+	ConsolidateAfter time.Duration
+	Prices           *price.Book
 	// ProtectBusy guards the head and busy workers against node autoscalers, see protect. GuardsPerSecond bounds the
 	// guards written to all RayClusters together, and how many are written at once. 50.
 	ProtectBusy     bool
@@ -161,8 +158,8 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.GCSBackoff, 10*time.Second)
 	orDuration(&c.PlanBudget, 2*time.Second)
 	orDuration(&c.AllocationTimeout, 5*time.Minute)
-	orDuration(&c.UnschedulableGrace, time.Minute)
 	orDuration(&c.BreakerCooldown, 5*time.Minute)
+	orDuration(&c.ConsolidateAfter, 10*time.Minute)
 	orDuration(&c.DrainDeadline, 10*time.Minute)
 	orDuration(&c.DrainTimeout, time.Minute)
 	orDuration(&c.DeadGrace, 30*time.Second)
@@ -175,7 +172,6 @@ func (c Config) withDefaults() Config {
 		c.MaxInFlight = 1000
 	}
 	c.Policy.MaxInFlight = min(c.MaxInFlight, math.MaxInt32)
-	c.Policy.MaxInFlightPerGroup = min(c.MaxInFlightPerGroup, math.MaxInt32)
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 4000
 	}
@@ -185,7 +181,6 @@ func (c Config) withDefaults() Config {
 	if c.GuardsPerSecond == 0 {
 		c.GuardsPerSecond = 50
 	}
-	c.Consolidation = c.Consolidation.WithDefaults()
 	c.plans, c.nodeTimes = planbudget.New(c.PlanBudget), &arrival.Pools{}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -217,19 +212,18 @@ func (c Config) Validate() error {
 	}{
 		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout},
 		{"GCS back-off", c.GCSBackoff}, {"plan budget", c.PlanBudget},
-		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace},
+		{"allocation timeout", c.AllocationTimeout},
 		{"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
-		{"consolidation delay", c.Consolidation.After}, {"consolidation deadline", c.Consolidation.Deadline},
+		{"consolidation delay", c.ConsolidateAfter},
 		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery}, {"interval of jobs", c.JobsEvery},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %v, want a positive duration", d.name, d.value))
 		}
 	}
-	if c.MaxInFlight < 0 || c.MaxInFlightPerGroup < 0 {
-		errs = append(errs,
-			fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
+	if c.MaxInFlight < 0 {
+		errs = append(errs, fmt.Errorf("in-flight cap is %d, want 0 or more", c.MaxInFlight))
 	}
 	for _, rate := range []struct {
 		name  string

@@ -23,21 +23,21 @@ import (
 // consolidate suggests which worker could leave because the others in use have room for its work, and drains it if the
 // RayCluster opts in. It ends nothing: Ray moves the work, and the pod is named when its Ray node has ended.
 func (c *Controller) consolidate(ctx context.Context, r *record, o *outcome) {
-	v, i, t, settings := &o.view, &o.intent, &r.consolidation, c.config.Consolidation
+	v, i, t, after := &o.view, &o.intent, &r.consolidation, c.config.ConsolidateAfter
 	if !v.Live() || v.Mode == nodepool.Off || v.Cluster.Suspended {
 		return
 	}
 	unquiet := r.unquiet(o)
 	t.Drop(func(m consolidation.Move) bool { return !runs(v, m) })
 	t.Observe(v.Now, v.State.Session, unquiet, consolidation.Launches(&i.Snapshot, &i.Plan))
-	if t.WantsLook(v.Now, v.Cluster.Consolidate, unquiet, settings) {
+	if t.WantsLook(v.Now, v.Cluster.Consolidate, unquiet, after) {
 		moves, err := c.moves(ctx, r, v, i)
 		if ctx.Err() != nil {
 			return
 		}
 		t.Looked(v.Now, moves, err)
 	}
-	move, why := t.Next(v.Now, v.Cluster.Consolidate, unquiet, settings)
+	move, why := t.Next(v.Now, v.Cluster.Consolidate, unquiet, after)
 	if move != nil && v.Mode != nodepool.Managed {
 		move, why = nil, v.Why.Message
 	}
@@ -90,7 +90,7 @@ func (c *Controller) moves(
 		return nil, err
 	}
 	return consolidation.Moves(consolidation.Input{View: v, Snapshot: &i.Snapshot, Plan: &i.Plan, Residents: residents,
-		Prices: c.config.Prices, Settings: c.config.Consolidation,
+		Prices:  c.config.Prices,
 		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}), nil
 }
 
@@ -116,7 +116,7 @@ func (c *Controller) move(ctx context.Context, r *record, o *outcome, move conso
 		return fmt.Errorf("reading the actors again: %w", err)
 	}
 	found := consolidation.Find(moves, move)
-	if found == nil || !fresh.Consolidate.Allows(found.Needs) || !found.Pays(c.config.Consolidation.MinSaving) {
+	if found == nil || !fresh.Consolidate.Allows(found.Needs) || !found.Pays() {
 		return errors.New("its work cannot move any more")
 	}
 	if !c.kube.MayWrite(fresh.Key) || c.config.Now().Sub(readAt) > reduction.ReadingValidity ||
@@ -125,7 +125,7 @@ func (c *Controller) move(ctx context.Context, r *record, o *outcome, move conso
 	}
 	now := c.config.Now()
 	w := reduction.DrainRequest{Node: found.Node, Pod: found.Pod, Group: found.Group, Going: true,
-		Reason: raydemand.DrainPreemption, Deadline: now.Add(c.config.Consolidation.Deadline),
+		Reason: raydemand.DrainPreemption, Deadline: now.Add(consolidation.Deadline(c.config.ConsolidateAfter)),
 		Message: "Heliostat: " + found.Text(c.config.Prices.Unit())}
 	r.consolidation.Drained(now) // before the call, whose answer may be lost
 	action := c.ask(ctx, r, w)
@@ -164,7 +164,7 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome, readA
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
 // Ray does not end them: it lets what runs on a draining node continue.
 func (c *Controller) lookAtDraining(ctx context.Context, r *record, v *observation.View) {
-	due := r.memory.OverdueDrains(v, c.config.Consolidation.Deadline)
+	due := r.memory.OverdueDrains(v, consolidation.Deadline(c.config.ConsolidateAfter))
 	if len(due) == 0 || r.gcs.Ray == nil {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 func newHalfEmptyWorld(t *testing.T, workers int, opted nodepool.Consolidate) *world {
 	t.Helper()
 	price := 3.1
-	w := newWorld(t, Config{}, nodepool.WorkerGroup{Name: "cpu", Replicas: workers, Max: 9, Price: &price,
+	w := newWorld(t, Config{}, nodepool.WorkerGroup{Name: "cpu", Replicas: workers, Max: 16, Price: &price,
 		Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}})
 	w.kube.cluster.Consolidate = opted
 	for i := range workers {
@@ -163,7 +163,11 @@ func TestNothingIsDrainedIfTheLastLookContradicts(t *testing.T) {
 		"the API server has a freeze":       func(w *world) { w.onlyFresh(func(c *nodepool.Cluster) { c.Freeze = true }) },
 		"the cache has another mode":        func(w *world) { w.onlyCached(func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow }) },
 		"the cache has unknown requests":    func(w *world) { w.onlyCached(func(c *nodepool.Cluster) { c.OwnedUnknown = "forbidden" }) },
-		"it saves too little":               func(w *world) { w.c.config.Consolidation.MinSaving = 99 },
+		"it saves too little": func(w *world) {
+			for i := range w.kube.cluster.Groups {
+				w.kube.cluster.Groups[i].Price = new(float64)
+			}
+		},
 		"an actor runs there that would be ended": func(w *world) {
 			r := &w.ray.residents[0]
 			r.Name, r.Namespace, r.Class, r.Restarts = "", "", "A", raydemand.RestartsAlways
@@ -208,16 +212,15 @@ func TestAMoveThatFailsIsNotTriedInEachCycle(t *testing.T) {
 }
 
 func TestABudgetBoundsConsolidation(t *testing.T) {
-	w := newHalfEmptyWorld(t, 8, nodepool.ConsolidateServe)
-	w.c.config.Consolidation.PerHour = 1
-	for range 4 {
+	w := newHalfEmptyWorld(t, 12, nodepool.ConsolidateServe)
+	for range 5 {
 		w.minutes(12)
 		w.migrate()
 		w.minutes(1)
 		w.operate()
 	}
-	if len(w.ray.drains) != 1 {
-		t.Errorf("drained %v within an hour, want one", w.ray.drained())
+	if len(w.ray.drains) != 4 {
+		t.Errorf("drained %v within an hour, want four", w.ray.drained())
 	}
 }
 

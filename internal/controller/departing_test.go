@@ -11,27 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestWithoutDrainsAReplacementIsLaunchedAndTheWorkerIsLeftAlone(t *testing.T) {
-	w := newWorld(t, Config{KeepDeparting: true}, gpuGroup("gpu", 2, 0, 4))
-	w.kube.cluster.IdleTimeout = 5 * time.Second
-	w.busy(w.pod(0)) // the other worker on a machine that goes is idle
-	w.busy(w.pod(1))
-	w.goes(w.pod(0), disrupted())
-	w.goes(w.pod(1), disrupted().Until(w.now.Add(time.Hour)))
-	for range 30 {
-		w.after(time.Second)
-	}
-	if got := w.ray.drained(); len(got) > 0 {
-		t.Errorf("drained %v although drains are off", got)
-	}
-	if got := w.lastChange(); got.Replicas != 4 || len(got.WorkersToDelete) > 0 {
-		t.Errorf("target = %+v, want two replacements and nobody named", got)
-	}
-	if got := w.kube.emitted(event.WorkerGoing); got != 2 {
-		t.Errorf("%d Events of workers that go, want 2", got)
-	}
-}
-
 func TestTheEventIsRepeatedWhenTheMachineGoesSooner(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.busy(w.pod(0))

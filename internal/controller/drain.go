@@ -68,9 +68,6 @@ func drainRound(drains []reduction.DrainRequest) []reduction.DrainRequest {
 // drain. Ray does not take a drain back, so the sign must still be there right before the call, and the node as idle or
 // busy as before: the steps before this one may have taken seconds.
 func (c *Controller) drainDeparting(ctx context.Context, r *record, o *outcome) {
-	if c.config.KeepDeparting {
-		return
-	}
 	going := r.memory.Departing(o.view)
 	if len(going) > 0 && c.config.Now().Sub(o.view.ReadAt) > reduction.ReadingValidity {
 		nodes, err := c.nodesNow(ctx, r, o.view)

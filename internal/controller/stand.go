@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/consolidation"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -117,7 +118,7 @@ func (c *Controller) limited(r *record, v *observation.View, long time.Duration)
 		long = min(long, writtenStands)
 	}
 	if v.Cluster.Consolidate.Valid() && len(r.consolidation.Moves()) > 0 {
-		long = min(long, c.config.Consolidation.LookEvery)
+		long = min(long, consolidation.LookEvery(c.config.ConsolidateAfter))
 	}
 	return long
 }

@@ -53,13 +53,11 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.pprof, "pprof-bind-address", "",
 		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
 	flags.StringVar(&f.certs.Cert, "tls-cert-file", "",
-		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS)")
+		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS); its authorities are "+
+			"those in ca.crt beside it, or the system's")
 	flags.StringVar(&f.certs.Key, "tls-key-file", "", "PEM file of its private key")
 	flags.StringVar(&f.certs.ClientCA, "client-ca-file", "", "PEM file of authorities of client certificates; a "+
 		"certificate's common name is the user, its organizations are the groups")
-	flags.StringVar(&f.certs.CA, "tls-ca-file", "", "PEM file of the authorities of the REST API's certificate; "+
-		"replicas recognize each other by them while the certificate is renewed; the file may be missing (default: "+
-		"the system's)")
 	flags.StringSliceVar(&f.audiences, "token-audiences", nil,
 		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
 	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")

@@ -80,7 +80,7 @@ type raysOwn struct {
 }
 
 // Bucket bounds in seconds. A cycle takes about a millisecond. The plans of a cycle with very much demand take as long
-// as --plan-budget, 2 s by default, or a little longer. A patch, with the API server, takes about ten milliseconds. A
+// as 2 s or a little longer. A patch, with the API server, takes about ten milliseconds. A
 // node of a cloud takes minutes, and so does the download of a large image.
 var (
 	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}

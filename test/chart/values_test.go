@@ -92,14 +92,12 @@ pools:
 prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
 keepCosts: true
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
-config: {max-in-flight: 100, gpuForCpu: true}
+config: {max-in-flight: 100, kubeApiQps: 50, requestsPerSecond: 20}
 extraArgs: [--max-in-flight=200]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
 envFrom: [{configMapRef: {name: more, optional: true}}]
 logging: {format: text, level: debug}
-kubeClient: {qps: 50, burst: 100}
 api:
-  requestsPerSecond: 20
   tokenAudiences: [heliostat]
   service: {type: LoadBalancer, annotations: {example.com/internal: "true"}}
   tls: {dnsNames: [heliostat.example.com], clientCA: {name: clients, kind: ConfigMap}}
@@ -474,7 +472,7 @@ func flagsOf(t *testing.T, values string) (names []string) {
 // other flag in every possible way.
 func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	for _, values := range []string{
-		`config: {max-in-flight: 200}`, `config: {read-only: true}`, `extraArgs: ["--max-in-flight=200", "--gpu-for-cpu"]`,
+		`config: {max-in-flight: 200}`, `config: {read-only: true}`, `extraArgs: ["--max-in-flight=200", "--pprof-bind-address=localhost:6060"]`,
 		`env: [{name: HELIOSTAT_MAX_IN_FLIGHT, value: "200"}, {name: MODE, value: x}, {name: POOLS, value: x}]`,
 	} {
 		if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values)); err != nil {

@@ -24,13 +24,12 @@ const (
 
 // machines says where the workers run: on the dev cluster's own nodes, or on machines of Karpenter.
 type machines struct {
-	karpenter, protect, drain bool
+	karpenter, protect bool
 }
 
-// machinesFromEnv reads KARPENTER, PROTECT and DRAIN.
+// machinesFromEnv reads KARPENTER and PROTECT.
 func machinesFromEnv() machines {
-	return machines{karpenter: os.Getenv("KARPENTER") != "", protect: os.Getenv("PROTECT") != "off",
-		drain: os.Getenv("DRAIN") != "off"}
+	return machines{karpenter: os.Getenv("KARPENTER") != "", protect: os.Getenv("PROTECT") != "off"}
 }
 
 // rig returns the dev cluster's options.
@@ -90,7 +89,7 @@ func (m machines) flags() []string {
 	if !m.karpenter {
 		return nil
 	}
-	return []string{fmt.Sprintf("--protect-busy=%t", m.protect), fmt.Sprintf("--drain-departing=%t", m.drain)}
+	return []string{fmt.Sprintf("--protect-busy=%t", m.protect)}
 }
 
 // cluster is the RayCluster of the work, whose groups are on the NodePools of the same names.

@@ -10,8 +10,7 @@
 //
 // With KARPENTER=1, the workers are on machines that the real Karpenter launches, consolidates and expires meanwhile.
 // Then workers that replace those of machines that go are beyond demand, so they are only counted, and all machines
-// must be gone at the end. PROTECT=off takes the guard of busy workers away, and DRAIN=off does not drain the workers
-// of machines that go, to show what each prevents.
+// must be gone at the end. PROTECT=off takes the guard of busy workers away, to show what it prevents.
 package main
 
 import (

@@ -55,9 +55,6 @@ func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 		return nil, err
 	}
 	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s", "--allocation-timeout", "10m"}
-	if isSlow {
-		own = append(own, "--consolidate-deadline", "1m") // the shortest
-	}
 	return lab.Serve(ctx, append(own, arguments...)...)
 }
 

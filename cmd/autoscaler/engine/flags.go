@@ -26,49 +26,26 @@ func (o *options) addFlags(c *cobra.Command) {
 	o.ports.AddTo(f)
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "allow CPU-only work to launch GPU groups even if a CPU group "+
-		"could serve it")
 	f.Float64Var(&o.waitingCost, "waiting-cost", 0, "what it costs to wait one hour for one pod, in the currency of "+
 		"the prices of groups (0: the price decides, and of equal groups the one that is ready sooner)")
 	cli.Validate(f, "waiting-cost", "a number from 0 to 1000000000", cli.Within(&o.waitingCost, 0, 1e9))
 	o.nodes.AddTo(f)
-	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "interval between readings of a Ray head while "+
-		"anything changes")
-	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "interval between readings of a Ray head at rest, "+
-		"which varies by a tenth")
-	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "timeout of each call to a Ray head")
-	f.DurationVar(
-		&l.PlanBudget,
-		"plan-budget",
-		2*time.Second,
-		"about how long the plans of one cycle may take; demand "+
-			"with more different requests is planned more roughly, and then in parts, one after the other",
-	)
+	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "shortest interval between readings of a Ray head "+
+		"at rest; varies by a tenth, and grows with the number of RayClusters")
 	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, "+
 		"so that one call of a driver cannot fill the API server")
-	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0,
-		"the same for one worker group; 0 for no limit of its own")
 	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute,
-		"how long a group's pods may fail to join Ray before launches of the group are paused")
-	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute,
-		"how long node autoscalers may be silent about a pod without a node before its group counts as out of stock")
-	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a failed group is not launched at "+
-		"first; doubles up to an hour")
+		"how long a group's pods may fail to join Ray before launches of the group are paused; after a fifth of it "+
+			"without a node, and without a word of a node autoscaler, the group counts as out of stock")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+
 		"a lowered maximum")
-	f.BoolVar(&o.drainDeparting, "drain-departing", true, "drain workers whose machine is about to go, so that Ray "+
-		"places nothing there any more; replacements are launched in any case")
 	f.StringVar((*string)(&l.Surge), "surge", string(nodepool.SurgeNone), "none or one: keep one replica of the "+
 		"maximum of each group free until the machine of one of its workers goes; the annotation "+
 		nodepool.SurgeAnnotation+" overrides it")
-	move := &l.Consolidation
-	f.DurationVar(&move.After, "consolidate-after", 10*time.Minute, "how long a worker must be used a little, and "+
-		"nothing may be launched, before it is drained because others have room for its work; only with the "+
-		"annotation "+nodepool.ConsolidateAnnotation)
-	f.DurationVar(&move.Deadline, "consolidate-deadline", 30*time.Minute, "deadline of such a drain")
-	f.IntVar(&move.PerHour, "consolidate-per-hour", 4, "most such drains of one RayCluster in one hour")
-	f.Float64Var(&move.MinSaving, "consolidate-min-saving", 0, "what such a drain must save in its first hour, in the "+
-		"currency of prices")
+	f.DurationVar(&l.ConsolidateAfter, "consolidate-after", 10*time.Minute,
+		"how long a worker must be used a little, and "+
+			"nothing may be launched, before it is drained because others have room for its work; only with the "+
+			"annotation "+nodepool.ConsolidateAnnotation)
 	f.BoolVar(&l.ProtectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters so that "+
 		"Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
 	o.check(f)
@@ -79,27 +56,14 @@ func (o *options) check(f *pflag.FlagSet) {
 	l := &o.loop
 	cli.ValidateString(f, "log-format", &o.logFormat, "json or text", isLogFormat)
 	cli.ValidateString(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
-	cli.ValidateDuration(f, "poll-fast", &l.FastPoll, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
-	cli.ValidateDuration(f, "gcs-timeout", &l.GCSTimeout, 10*time.Millisecond, 5*time.Minute)
-	cli.ValidateDuration(f, "plan-budget", &l.PlanBudget, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
-	cli.ValidateDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
-	cli.ValidateDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
 	cli.ValidateString(f, "surge", (*string)(&l.Surge), "none or one",
 		func(word string) bool { return nodepool.Surge(word).Valid() })
 	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
-	cli.ValidateDuration(f, "consolidate-after", &l.Consolidation.After, time.Second, day)
-	cli.ValidateDuration(f, "consolidate-deadline", &l.Consolidation.Deadline, time.Minute, day)
-	cli.Validate(f, "consolidate-per-hour", "a whole number from 1 to 1000",
-		cli.Within(&l.Consolidation.PerHour, 1, 1000))
-	cli.Validate(f, "consolidate-min-saving", "a number from 0 to 1000000",
-		cli.Within(&l.Consolidation.MinSaving, 0, 1e6))
+	cli.ValidateDuration(f, "consolidate-after", &l.ConsolidateAfter, time.Second, day)
 	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32),
 		cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
-	cli.Validate(f, "max-in-flight-per-group",
-		fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32),
-		cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
 }
 
 func isLogFormat(word string) bool {

@@ -18,15 +18,12 @@ type options struct {
 	kubeconfig          string
 	ports               listen.Flags
 	logFormat, logLevel string
-	gpuForCPU           bool
-	drainDeparting      bool
 	waitingCost         float64
 	kube                kube.Options
 	gcsAddress          string
 	nodes               cli.NodeReaderFlags
-	// apiQPS and apiBurst limit requests to the API server; 0 is the default of kube.Manager.
-	apiQPS   float32
-	apiBurst int
+	// apiQPS limits requests to the API server; 0 is the default of kube.Manager.
+	apiQPS float32
 	// charts are the series that the page draws.
 	charts series.Fleet
 	// ready tracks startup for the readiness probe.

@@ -57,8 +57,7 @@ func (o *options) run(c *cobra.Command) error {
 	telemetry.AdoptLibraries(local)
 	cli.LogUnknownVariables(cli.Variables(c.Flags()), os.Environ(), local)
 	o.kube.Logger = local
-	o.loop.Policy.GPUForCPU, o.loop.Policy.WaitingCost = o.gpuForCPU, o.waitingCost
-	o.loop.KeepDeparting = !o.drainDeparting
+	o.loop.Policy.WaitingCost = o.waitingCost
 	if err := o.loop.Validate(); err != nil {
 		return cli.BadInput(err)
 	}
@@ -78,7 +77,7 @@ func (o *options) run(c *cobra.Command) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	config.QPS, config.Burst = o.apiQPS, o.apiBurst
+	config.QPS = o.apiQPS
 	config.UserAgent = userAgent()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -89,10 +89,9 @@ func Serve() *cobra.Command {
 		"without it: managed, shadow or off")
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
 		"annotation or a request says; RayClusters in mode managed become shadow")
-	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "average requests to the API server per second; writes "+
-		"for callers of the REST API have a separate limit of four times that, and reviews of callers have one of "+
-		"their own")
-	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "burst of requests to the API server")
+	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "average requests to the API server per second, up to "+
+		"twice as many at once; writes for callers of the REST API have a separate limit of four times that, and "+
+		"reviews of callers have one of their own")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
 	f.StringVar(
@@ -110,10 +109,6 @@ func Serve() *cobra.Command {
 	f.StringVar(&o.ports.Advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
 			"leader or a shard; empty for none")
-	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 4000,
-		"limit on reads of Ray heads, all RayClusters together; when it applies, the intervals grow")
-	f.Float64Var(&o.loop.CyclesPerSecond, "cycles-per-second", 400,
-		"limit on decisions, all RayClusters together; a read that shows nothing new needs none")
 	f.StringVar(&o.forecast, "forecast", o.forecast, "off; suggest: remember the demand of four weeks, and say "+
 		"what would be worth keeping ready; act: also keep it, within the budget of the RayCluster's capacity policy")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
@@ -161,17 +156,9 @@ func (o *options) checkFleet(f *pflag.FlagSet) {
 	cli.Validate(
 		f,
 		"kube-api-qps",
-		fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS),
-		func() bool {
-			return o.apiQPS == 0 || cli.Within(&o.apiQPS, leastQPS, most)()
-		},
+		fmt.Sprintf("a number from %v to %v", leastQPS, most),
+		cli.Within(&o.apiQPS, leastQPS, most),
 	)
-	cli.Validate(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst),
-		cli.Within(&o.apiBurst, 0, most))
-	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000",
-		cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
-	cli.Validate(f, "cycles-per-second", "a number from 0.001 to 1000000",
-		cli.Within(&o.loop.CyclesPerSecond, 0.001, 1_000_000))
 }
 
 // isShards reports whether a text is a value of --shards.

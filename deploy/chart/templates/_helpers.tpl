@@ -124,20 +124,15 @@ insecurenoauth: api.exposure
 advertiseaddress: api.exposure
 tlscertfile: api.tls
 tlskeyfile: api.tls
-tlscafile: api.tls
 clientcafile: api.tls.clientCA
 tokenaudiences: api.tokenAudiences
-requestspersecond: api.requestsPerSecond
 metricsbindaddress: metrics.enabled and metrics.port
 healthprobebindaddress: health.port
 requestmemory: requestMemory
-planbudget: planBudget
 protectbusy: protectBusy
 provisioningrequests: provisioningRequests
 warmnodes: warmNodes
 forecast: forecast
-kubeapiqps: kubeClient.qps
-kubeapiburst: kubeClient.burst
 pools: pools
 prices: prices
 keepcosts: keepCosts
@@ -147,7 +142,9 @@ config: config
 
 {{- /* Values of the last release, with what to use instead. values.schema.json accepts them, so that this is the error. */ -}}
 {{- define "heliostat.removed" -}}
-{}
+api.requestsPerSecond: 'use config: {requests-per-second: 500}'
+kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
+planBudget: the plans of a cycle take about 2 s at most
 {{- end -}}
 
 {{- /* Checks that values.schema.json cannot express. */ -}}

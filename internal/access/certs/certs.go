@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 )
@@ -22,9 +23,12 @@ import (
 const Interval = 5 * time.Second
 
 // Files are paths of PEM files. Cert has the server's certificate and the intermediate authorities, Key its private
-// key, and ClientCA the authorities of client certificates, empty for none. CA has the authorities of Cert. It may be
-// empty, and the file may be missing: not every issuer provides them.
-type Files struct{ Cert, Key, ClientCA, CA string }
+// key, and ClientCA the authorities of client certificates, empty for none.
+type Files struct{ Cert, Key, ClientCA string }
+
+// ca is the path of the authorities of Cert, which is ca.crt beside it, as in a Secret of cert-manager. The file may be
+// missing: not every issuer provides them.
+func (f Files) ca() string { return filepath.Join(filepath.Dir(f.Cert), "ca.crt") }
 
 // Given reports whether TLS is configured.
 func (f Files) Given() bool { return f.Cert != "" }
@@ -71,12 +75,12 @@ func Load(files Files, log *slog.Logger) (*Store, error) {
 // certificate and key may not match for a moment.
 func (s *Store) Reload() error {
 	var next held
-	for i, path := range []string{s.files.Cert, s.files.Key, s.files.ClientCA, s.files.CA} {
+	for i, path := range []string{s.files.Cert, s.files.Key, s.files.ClientCA, s.files.ca()} {
 		if path == "" {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if path == s.files.CA && errors.Is(err, fs.ErrNotExist) {
+		if path == s.files.ca() && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
@@ -105,7 +109,7 @@ func (h *held) parse(files Files) error {
 	if h.texts[3] != nil {
 		h.roots = x509.NewCertPool()
 		if !h.roots.AppendCertsFromPEM(h.texts[3]) {
-			return fmt.Errorf("reading the authorities of the certificate %s: the file has no certificate", files.CA)
+			return fmt.Errorf("reading the authorities of the certificate %s: the file has no certificate", files.ca())
 		}
 	}
 	if files.ClientCA == "" {

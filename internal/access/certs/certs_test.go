@@ -76,7 +76,7 @@ func put(t *testing.T, path string, text []byte) {
 
 func filesIn(t *testing.T) Files {
 	dir := t.TempDir()
-	return Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	return Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "client-ca.crt")}
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -35,11 +35,11 @@ func (i *issuer) signed(t *testing.T, service string, until time.Duration) pair 
 func replica(t *testing.T, shown pair, authorities []byte) *Store {
 	t.Helper()
 	dir := t.TempDir()
-	files := Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
+	files := Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
 	put(t, files.Cert, shown.cert)
 	put(t, files.Key, shown.key)
 	if authorities != nil {
-		put(t, files.CA, authorities)
+		put(t, files.ca(), authorities)
 	}
 	store, err := Load(files, quiet)
 	if err != nil {
@@ -93,18 +93,18 @@ func TestAuthoritiesThatComeLaterCount(t *testing.T) {
 	if err := store.held.Load().verifyPeer([]*x509.Certificate{renewed}); err == nil {
 		t.Fatal("taken without an authority")
 	}
-	put(t, store.files.CA, home.cert)
+	put(t, store.files.ca(), home.cert)
 	if err := store.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.held.Load().verifyPeer([]*x509.Certificate{renewed}); err != nil {
 		t.Error(err)
 	}
-	put(t, store.files.CA, []byte("nothing"))
+	put(t, store.files.ca(), []byte("nothing"))
 	if err := store.Reload(); err == nil || !strings.Contains(err.Error(), "the file has no certificate") {
 		t.Errorf("a file without a certificate: %v", err)
 	}
-	if err := os.Remove(store.files.CA); err != nil {
+	if err := os.Remove(store.files.ca()); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Reload(); err != nil {

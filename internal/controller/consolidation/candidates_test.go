@@ -191,26 +191,26 @@ func TestWhileAnythingMovesNothingIsDrained(t *testing.T) {
 func TestTheCostOfAWrongMoveCountsTheStart(t *testing.T) {
 	in, seconds := twoReplicas().input(), 3600.0
 	in.Snapshot.Groups[0].StartSeconds = &seconds
-	if move := Moves(in)[0]; move.Pays(0) || move.Cost < 3.1 {
+	if move := Moves(in)[0]; move.Pays() || move.Cost < 3.1 {
 		t.Errorf("%+v: launching it again costs more than an hour", move)
 	}
 }
 
 func TestABudgetOutlivesARaySession(t *testing.T) {
 	tracker, now := steady(time.Hour)
-	for range settings.PerHour {
+	for range perHour {
 		tracker.Drained(now)
 	}
 	tracker.Observe(now, "other", "", false)
 	tracker.Looked(now, found(), nil)
-	if _, why := tracker.Next(now, nodepool.ConsolidateServe, "", settings); !strings.Contains(why, "4 workers were drained") {
+	if _, why := tracker.Next(now, nodepool.ConsolidateServe, "", after); !strings.Contains(why, "4 workers were drained") {
 		t.Errorf("in another session: %q", why)
 	}
 	tracker.Observe(now, "other", "", true)
 	tracker.Observe(now.Add(59*time.Minute), "third", "", false)
 	tracker.drained = nil
 	tracker.Looked(now.Add(59*time.Minute), found(), nil)
-	_, why := tracker.Next(now.Add(59*time.Minute), nodepool.ConsolidateServe, "", settings)
+	_, why := tracker.Next(now.Add(59*time.Minute), nodepool.ConsolidateServe, "", after)
 	if !strings.Contains(why, "launched again") {
 		t.Errorf("after a launch in the session before: %q", why)
 	}
@@ -220,7 +220,7 @@ func TestAFailedLookBeginsTheTimeAnew(t *testing.T) {
 	tracker, now := steady(time.Hour)
 	tracker.Looked(now, nil, errors.New("no"))
 	tracker.Looked(now.Add(time.Second), found(), nil)
-	if move, why := tracker.Next(now.Add(time.Second), nodepool.ConsolidateServe, "", settings); move != nil || !strings.Contains(why, "if nothing changes") {
+	if move, why := tracker.Next(now.Add(time.Second), nodepool.ConsolidateServe, "", after); move != nil || !strings.Contains(why, "if nothing changes") {
 		t.Errorf("%+v, %q", move, why)
 	}
 }
@@ -228,7 +228,7 @@ func TestAFailedLookBeginsTheTimeAnew(t *testing.T) {
 func TestAMoveThatPaysComesBeforeOneThatDoesNot(t *testing.T) {
 	tracker, now := steady(time.Hour)
 	tracker.moves[0].Hourly = 0.05
-	if move, why := tracker.Next(now, nodepool.ConsolidateRestartable, "", settings); move == nil || move.Pod != "w1" {
+	if move, why := tracker.Next(now, nodepool.ConsolidateRestartable, "", after); move == nil || move.Pod != "w1" {
 		t.Errorf("%+v, %q; want w1", move, why)
 	}
 }

@@ -18,29 +18,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Settings bound what is consolidated. Zero fields take the default named at each.
-type Settings struct {
-	// After is how long a worker must be used a little, and nothing may be launched, before it is drained. 10 min.
-	After time.Duration
-	// Deadline is the deadline of the drain. Serve stops a replica a little before it, even if the replacement does not
-	// run yet (docs/reference/facts.md#serve-and-draining-nodes); restartable actors are ended when it is over. 30 min.
-	Deadline time.Duration
-	// PerHour bounds the workers that are drained in one hour, for each RayCluster. 4.
-	PerHour int
-	// MinSaving is the least that a move must save in the first hour, in the currency of prices. 0.
-	MinSaving float64
-	// LookEvery separates two readings of the actor table. 1 min, and not longer than After.
-	LookEvery time.Duration
-}
+// perHour bounds the workers that are drained in one hour, for each RayCluster.
+const perHour = 4
 
-// WithDefaults fills in zero fields.
-func (s Settings) WithDefaults() Settings {
-	s.After = cmp.Or(s.After, 10*time.Minute)
-	s.Deadline = cmp.Or(s.Deadline, 30*time.Minute)
-	s.PerHour = cmp.Or(s.PerHour, 4)
-	s.LookEvery = cmp.Or(s.LookEvery, min(time.Minute, s.After))
-	return s
-}
+// Deadline returns how long a drain has, three times as long as a worker must be used a little before it. Serve stops a
+// replica a little before the deadline, even if the replacement does not run yet
+// (docs/reference/facts.md#serve-and-draining-nodes); restartable actors are ended when it is over.
+func Deadline(after time.Duration) time.Duration { return max(time.Minute, 3*after) }
+
+// LookEvery returns the interval between two readings of the actor table.
+func LookEvery(after time.Duration) time.Duration { return min(time.Minute, after) }
 
 // Input is everything that a decision depends on.
 type Input struct {
@@ -51,7 +38,6 @@ type Input struct {
 	// Residents are the actors that have a place on a node.
 	Residents []raydemand.Resident
 	Prices    *price.Book
-	Settings  Settings
 	// Compute plans a snapshot.
 	Compute func(planner.Snapshot) planner.Plan
 }
@@ -74,10 +60,8 @@ type Move struct {
 	Priced       bool
 }
 
-// Pays reports whether the move saves at least that much within an hour.
-func (m *Move) Pays(least float64) bool {
-	return m.Priced && m.Hourly-m.Cost > 0 && m.Hourly-m.Cost >= least
-}
+// Pays reports whether the move saves money within an hour.
+func (m *Move) Pays() bool { return m.Priced && m.Hourly > m.Cost }
 
 const (
 	// mostUse is the largest part of a worker that may be in use.

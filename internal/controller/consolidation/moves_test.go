@@ -178,7 +178,7 @@ func TestTheMoveHasItsPrice(t *testing.T) {
 	if move.Hourly != 3.1 || !move.Priced || move.Cost <= 0 || move.Cost > 3.1/60*1.01 {
 		t.Errorf("move %+v, want 3.1 per hour at the cost of a minute", move)
 	}
-	if !move.Pays(3) || move.Pays(3.1) {
+	if !move.Pays() {
 		t.Error("the move saves 3.05 in the first hour")
 	}
 	want := "worker w0 is used to 25 %: its 1 Serve replica fits on w1; without it, the RayCluster costs 3.10 USD per hour less"
@@ -186,7 +186,7 @@ func TestTheMoveHasItsPrice(t *testing.T) {
 		t.Errorf("text %q, want %q", got, want)
 	}
 	s.cluster.Groups[0].Price = nil
-	if move := s.moves()[0]; move.Priced || move.Pays(0) {
+	if move := s.moves()[0]; move.Priced || move.Pays() {
 		t.Errorf("without a price: %+v", move)
 	}
 }

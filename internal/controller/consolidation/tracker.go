@@ -20,7 +20,7 @@ const (
 )
 
 // Tracker remembers of one RayCluster, for safety, since when its workers could have been moved, and what was drained.
-// Losing it only delays the next drain, and may let PerHour more of them follow.
+// Losing it only delays the next drain, and may let perHour more of them follow.
 type Tracker struct {
 	session string
 	looked  time.Time
@@ -54,8 +54,8 @@ func (t *Tracker) Observe(now time.Time, session, unquiet string, launches bool)
 
 // WantsLook reports whether to look for moves now: seldom if none of them may be made. While anything moves, what was
 // found before stays.
-func (t *Tracker) WantsLook(now time.Time, opted nodepool.Consolidate, unquiet string, s Settings) bool {
-	every := s.LookEvery
+func (t *Tracker) WantsLook(now time.Time, opted nodepool.Consolidate, unquiet string, after time.Duration) bool {
+	every := LookEvery(after)
 	if !opted.Allows(nodepool.ConsolidateServe) {
 		every = max(every, suggestEvery)
 	}
@@ -93,14 +93,16 @@ func (t *Tracker) Drained(now time.Time) {
 func (t *Tracker) Moves() []Move { return t.moves }
 
 // Next returns the move to make now; nil if none may be made, and why says when one will, or what prevents it.
-func (t *Tracker) Next(now time.Time, opted nodepool.Consolidate, unquiet string, s Settings) (move *Move, why string) {
+func (t *Tracker) Next(
+	now time.Time, opted nodepool.Consolidate, unquiet string, after time.Duration,
+) (move *Move, why string) {
 	if t.unknown != "" {
 		return nil, "the actors cannot be read: " + t.unknown
 	}
 	var first *Move
 	for i := range t.moves {
 		if m := &t.moves[i]; opted.Allows(m.Needs) {
-			if first == nil || !first.Pays(s.MinSaving) && m.Pays(s.MinSaving) {
+			if first == nil || !first.Pays() && m.Pays() {
 				first = m
 			}
 		}
@@ -112,19 +114,18 @@ func (t *Tracker) Next(now time.Time, opted nodepool.Consolidate, unquiet string
 	switch {
 	case !first.Priced:
 		return nil, fmt.Sprintf("the price of group %s is unknown", first.Group)
-	case !first.Pays(s.MinSaving):
-		return nil, fmt.Sprintf("the move saves %.2f in the first hour, and --consolidate-min-saving is %.2f",
-			first.Hourly-first.Cost, s.MinSaving)
+	case !first.Pays():
+		return nil, fmt.Sprintf("the move saves %.2f in the first hour, and costs %.2f", first.Hourly, first.Cost)
 	case unquiet != "":
 		return nil, unquiet
-	case len(t.drained) >= s.PerHour:
+	case len(t.drained) >= perHour:
 		return nil, fmt.Sprintf("%d workers were drained in the last hour", len(t.drained))
 	case now.Before(t.heldUntil):
 		return nil, "workers were launched again after the last one; next attempt at " + clock(t.heldUntil)
 	case !steady:
 		return nil, "it has just become possible"
 	}
-	if due := later(since, t.quietSince).Add(s.After); now.Before(due) {
+	if due := later(since, t.quietSince).Add(after); now.Before(due) {
 		return nil, "at " + clock(due) + ", if nothing changes"
 	}
 	return first, ""

@@ -9,7 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-var settings = Settings{}.WithDefaults()
+// after is the default of --consolidate-after.
+const after = 10 * time.Minute
 
 // found is what a look finds: one worker with a Serve replica and one with a restartable actor.
 func found() []Move {
@@ -24,7 +25,7 @@ func steady(d time.Duration) (*Tracker, time.Time) {
 	t, now := &Tracker{}, noon
 	for ; now.Sub(noon) <= d; now = now.Add(time.Minute) {
 		t.Observe(now, "session", "", false)
-		if t.WantsLook(now, nodepool.ConsolidateServe, "", settings) {
+		if t.WantsLook(now, nodepool.ConsolidateServe, "", after) {
 			t.Looked(now, found(), nil)
 		}
 	}
@@ -37,7 +38,6 @@ func TestWhenAWorkerIsDrained(t *testing.T) {
 		opted  nodepool.Consolidate
 		change func(t *Tracker, now time.Time)
 		now    string // unquiet
-		least  float64
 		want   string // the pod, or a part of why not
 	}{
 		"after its time":                {after: 10 * time.Minute, opted: nodepool.ConsolidateServe, want: "w0"},
@@ -46,7 +46,7 @@ func TestWhenAWorkerIsDrained(t *testing.T) {
 		"not if it says none":           {after: time.Hour, opted: nodepool.ConsolidateNone, want: ""},
 		"Serve comes first":             {after: time.Hour, opted: nodepool.ConsolidateRestartable, want: "w0"},
 		"not while demand waits":        {after: time.Hour, opted: nodepool.ConsolidateServe, now: "demand waits", want: "demand waits"},
-		"not if it saves too little":    {after: time.Hour, opted: nodepool.ConsolidateServe, least: 5, want: "saves 2.90"},
+		"not if it saves too little":    {after: time.Hour, opted: nodepool.ConsolidateServe, want: "saves 0.10 in the first hour, and costs 0.20", change: func(t *Tracker, _ time.Time) { t.moves[0].Hourly, t.moves[0].Cost = 0.1, 0.2 }},
 		"not if the price is unknown":   {after: time.Hour, opted: nodepool.ConsolidateServe, want: "price of group cpu is unknown", change: func(t *Tracker, _ time.Time) { t.moves[0].Priced = false }},
 		"not after demand has waited":   {after: time.Hour, opted: nodepool.ConsolidateServe, want: "just become possible", change: func(t *Tracker, now time.Time) { t.Observe(now, "session", "demand waits", false) }},
 		"not right after a launch":      {after: time.Hour, opted: nodepool.ConsolidateServe, want: "if nothing changes", change: func(t *Tracker, now time.Time) { t.Observe(now, "session", "", true) }},
@@ -61,9 +61,7 @@ func TestWhenAWorkerIsDrained(t *testing.T) {
 			if c.change != nil {
 				c.change(tracker, now)
 			}
-			s := settings
-			s.MinSaving = c.least
-			move, why := tracker.Next(now, c.opted, c.now, s)
+			move, why := tracker.Next(now, c.opted, c.now, after)
 			got := why
 			if move != nil {
 				got = move.Pod
@@ -81,7 +79,7 @@ func TestSuggestionsAloneAreLookedForSeldom(t *testing.T) {
 	} {
 		tracker, looks := &Tracker{}, 0
 		for now := noon; now.Sub(noon) < time.Hour; now = now.Add(time.Second) {
-			if tracker.WantsLook(now, opted, "", settings) {
+			if tracker.WantsLook(now, opted, "", after) {
 				tracker.Looked(now, found(), nil)
 				looks++
 			}
@@ -102,14 +100,14 @@ func TestAWorkerThatHasGoneIsNoSuggestion(t *testing.T) {
 
 func TestABudgetIsPerHour(t *testing.T) {
 	tracker, now := steady(time.Hour)
-	for range settings.PerHour {
+	for range perHour {
 		tracker.Drained(now.Add(-50 * time.Minute))
 	}
 	for end := now.Add(25 * time.Minute); now.Before(end); now = now.Add(time.Minute) {
 		tracker.Observe(now, "session", "", false)
 		tracker.Looked(now, found(), nil)
 	}
-	if move, why := tracker.Next(now, nodepool.ConsolidateServe, "", settings); move == nil {
+	if move, why := tracker.Next(now, nodepool.ConsolidateServe, "", after); move == nil {
 		t.Errorf("nothing is drained although an hour has passed: %s", why)
 	}
 }
@@ -119,7 +117,7 @@ func TestActorsAreReadSeldom(t *testing.T) {
 	looks := 0
 	for now := noon; now.Sub(noon) < 10*time.Minute; now = now.Add(time.Second) {
 		tracker.Observe(now, "session", "", false)
-		if tracker.WantsLook(now, nodepool.ConsolidateServe, "", settings) {
+		if tracker.WantsLook(now, nodepool.ConsolidateServe, "", after) {
 			looks++
 			tracker.Looked(now, nil, nil)
 		}
@@ -127,7 +125,7 @@ func TestActorsAreReadSeldom(t *testing.T) {
 	if looks != 10 {
 		t.Errorf("%d looks in ten minutes, want 10", looks)
 	}
-	if tracker.WantsLook(noon.Add(time.Hour), nodepool.ConsolidateServe, "demand waits", settings) {
+	if tracker.WantsLook(noon.Add(time.Hour), nodepool.ConsolidateServe, "demand waits", after) {
 		t.Error("actors are read although nothing may move")
 	}
 }

@@ -94,13 +94,13 @@ type Manager struct {
 	running    atomic.Bool // the workers run
 }
 
-// DefaultQPS and DefaultBurst limit what one client sends to the API server, per second and at once. Writes of users'
-// REST calls have their own limit, userShare times as high: users wait for them, so background work must not delay
-// them.
+// DefaultQPS limits what one client sends to the API server per second, and burst times as much at once. Writes of
+// users' REST calls have their own limit, userShare times as high: users wait for them, so background work must not
+// delay them.
 const (
-	DefaultQPS   = 100
-	DefaultBurst = 200
-	userShare    = 4
+	DefaultQPS = 100
+	burst      = 2
+	userShare  = 4
 )
 
 // NewManager prepares everything. It asks the API server which resources exist, so it fails if RayClusters or the
@@ -112,8 +112,9 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		// client-go's default of 5 a second would delay a fleet; the API server has its own fairness.
-		config.QPS, config.Burst = DefaultQPS, DefaultBurst
+		config.QPS = DefaultQPS
 	}
+	config.Burst = max(1, int(burst*config.QPS))
 	m := &Manager{
 		options:    options,
 		config:     config,
