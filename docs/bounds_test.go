@@ -51,7 +51,6 @@ var boundSources = map[string][]source{
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "l.Accounts, 64"}, {"4,000 RayClusters", "internal/ledger/ledger.go", "l.Clusters, 4000"},
 		{"48 hours", "internal/ledger/ledger.go", "l.Hours, 48"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
-		{"900 KiB", "pkg/nodepool/kube/costs/store.go", "room = 900 << 10"}, {"eight", "pkg/nodepool/kube/costs/store.go", "Parts = 8"},
 	},
 	"the record for [savings](reference/savings.md#what-is-recorded)": {
 		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},

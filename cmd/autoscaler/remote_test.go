@@ -118,7 +118,6 @@ func costly() *ledger.Ledger {
 			Created: begin, Bound: begin}
 	}
 	l.Observe(ledger.Observation{At: begin, Cluster: llmKey})
-	l.Restore(llmKey, nil)
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {
 		l.Observe(ledger.Observation{At: at, Cluster: llmKey, Pods: []ledger.Pod{pod(ledger.Used, ""), pod(ledger.Idle, "minimum")}})
 	}

@@ -53,8 +53,7 @@ var ServeGroups = []struct {
 		[]string{"gcs-address", "gcs-kubernetes-token-file", "poll-rest", "jobs-every"},
 	},
 	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "request-memory"}},
-	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address",
-		"keep-costs"}},
+	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address"}},
 	{
 		"The REST API and the page",
 		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",

@@ -28,6 +28,7 @@ var RemovedFlags = map[string]string{
 	"reads-per-second":        "use shards for more than 4000 reads per second",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
+	"keep-costs": "sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)",
 }
 
 // RemovedCommands are commands that the last release had, with what to use instead.

@@ -124,9 +124,6 @@ type Config struct {
 	Log *slog.Logger
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
-	// WarmSpent returns what the warm workers and nodes of a RayCluster have cost since a moment, also in earlier
-	// processes; nil if that is not kept.
-	WarmSpent func(key nodepool.ClusterKey, since time.Time) float64
 	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none. ForecastMode is
 	// capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
 	Forecast     func(d *decision.Decision, now time.Time) []planner.WarmEntry

@@ -32,9 +32,6 @@ func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (m
 	asked := memory.Asked{Plan: func(snapshot *planner.Snapshot) (planner.Plan, error) {
 		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
 	}}
-	if c.config.WarmSpent != nil {
-		asked.WarmSpent = func(since time.Time) float64 { return c.config.WarmSpent(v.Cluster.Key, since) }
-	}
 	if last := r.decision.Load(); last != nil && c.config.Forecast != nil {
 		asked.Forecast = func(now time.Time) []planner.WarmEntry { return c.config.Forecast(last, now) }
 	}

@@ -39,7 +39,6 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 		w.pass(time.Second)
 		do()
 		w.cycle()
-		l.Restore(key, nil)
 	}
 	for range 10 {
 		second(func() {})

@@ -99,24 +99,6 @@ func TestASpentBudgetGivesUpWarmWorkers(t *testing.T) {
 	}
 }
 
-func TestANewProcessContinuesWithWhatTheLedgerRemembers(t *testing.T) {
-	gpus, price := gpuGroup("gpu", 1, 0, 4), 6.0
-	gpus.Price = &price
-	var since time.Time
-	w := newWorld(t, Config{WarmSpent: func(_ nodepool.ClusterKey, from time.Time) float64 {
-		since = from
-		return 1.95
-	}}, gpus)
-	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2, "timeZone": "Asia/Tokyo"}}`)
-	w.cycle()
-	if want := time.Date(2026, 11, 19, 15, 0, 0, 0, time.UTC); !since.Equal(want) { // it is 12:00 UTC on November 20
-		t.Errorf("asked since %s, want the beginning of the day in Tokyo, %s", since, want)
-	}
-	if last := w.after(time.Minute).Plan.Warm[0]; last.Reason.Code != planner.CodeBudgetSpent {
-		t.Errorf("%+v: the budget of the day is spent once more", last)
-	}
-}
-
 func TestShadowModeSpendsNothing(t *testing.T) {
 	gpus, price := gpuGroup("gpu", 1, 0, 4), 600.0
 	gpus.Price = &price

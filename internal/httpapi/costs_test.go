@@ -41,7 +41,6 @@ func costlyAlso(why string, etl nodepool.ClusterKey) *ledger.Ledger {
 	}
 	for _, key := range []nodepool.ClusterKey{llm, etl} {
 		l.Observe(ledger.Observation{At: begin, Cluster: key})
-		l.Restore(key, nil)
 	}
 	for at := begin; !at.After(noon); at = at.Add(time.Minute) {
 		l.Observe(ledger.Observation{At: at, Cluster: llm, Pods: []ledger.Pod{pod("small", "RayJob/a", ledger.Used, "", 2),
@@ -203,7 +202,6 @@ func TestEachShardAnswersWithTheCostsOfAll(t *testing.T) {
 		l := ledger.New(begin, ledger.Limits{})
 		key := nodepool.ClusterKey{Namespace: "ml", Name: [2]string{"zeta", "alpha"}[i]}
 		l.Observe(ledger.Observation{At: noon.Add(-time.Minute), Cluster: key})
-		l.Restore(key, nil)
 		pod := ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/a", Cause: ledger.Idle, Why: "minimum"}, Part: 1, GPUs: 1,
 			Hourly: float64(60 * (1 + i)), Created: noon.Add(-time.Minute), Bound: noon.Add(-time.Minute)}
 		l.Observe(ledger.Observation{At: noon.Add(-time.Minute), Cluster: key, Pods: []ledger.Pod{pod}})

@@ -141,8 +141,6 @@ type Observation struct {
 	At      time.Time
 	Cluster nodepool.ClusterKey
 	Pods    []Pod
-	// NodesHourly is what nodes cost per hour that are kept ready without pods. It is kept apart, for budgets alone.
-	NodesHourly float64
 }
 
 // Horizon is how long an observation holds. A longer time until the next one counts as Unobserved: a cycle makes a
@@ -165,9 +163,6 @@ type Limits struct {
 	Hours, Days int
 }
 
-// ofNodes are the limits of what nodes without pods have cost. No day of a budget is longer.
-var ofNodes = Limits{Hours: 48, Days: 2}
-
 func (l Limits) withDefaults() Limits {
 	return Limits{Accounts: cmp.Or(l.Accounts, 64), Clusters: cmp.Or(l.Clusters, 4000), Hours: cmp.Or(l.Hours, 48),
 		Days: cmp.Or(l.Days, int(Retention.Hours())/24)}
@@ -177,40 +172,28 @@ func (l Limits) withDefaults() Limits {
 type Ledger struct {
 	limits Limits
 
-	mu sync.Mutex // guards all below
-	// began is since when this ledger, or one that it continues, adds up.
 	began time.Time
-	// observing is when the first RayCluster was observed: a replica that waits for the lease observes none.
-	observing time.Time
-	clusters  map[nodepool.ClusterKey]*account
-	changes   int64
-	// left is how many RayClusters there were after makeRoom. absorbed are those that it has added up in others since
-	// the last Expire.
-	left     int
-	absorbed []nodepool.ClusterKey
+
+	mu       sync.Mutex // guards all below
+	clusters map[nodepool.ClusterKey]*account
+	// expired is when amounts were last dropped that are too old.
+	expired time.Time
+	// left is how many RayClusters there were after makeRoom.
+	left int
 }
 
 // account is what is known of one RayCluster.
 type account struct {
-	// restored says that what an earlier process knew was added, so that observations count. seen says that this
-	// process has observed the RayCluster.
-	restored, seen bool
-	// at is until when the amounts are complete. continued says that an earlier process added up until then, fresh that
-	// no process has seen the RayCluster before.
-	at               time.Time
-	continued, fresh bool
-	// rates are what the pods add per second since then; empty if it has not been observed since a restart.
+	// at is until when the amounts are complete; fresh says that the RayCluster has not been observed.
+	at    time.Time
+	fresh bool
+	// rates are what the pods add per second since then.
 	rates []rate
 	// gone is when the RayCluster was found deleted; zero while it exists.
-	gone  time.Time
-	lines []line
-	// nodes is what nodes without pods have cost, and nodesHourly what they cost now.
-	nodes       line
-	nodesHourly float64
-	streak      Streak
-	totals      map[Cause]Amount
-	// changed is the number of the last change.
-	changed int64
+	gone   time.Time
+	lines  []line
+	streak Streak
+	totals map[Cause]Amount
 }
 
 // rate is what all pods of one account add per second.
@@ -225,23 +208,16 @@ func New(began time.Time, limits Limits) *Ledger {
 		clusters: map[nodepool.ClusterKey]*account{}}
 }
 
-// Observe adds up the time since the last observation of the same RayCluster. Before Restore was called for it, it only
-// notes that the RayCluster exists, and returns false.
-func (l *Ledger) Observe(o Observation) (counted bool) {
+// Observe adds up the time since the last observation of the same RayCluster.
+func (l *Ledger) Observe(o Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.observing.IsZero() {
-		l.observing = o.At
-	}
+	l.expire(o.At)
 	c := l.clusters[o.Cluster]
 	if c == nil {
-		c = &account{totals: map[Cause]Amount{}}
+		c = &account{totals: map[Cause]Amount{}, at: l.began, fresh: true}
 		l.clusters[o.Cluster] = c
-		l.makeRoom(o.At)
-	}
-	c.seen = true
-	if !c.restored {
-		return false
+		l.makeRoom()
 	}
 	c.gone = time.Time{}
 	switch back := c.at.Sub(o.At); {
@@ -250,9 +226,7 @@ func (l *Ledger) Observe(o Observation) (counted bool) {
 	case back > 0:
 		o.At = c.at // it was set back a little; nothing counts twice
 	}
-	l.changes++
-	c.changed = l.changes
-	unseen := c.fresh || c.continued || o.At.Sub(c.at) > Horizon
+	unseen := c.fresh || o.At.Sub(c.at) > Horizon
 	if !unseen {
 		l.chargeRates(c, o.At)
 	}
@@ -269,10 +243,8 @@ func (l *Ledger) Observe(o Observation) (counted bool) {
 		}
 	}
 	c.setRates(o.Pods)
-	c.nodesHourly = max(o.NodesHourly, 0)
 	c.streak.observe(c.rates, c.at, o.At, unseen)
-	c.at, c.continued, c.fresh = o.At, false, false
-	return true
+	c.at, c.fresh = o.At, false
 }
 
 // missed returns what a pod added between two observations of which only the second saw it, or saw it on its node.
@@ -309,10 +281,6 @@ func (l *Ledger) chargeRates(c *account, until time.Time) {
 	for _, r := range c.rates {
 		l.charge(c, r.Account, r.times(passed), c.at, until)
 	}
-	if c.nodesHourly > 0 {
-		money := Amount{Money: c.nodesHourly / time.Hour.Seconds() * passed}
-		c.nodes.add(money, secondOf(c.at), secondOf(until), ofNodes)
-	}
 }
 
 // charge adds an amount to an account of a RayCluster, evenly over a time.
@@ -329,19 +297,13 @@ func (l *Ledger) Forget(key nodepool.ClusterKey, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.clusters[key]
-	switch {
-	case c == nil:
-		return
-	case !c.restored:
-		delete(l.clusters, key) // nothing has counted
+	if c == nil {
 		return
 	}
-	l.changes++
-	c.changed = l.changes
 	if at.Sub(c.at) <= Horizon {
 		l.chargeRates(c, at)
 	}
-	c.at, c.rates, c.gone, c.streak, c.nodesHourly = later(c.at, at), nil, at, Streak{}, 0
+	c.at, c.rates, c.gone, c.streak = later(c.at, at), nil, at, Streak{}
 }
 
 // Release drops a RayCluster about which another process adds up from now on.
@@ -351,20 +313,21 @@ func (l *Ledger) Release(key nodepool.ClusterKey) {
 	delete(l.clusters, key)
 }
 
-// arrival is how long after the first observation a RayCluster that an earlier process has saved is expected to be
-// observed by this one.
-const arrival = time.Hour
-
-// ended returns when a RayCluster was found deleted, or when an earlier process saw it last, if it was not observed
-// since; zero if it exists.
-func (l *Ledger) ended(c *account, now time.Time) time.Time {
-	switch {
-	case !c.gone.IsZero(), c.seen:
-		return c.gone
-	case l.observing.IsZero() && now.Sub(c.at) > Retention, !l.observing.IsZero() && now.Sub(l.observing) > arrival:
-		return c.at
+// expire drops what is too old, and RayClusters that have ended and of which nothing is kept, once an hour.
+func (l *Ledger) expire(now time.Time) {
+	if now.Sub(l.expired) < time.Hour {
+		return
 	}
-	return time.Time{}
+	l.expired = now
+	for key, c := range l.clusters {
+		for i := range c.lines {
+			c.lines[i].age(secondOf(now), l.limits)
+		}
+		c.lines = slices.DeleteFunc(c.lines, func(l line) bool { return len(l.buckets) == 0 })
+		if len(c.lines) == 0 && !c.gone.IsZero() {
+			delete(l.clusters, key)
+		}
+	}
 }
 
 // Used returns how much of the bound of its RayClusters is in use, from 0 to 1.
@@ -378,12 +341,12 @@ func (l *Ledger) Used() float64 {
 // those that exist. The oldest come first: in Other of their namespace where several have ended, and then, where only
 // one is left, in Other of namespace Other. It looks at all RayClusters, so it does nothing until a tenth of the limit
 // more have come.
-func (l *Ledger) makeRoom(now time.Time) {
+func (l *Ledger) makeRoom() {
 	limit := l.limits.Clusters
 	if len(l.clusters) <= max(limit, l.left+limit/10) {
 		return
 	}
-	gone := l.allEnded(now)
+	gone := l.allEnded()
 	most := max(limit*9/10, len(l.clusters)-len(gone)+limit/2)
 	endedIn := map[string]int{}
 	for _, e := range gone {
@@ -395,7 +358,7 @@ func (l *Ledger) makeRoom(now time.Time) {
 		}
 	}
 	if len(l.clusters) > most {
-		gone = l.allEnded(now)
+		gone = l.allEnded()
 		for _, e := range gone[:min(len(gone), len(l.clusters)-most+1)] { // Other may be new
 			l.absorb(nodepool.ClusterKey{Namespace: Other, Name: Other}, e)
 		}
@@ -410,10 +373,10 @@ type ending struct {
 }
 
 // allEnded returns the RayClusters that have ended, and each Other of one namespace, the oldest first.
-func (l *Ledger) allEnded(now time.Time) (gone []ending) {
+func (l *Ledger) allEnded() (gone []ending) {
 	for key, c := range l.clusters {
-		if at := l.ended(c, now); !at.IsZero() && key.Namespace != Other {
-			gone = append(gone, ending{key, at})
+		if !c.gone.IsZero() && key.Namespace != Other {
+			gone = append(gone, ending{key, c.gone})
 		}
 	}
 	slices.SortFunc(gone, func(a, b ending) int {
@@ -427,7 +390,7 @@ func (l *Ledger) allEnded(now time.Time) (gone []ending) {
 func (l *Ledger) absorb(into nodepool.ClusterKey, e ending) {
 	from, sum := l.clusters[e.key], l.clusters[into]
 	if sum == nil {
-		sum = &account{restored: true, seen: true, totals: map[Cause]Amount{}}
+		sum = &account{totals: map[Cause]Amount{}}
 		l.clusters[into] = sum
 	}
 	for i := range from.lines {
@@ -444,8 +407,6 @@ func (l *Ledger) absorb(into nodepool.ClusterKey, e ending) {
 	for cause, a := range from.totals {
 		sum.totals[cause] = sum.totals[cause].Plus(a)
 	}
-	l.changes++
-	sum.changed, sum.gone, sum.at = l.changes, later(sum.gone, e.at), later(sum.at, e.at)
+	sum.gone, sum.at = later(sum.gone, e.at), later(sum.at, e.at)
 	delete(l.clusters, e.key)
-	l.absorbed = append(l.absorbed, e.key)
 }

@@ -12,11 +12,6 @@ type second float64
 
 func secondOf(t time.Time) second { return second(float64(t.UnixMilli()) / 1000) }
 
-func (s second) time() time.Time {
-	whole, part := math.Modf(float64(s))
-	return time.Unix(int64(whole), int64(part*1e9)).UTC()
-}
-
 // in returns the number of the period of that length that the moment is in.
 func (s second) in(length second) int64 { return int64(math.Floor(float64(s / length))) }
 
@@ -24,7 +19,6 @@ func (s second) in(length second) int64 { return int64(math.Floor(float64(s / le
 const (
 	hour second = 3600
 	day         = 24 * hour
-	week        = 7 * day
 )
 
 // bucket is what was spent between two moments. New buckets lie within one hour.

@@ -62,12 +62,8 @@ func (a Account) compare(b Account) int {
 		cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
 }
 
-// Began returns since when the ledger, or one that it continues, adds up.
-func (l *Ledger) Began() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.began
-}
+// Began returns since when the ledger adds up.
+func (l *Ledger) Began() time.Time { return l.began }
 
 // Totals returns what a RayCluster has spent since this process began, by cause. It never falls.
 func (l *Ledger) Totals(key nodepool.ClusterKey) map[Cause]Amount {
@@ -82,34 +78,6 @@ func (l *Ledger) Totals(key nodepool.ClusterKey) map[Cause]Amount {
 		totals[cause] = a
 	}
 	return totals
-}
-
-// MoneySince returns what a RayCluster has spent for one cause from a moment until its last observation. What was saved
-// before this process began counts once it is restored.
-func (l *Ledger) MoneySince(key nodepool.ClusterKey, cause Cause, from time.Time) (money float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.clusters[key]
-	if c == nil {
-		return 0
-	}
-	for i := range c.lines {
-		if c.lines[i].Cause == cause {
-			money += c.lines[i].within(secondOf(from)).Money
-		}
-	}
-	return money
-}
-
-// NodesSince returns what nodes without pods have cost a RayCluster from a moment on, at most two days ago.
-func (l *Ledger) NodesSince(key nodepool.ClusterKey, from time.Time) float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.clusters[key]
-	if c == nil {
-		return 0
-	}
-	return c.nodes.within(secondOf(from)).Money
 }
 
 // Idle returns how long parts of a RayCluster have been idle, and what that has cost until now.

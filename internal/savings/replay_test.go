@@ -140,7 +140,6 @@ func runAt(hourly func(holds float64) float64, tasks []task, s settings, span in
 	m := &model{settings: s}
 	l, h := ledger.New(begin, ledger.Limits{}), savings.New()
 	l.Observe(ledger.Observation{At: begin, Cluster: llm})
-	l.Restore(llm, nil)
 	groups := []nodepool.WorkerGroup{{Name: "gpu", Min: s.min, Max: 1000, NumOfHosts: 1}}
 	var waiting []task
 	var last []ledger.Pod

@@ -8,9 +8,6 @@ var ErrGone = errors.New("no such RayCluster")
 // ErrTooLarge means that a value does not fit into an annotation; the error that wraps it names the limit.
 var ErrTooLarge = errors.New("too large for an annotation")
 
-// ErrFull means that what is to be stored does not fit beside what is stored already.
-var ErrFull = errors.New("no room is left")
-
 // ErrWebhook means that the API server could not call an admission webhook, so it refuses every write of the kind until
 // the webhook answers again.
 var ErrWebhook = errors.New("an admission webhook does not answer")

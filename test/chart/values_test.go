@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/costs"
 )
 
 const dir = "../../deploy/chart"
@@ -90,7 +89,6 @@ pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
 prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
-keepCosts: true
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
 config: {max-in-flight: 100, kubeApiQps: 50, requestsPerSecond: 20}
 extraArgs: [--max-in-flight=200]
@@ -207,6 +205,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"several pods that all decide", `{replicas: 2, leaderElectionEnabled: false}`, "would all decide"},
 		{"shards without leases", `{replicas: 1, shardsEnabled: true, leaderElectionEnabled: false}`, "shards have Leases"},
 		{"shards on loopback", `{shardsEnabled: true, api: {exposure: loopback}}`, "must not be loopback"},
+		{"a value that was removed", `keepCosts: false`, "keepCosts was removed; sum the counter heliostat_cost_total"},
 		{"two monitors", `metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}`, "twice"},
 		{"two ports that are one", `api: {port: 8080}`, "want different ports"},
 		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
@@ -385,42 +384,6 @@ func TestPodsAreWrittenOnlyToProtectBusyWorkers(t *testing.T) {
 		}
 		if args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, fmt.Sprintf("--protect-busy=%t", want)) {
 			t.Errorf("%s: args %v", values, args)
-		}
-	}
-}
-
-// TestCostsAreKeptInConfigMapsThatTheRoleNames compares the names in the Role with those that the program uses.
-func TestCostsAreKeptInConfigMapsThatTheRoleNames(t *testing.T) {
-	for values, want := range map[string]bool{``: false, `{keepCosts: true}`: true, `{keepCosts: true, replicas: 1, leaderElectionEnabled: false}`: true} {
-		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var named []string
-		for _, m := range of(manifests, "rbac.yaml") {
-			var role rbacv1.Role
-			if err := yaml.Unmarshal([]byte(m.Text), &role); err != nil {
-				t.Fatal(err)
-			}
-			if role.Kind != "Role" || role.Namespace != "heliostat" {
-				continue
-			}
-			for _, rule := range role.Rules {
-				if slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.Verbs, []string{"get", "patch"}) {
-					named = rule.ResourceNames
-				}
-			}
-		}
-		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if slices.Contains(args, "--keep-costs") != want || want && !slices.Contains(args, "--lease-name=heliostat") {
-			t.Errorf("%s: args %v", values, args)
-		}
-		var uses []string
-		if want {
-			uses = costs.NewStore(nil, "heliostat-costs").Names()
-		}
-		if !slices.Equal(named, uses) {
-			t.Errorf("%s: the Role names %v, the program uses %v", values, named, uses)
 		}
 	}
 }

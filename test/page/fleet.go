@@ -390,7 +390,6 @@ func withCosts(c *httpapi.Config) {
 		}
 	}
 	l.Observe(ledger.Observation{At: begin, Cluster: key})
-	l.Restore(key, nil)
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {
 		all := []ledger.Pod{pods(ledger.Used, "", 12), pods(ledger.Idle, "minimum", 4)}
 		l.Observe(ledger.Observation{At: at, Cluster: key, Pods: all})

@@ -32,10 +32,9 @@ type options struct {
 	bounds telemetry.Bounds
 	// recorder records decisions for callers of the REST API.
 	recorder *publish.Recorder
-	// prices are those of nodes, costs adds up what workers cost, and keepCosts keeps that over restarts.
-	prices    price.Book
-	keepCosts bool
-	costs     *publish.Costs
+	// prices are those of nodes, and costs adds up what workers cost.
+	prices price.Book
+	costs  *publish.Costs
 	// forecast is off, suggest or act; empty is off. outlook is nil if it is off.
 	forecast string
 	outlook  *outlook.Outlook

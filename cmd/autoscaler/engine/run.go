@@ -25,7 +25,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
-	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
 	"heliostat.dev/heliostat/internal/series"
@@ -152,11 +151,6 @@ func (o *options) work(
 		return cli.BadInput(err)
 	}
 	defer loop.Close()
-	kept, err := o.keep(ctx, log, manager, config)
-	if err != nil {
-		return err
-	}
-	defer kept()
 	manager.WatchOthers(loop.Watch)
 	if err := o.listen(ctx, servers, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
@@ -199,9 +193,6 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 		if !o.keepHistories {
 			o.outlook.NotStored("it runs with --read-only, or without a namespace of its own (--lease-namespace)")
 		}
-	}
-	o.loop.WarmSpent = func(key nodepool.ClusterKey, since time.Time) float64 {
-		return o.costs.Ledger.MoneySince(key, ledger.Warm, since) + o.costs.Ledger.NodesSince(key, since)
 	}
 	o.loop.Published = func(d *decision.Decision) {
 		measured := publish.Metrics(d)

@@ -67,8 +67,6 @@ func Serve() *cobra.Command {
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
 	f.StringVar(&prices, "prices", "", "a file with prices of nodes, which come before the built-in list prices "+
 		"(docs/reference/costs.md)")
-	f.BoolVar(&o.keepCosts, "keep-costs", false, "keep what RayClusters have cost over restarts, in the ConfigMaps "+
-		"LEASE-NAME-costs-0 to -7 of --lease-namespace; needs the verbs get, create and patch on them")
 	f.DurationVar(&o.loop.JobsEvery, "jobs-every", 0, "read for which Ray jobs the workers work, for autoscaler costs "+
 		"--by job; each reading takes two tables of the head, so a minute or more (default: never)")
 	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+

@@ -19,9 +19,7 @@ type Costs struct {
 	Ledger *ledger.Ledger
 	// History records how workers were used, for replays with other settings.
 	History *savings.History
-	// HandOver is called for a RayCluster about which another process decides from now on; nil if nobody keeps costs.
-	HandOver func(nodepool.ClusterKey)
-	book     *price.Book
+	book    *price.Book
 	// parts are buffers for one observation.
 	parts sync.Pool
 }
@@ -40,19 +38,14 @@ func (c *Costs) Observe(d *decision.Decision) {
 	parts := c.parts.Get().(*[]ledger.Pod)
 	defer c.parts.Put(parts)
 	*parts = spending.Of((*parts)[:0], d, c.book)
-	c.Ledger.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: *parts,
-		NodesHourly: d.WarmNodesPerHour})
+	c.Ledger.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: *parts})
 	c.History.Observe(savings.Observation{At: d.At, Cluster: d.Cluster, Groups: d.Kube.Groups,
 		IdleTimeout: d.Kube.IdleTimeout, Pods: *parts})
 	clear(*parts) // the buffer must not keep the names of pods' groups alive
 }
 
-// Release drops a RayCluster about which another process decides, once its costs are kept.
+// Release drops a RayCluster about which another process decides.
 func (c *Costs) Release(key nodepool.ClusterKey) {
-	if c.HandOver != nil {
-		c.HandOver(key)
-		return
-	}
 	c.Ledger.Release(key)
 	c.History.Forget(key)
 }

@@ -34,7 +34,6 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 		c.Observe(d)
 	}
 	see(begin)
-	c.Ledger.Restore(d.Cluster, nil)
 	for at := begin; !at.After(begin.Add(time.Hour)); at = at.Add(time.Minute) {
 		see(at)
 	}
@@ -51,11 +50,6 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	if got := advised.Savings(begin); len(got) != 0 {
 		t.Errorf("a worker that is always in use: %+v", got)
 	}
-	handed := nodepool.ClusterKey{}
-	c.HandOver = func(key nodepool.ClusterKey) { handed = key }
-	if c.Release(d.Cluster); handed != d.Cluster || len(c.Metrics(d.Cluster)()) != 1 {
-		t.Error("a RayCluster is dropped before its costs are kept")
-	}
 	d.Snapshot.Nodes[0].State, d.Snapshot.Nodes[0].Available, d.Snapshot.Nodes[0].Activity = planner.Idle, eight, nil
 	timeout := 60.0
 	d.Snapshot.IdleTimeoutSeconds, d.Snapshot.Nodes[0].IdleSeconds = &timeout, 600
@@ -68,7 +62,6 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	if len(got) != 1 || got[0].Kind != "min_replicas" || got[0].To != 0 || got[0].Saves < 1.9 || got[0].Saves > 2 || got[0].Cost < 3.9 || got[0].Cluster != d.Cluster.Name {
 		t.Errorf("a worker that the minimum kept for an hour: %+v", got)
 	}
-	c.HandOver = nil
 	if c.Release(d.Cluster); len(c.Metrics(d.Cluster)()) != 0 {
 		t.Error("a RayCluster of another process still costs")
 	}

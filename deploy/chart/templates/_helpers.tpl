@@ -135,7 +135,6 @@ warmnodes: warmNodes
 forecast: forecast
 pools: pools
 prices: prices
-keepcosts: keepCosts
 topologylabel: topologyLabels
 config: config
 {{- end -}}
@@ -145,6 +144,7 @@ config: config
 api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most
+keepCosts: sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)
 {{- end -}}
 
 {{- /* Checks that values.schema.json cannot express. */ -}}

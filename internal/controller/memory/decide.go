@@ -19,9 +19,6 @@ import (
 type Asked struct {
 	// Plan computes the plan of a snapshot, and may change how much work the snapshot's policy allows.
 	Plan func(*planner.Snapshot) (planner.Plan, error)
-	// WarmSpent returns what the warm capacity of the RayCluster has cost since a moment, also in earlier processes;
-	// nil if that is not kept.
-	WarmSpent func(since time.Time) float64
 	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none.
 	Forecast func(now time.Time) []planner.WarmEntry
 }

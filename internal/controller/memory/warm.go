@@ -30,9 +30,6 @@ func (m *Memory) warmWanted(v observation.View, s *Settings, asked Asked) *plann
 		return nil
 	}
 	spent := m.WarmSpent(v.Now, policy.Budget)
-	if policy.Budget != nil && asked.WarmSpent != nil {
-		spent = m.warm.meter.AtLeast(asked.WarmSpent(policy.Budget.DayStart(v.Now)))
-	}
 	wanted := planner.WarmOf(policy.Source, policy.At(v.Now))
 	if more := slices.Concat(m.Upgrade.Entries(v.Now), m.expected(v, s, asked)); len(more) > 0 {
 		if wanted == nil {

@@ -19,12 +19,6 @@ func TestAForecastCountsForItsTimeAndWithABudgetAlone(t *testing.T) {
 		forecasts++
 		return []planner.WarmEntry{{Name: "forecast", Group: "gpu", Count: 2}}
 	}
-	asked.WarmSpent = func(since time.Time) float64 {
-		if since != v.Cluster.Policy.Budget.DayStart(v.Now) {
-			t.Errorf("asked what was spent since %v", since)
-		}
-		return 7
-	}
 	decide := func() *planner.Warm {
 		m.Remember(&v, s)
 		i, err := m.Decide(v, s, asked)
@@ -34,7 +28,7 @@ func TestAForecastCountsForItsTimeAndWithABudgetAlone(t *testing.T) {
 		return i.Snapshot.Warm
 	}
 	for range 3 {
-		if warm := decide(); warm == nil || len(warm.Keep) != 1 || *warm.SpentToday != 7 || *warm.BudgetPerDay != 100 {
+		if warm := decide(); warm == nil || len(warm.Keep) != 1 || *warm.SpentToday != 0 || *warm.BudgetPerDay != 100 {
 			t.Fatalf("warm capacity is %+v, want what the forecast keeps, within the budget", warm)
 		}
 		v = later(v, 14*time.Second)

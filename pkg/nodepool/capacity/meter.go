@@ -27,12 +27,5 @@ func (m *Meter) Spent(now time.Time, b *Budget) float64 {
 	return m.spent
 }
 
-// AtLeast raises what has been spent on the day to what somebody else remembers of it: this process may be younger.
-// Call it after Spent.
-func (m *Meter) AtLeast(spent float64) float64 {
-	m.spent = max(m.spent, spent)
-	return m.spent
-}
-
 // Charge sets what the capacity costs per hour from now on.
 func (m *Meter) Charge(perHour float64) { m.perHour = perHour }

@@ -124,12 +124,6 @@ type Budget struct {
 // Day is the day of the budget at a moment, for example 2026-03-29.
 func (b *Budget) Day(at time.Time) string { return b.local(at).Format(time.DateOnly) }
 
-// DayStart is when the day of a moment began.
-func (b *Budget) DayStart(at time.Time) time.Time {
-	at = b.local(at)
-	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
-}
-
 // local is a moment in the time zone of the budget.
 func (b *Budget) local(at time.Time) time.Time { return at.In(cmp.Or(b.Location, time.UTC)) }
 
