@@ -171,7 +171,7 @@ OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|A
 
 # Ray Serve starts half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more than two
 # cores start within the half minute after which a raylet gives up.
-SERVE := '^Test(HalfEmptyWorkersOfServe|AnUpgradeOfARayService)'
+SERVE := '^TestHalfEmptyWorkersOfServe'
 
 loop:
 	@cd test

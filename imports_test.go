@@ -45,7 +45,6 @@ var floors = []struct{ packages, see string }{
 
 	{"pkg/gpuinfo/nvml", "pkg/gpuinfo"},
 	{"pkg/raydemand/gcs", "api/proto/... pkg/raydemand pkg/raydemand/jobs"},
-	{"pkg/raydemand/serve", "pkg/raydemand"},
 	{kube, values + " api/v1alpha1 pkg/shard"},
 
 	{"internal/planner/...", values + " internal/planner/packing"},
@@ -89,7 +88,7 @@ var floors = []struct{ packages, see string }{
 	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
 		"internal/forecast/keeper internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... internal/listen " +
 		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
-		"pkg/raydemand/serve " + loop + " " + kube},
+		loop + " " + kube},
 	{"cmd/autoscaler", values + " cmd/autoscaler/engine internal/cli internal/cli/connect internal/cli/printer " +
 		"internal/cli/table internal/cli/watch internal/doctor/... internal/doctor/intake internal/gpuagent " +
 		"internal/httpapi/apiv1 internal/httpapi/client internal/httpapi/... internal/planner internal/snapshotfile " +
@@ -157,7 +156,6 @@ var rules = []struct{ of, except, never, because string }{
 	{"internal/access internal/access/certs internal/gpuagent internal/memorylimit", "", "others",
 		"its callers know Kubernetes"},
 	{"internal/rayenv internal/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
-	{"pkg/raydemand/serve", "", "google.golang.org/grpc/...", "package gcs speaks to the GCS"},
 	{"internal/doctor/...", "internal/doctor/intake", "k8s.io/client-go/...", "package intake reads"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
 	{"internal/cli internal/cli/printer internal/cli/table", "", "k8s.io/client-go/... net/http",

@@ -106,7 +106,7 @@ var findingPackages = []string{
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
 	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
 	"internal/controller/consolidation", "internal/controller/observation", "internal/controller/reverts",
-	"internal/controller/upgrade", "internal/controller/warmnodes",
+	"internal/controller/warmnodes",
 }
 
 // findingCodes returns the codes of all findings: exported constants of several words joined by hyphens. Constants that

@@ -70,13 +70,6 @@ type CapacityPolicySpec struct {
 	// +kubebuilder:validation:Enum=suggest;act
 	// +optional
 	Forecast string `json:"forecast,omitempty"`
-	// OnUpgrade says what is kept while the RayCluster is to replace another one of its RayService. With match, there
-	// is room for as many replicas as Serve wants on the older one, for at most 30 minutes. The default is none.
-	// KubeRay names the RayClusters of a RayService, so use the annotation of the RayService for this field.
-	//
-	// +kubebuilder:validation:Enum=none;match
-	// +optional
-	OnUpgrade string `json:"onUpgrade,omitempty"`
 	// Budget bounds what warm capacity costs on one day.
 	//
 	// +optional

@@ -29,7 +29,6 @@ var ServeGroups = []struct {
 			"protect-busy",
 			"provisioning-requests",
 			"warm-nodes",
-			"surge",
 			"namespaces",
 			"cluster-name",
 			"cluster-namespace",

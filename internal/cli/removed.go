@@ -26,6 +26,7 @@ var RemovedFlags = map[string]string{
 	"plan-budget":             "the plans of a cycle take about 2s at most",
 	"poll-fast":               "a Ray head is read every 100ms while anything changes",
 	"reads-per-second":        "use shards for more than 4000 reads per second",
+	"surge":                   "give maxReplicas room for replacements above what the work needs",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
 	"keep-costs": "sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)",

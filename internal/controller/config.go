@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +18,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // breakers returns the settings of the breakers.
@@ -34,7 +32,7 @@ func (c Config) breakers() breaker.Settings {
 // memory returns the settings of what is remembered and decided.
 func (c *Config) memory() *memory.Settings {
 	return &memory.Settings{
-		Policy: c.Policy, Surge: c.Surge, Breakers: c.breakers(),
+		Policy: c.Policy, Breakers: c.breakers(),
 		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
 		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
 		ForecastMode: c.ForecastMode, NodeTimes: c.nodeTimes,
@@ -101,8 +99,6 @@ type Config struct {
 	// DeadGrace is how long a pod may stay with a dead Ray node that nobody drained before it is deleted by name;
 	// KubeRay itself replaces containers that end. 30 s.
 	DeadGrace time.Duration
-	// Surge is that of groups without the annotation heliostat.dev/surge. None.
-	Surge nodepool.Surge
 	// ConsolidateAfter is how long a worker must be used a little before it is drained because others have room for its
 	// work; Prices say what that saves, for groups without a price of their own. 10 min; nil has the built-in list
 	// prices.
@@ -128,9 +124,6 @@ type Config struct {
 	// capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
 	Forecast     func(d *decision.Decision, now time.Time) []planner.WarmEntry
 	ForecastMode string
-	// Serves reads how many replicas Serve wants on a RayCluster, and what they request. The loop calls it with
-	// GCSTimeout and does not wait for it. Nil reads none.
-	Serves func(ctx context.Context, cluster nodepool.Cluster) ([]raydemand.Deployment, error)
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
 	// Released is called when another process decides about one from now on. None may block. All may be nil.
 	Published func(*decision.Decision)
@@ -199,9 +192,6 @@ func (c Config) Validate() error {
 	}
 	if c.DefaultMode != "" && !c.DefaultMode.Valid() {
 		errs = append(errs, fmt.Errorf("mode is %q, want managed, shadow or off", c.DefaultMode))
-	}
-	if c.Surge != "" && !c.Surge.Valid() {
-		errs = append(errs, fmt.Errorf("surge is %q, want none or one", c.Surge))
 	}
 	for _, d := range []struct {
 		name  string

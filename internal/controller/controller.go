@@ -38,18 +38,12 @@ type Controller struct {
 	promises promise.Registry
 	// guardWrites bounds the guards written to all RayClusters together.
 	guardWrites *rate.Limiter
-	// reading are the readings of older RayClusters that run beside the loop, at most cap(olderReads).
-	reading    sync.WaitGroup
-	olderReads chan struct{}
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
 	// motions are how many records have each motion, except Resting, because new records are not counted there.
 	motions [pace.Motions]int
 }
-
-// olderReads bounds how many older RayClusters are read at once, for all RayClusters together.
-const olderReads = 8
 
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
@@ -60,7 +54,6 @@ func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	return &Controller{
 		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
 		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
-		olderReads:  make(chan struct{}, olderReads),
 		records:     map[nodepool.ClusterKey]*record{},
 	}, nil
 }
@@ -144,7 +137,6 @@ func (c *Controller) Close() {
 		r.gcs.Close()
 		r.mu.Unlock()
 	}
-	c.reading.Wait() // cycles begin readings
 }
 
 // setMotion notes how much a RayCluster moves; the caller holds its record.

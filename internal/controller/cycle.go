@@ -48,7 +48,6 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		r.numGPUs.writes.Forget(gone)
 	}
 	c.lookAtDraining(ctx, r, &v)
-	c.lookAtOlder(ctx, r, &v)
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
 	intent, err := c.decide(ctx, r, &v)

@@ -6,7 +6,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/controller/memory"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -41,30 +40,6 @@ func TestTheEventIsRepeatedWhenTheMachineGoesSooner(t *testing.T) {
 	w.after(2 * time.Minute)
 	if got := w.kube.emitted(event.WorkerGoing); got != 5 {
 		t.Errorf("%d Events, want one more after a while: the machine goes later than the last one said", got)
-	}
-}
-
-func TestTheSurgeOfTheFlagCountsForGroupsWithoutAnAnnotation(t *testing.T) {
-	for name, c := range map[string]struct {
-		flag, annotation nodepool.Surge
-		want             int
-	}{
-		"neither":                       {"", "", 2},
-		"the flag alone":                {nodepool.SurgeOne, "", 1},
-		"the annotation overrides it":   {nodepool.SurgeOne, nodepool.SurgeNone, 2},
-		"the annotation alone":          {nodepool.SurgeNone, nodepool.SurgeOne, 1},
-		"the flag that says the same":   {nodepool.SurgeOne, nodepool.SurgeOne, 1},
-		"a flag that keeps nothing":     {nodepool.SurgeNone, "", 2},
-		"both say that nothing is kept": {nodepool.SurgeNone, nodepool.SurgeNone, 2},
-	} {
-		g := gpuGroup("gpu", 0, 0, 2)
-		g.Surge = c.annotation
-		w := newWorld(t, Config{Surge: c.flag}, g)
-		w.want(3, gpu(1))
-		w.after(100 * time.Millisecond)
-		if got := w.lastChange().Replicas; got != c.want {
-			t.Errorf("%s: %d replicas for more work than the maximum of 2 serves, want %d", name, got, c.want)
-		}
 	}
 }
 

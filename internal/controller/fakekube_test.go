@@ -17,8 +17,6 @@ type fakeKube struct {
 	cluster nodepool.Cluster
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
-	// others are further RayClusters.
-	others        map[nodepool.ClusterKey]nodepool.Cluster
 	nextErr       error
 	applyErr      error // fails every patch
 	clusterErr    error
@@ -67,10 +65,7 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 
 func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
 
-func (k *fakeKube) Cluster(_ context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	if other, known := k.others[key]; known {
-		return other, nil
-	}
+func (k *fakeKube) Cluster(_ context.Context, _ nodepool.ClusterKey) (nodepool.Cluster, error) {
 	if k.reading != nil {
 		k.reading()
 	}

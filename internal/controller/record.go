@@ -17,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/pace"
 	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
 )
@@ -66,8 +65,6 @@ type remembered struct {
 	idleWrites failing
 
 	jobs jobReading
-	// olderRead has the result of a reading of the older RayCluster of an upgrade that runs; nil if none does.
-	olderRead chan olderRead
 }
 
 func newRecord() *record { return &record{remembered: newRemembered("")} }
@@ -158,13 +155,6 @@ type jobReading struct {
 	at, read time.Time
 	session  string
 	failed   bool // the last one failed, which the log says once
-}
-
-// olderRead is the result of one reading of the RayCluster that another one is to replace.
-type olderRead struct {
-	from        nodepool.ClusterKey
-	deployments []raydemand.Deployment
-	err         error
 }
 
 // standing is the decision that readings of Ray keep as long as they show the same. Its zero value keeps none.

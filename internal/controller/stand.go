@@ -102,7 +102,6 @@ func (c *Controller) stand(r *record, o outcome, settings pace.Settings, next ti
 		turn := settings.SettlingTurn(n.moving+n.settling, n.still)
 		next, earliest = settings.Settling(n.settling, n.still), v.Now.Add(turn)
 	}
-	long = r.upgradeStands(v.Now, long)
 	deadline := memory.UntilDeadline(v, &o.intent)
 	r.stands = standing{seen: v.State.Fingerprint, next: next, earliest: earliest,
 		until: v.Now.Add(min(long, deadline)), deadline: v.Now.Add(deadline)}

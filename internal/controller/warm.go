@@ -35,7 +35,6 @@ func (c *Controller) reportForecast(o *outcome) {
 func (c *Controller) keepNodes(ctx context.Context, r *record, o *outcome) {
 	v := &o.view
 	c.reportForecast(o)
-	o.findings = append(o.findings, r.memory.Upgrade.Findings(v.Now, &v.Cluster)...)
 	if v.Cluster.Policy != nil {
 		o.spent = r.memory.WarmSpent(v.Now, v.Cluster.Policy.Budget)
 	}

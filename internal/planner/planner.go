@@ -90,7 +90,6 @@ const (
 	CodeWarm         = model.CodeWarm
 	CodeSchedule     = model.CodeSchedule
 	CodeForecast     = model.CodeForecast
-	CodeUpgrade      = model.CodeUpgrade
 	CodeBudgetSpent  = model.CodeBudgetSpent
 
 	FindingOverstated       = model.FindingOverstated

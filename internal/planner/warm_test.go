@@ -123,7 +123,7 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 			if w.Reason.Code == "" || w.Ready < 0 || w.Coming < 0 || w.Launching < 0 {
 				t.Errorf("%+v", w)
 			}
-			fulfilled := slices.Contains([]string{model.CodeWarm, model.CodeForecast, model.CodeUpgrade}, w.Reason.Code)
+			fulfilled := slices.Contains([]string{model.CodeWarm, model.CodeForecast}, w.Reason.Code)
 			if fulfilled != (w.Missing() == 0) {
 				t.Errorf("%d missing, code %s", w.Missing(), w.Reason.Code)
 			}

@@ -62,7 +62,6 @@ func (in input) group() (model.Group, input) {
 		Pod:                field("pod").placedPod(field("name").Text()),
 		Bound:              field("bound").Count(0, model.MaxCount, 0),
 		StartSeconds:       field("startSeconds").Number(mostSeconds),
-		Surge:              int(field("surge").Count(0, math.MaxInt32, 0)),
 	}, field("name")
 }
 

@@ -41,7 +41,6 @@ func (in input) warmEntry() (model.WarmEntry, input) {
 		Schedule:  field("schedule").Text(),
 		Total:     field("total").Count(0, capacity.MaxCount, 0),
 		Forecast:  field("forecast").Text(),
-		Upgrade:   field("upgrade").Text(),
 	}
 	switch bundled := e.Resources != nil || e.Slice != nil; {
 	case e.Group == "" && !bundled:

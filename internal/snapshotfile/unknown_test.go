@@ -25,7 +25,7 @@ func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 			fix := "rename it to " + near
 			if near == "" {
 				fix = "remove it; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, " +
-					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound, startSeconds, surge"
+					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound, startSeconds"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "this key is unknown, so it has no effect", Fix: fix}

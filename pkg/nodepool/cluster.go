@@ -59,9 +59,7 @@ type Head struct {
 	// IP and GCSPort are the GCS's address; IP is empty while the head has none.
 	IP      string
 	GCSPort int32
-	// DashboardPort is the port of the dashboard at the same address.
-	DashboardPort int32
-	Ready         bool
+	Ready   bool
 	// Sidecar is the autoscaler that runs beside the head.
 	Sidecar Autoscaler
 	// ServiceFQDN is the head service's name, which is the TLS server name.
@@ -157,9 +155,6 @@ type Cluster struct {
 	// IdleSince is since when the RayCluster has had no work, if Heliostat has suspended it and nobody has changed its
 	// spec since; else zero.
 	IdleSince time.Time
-	// UpgradeFrom is the RayCluster of the same RayService that this one is to replace; nil if no upgrade is under way,
-	// or if the policy keeps no room for upgrades.
-	UpgradeFrom *ClusterKey
 	// PolicyUnknown says why a policy may be missing, or is empty. Meanwhile no capacity may be removed.
 	PolicyUnknown string
 	// PolicyStatuses are the statuses of CapacityPolicies that are to be written.
@@ -306,9 +301,6 @@ type WorkerGroup struct {
 	// OutOfStock says that Karpenter failed to launch machines of all NodePools that could add a node for the group's
 	// waiting pods, and that another attempt within the next minutes would fail too; empty if that is not proven.
 	OutOfStock string
-	// Surge says how much of Max is kept free for replacements (annotation heliostat.dev/surge); empty means as
-	// `--surge` says.
-	Surge Surge
 	// Provisions says that all nodes of a gang are to be asked for at once (annotation
 	// heliostat.dev/provisioning-request).
 	Provisions bool

@@ -215,6 +215,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"more than all pods", `podDisruptionBudget: {maxUnavailable: "200%"}`, "maxUnavailable"},
 		{"an image with blanks", `image: {repository: "a b"}`, "repository"},
 		{"a variable that is a number", `env: [{name: A, value: 1}]`, "env"},
+		{"a value that was removed", `networkPolicy: {egress: {dashboardPort: 8265}}`, "networkPolicy.egress.dashboardPort was removed; Heliostat calls"},
+		{"a setting that was removed", `config: {surge: one}`, "config.surge was removed; give maxReplicas room"},
 		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: overrides what the chart sets; set logging.level instead"},
 		{"the same in one word", `config: {logLevel: debug}`, "set logging.level"},
 		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: overrides what the chart sets; set mode instead"},

@@ -39,9 +39,6 @@ func (o *options) addFlags(c *cobra.Command) {
 			"without a node, and without a word of a node autoscaler, the group counts as out of stock")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may continue on a worker above "+
 		"a lowered maximum")
-	f.StringVar((*string)(&l.Surge), "surge", string(nodepool.SurgeNone), "none or one: keep one replica of the "+
-		"maximum of each group free until the machine of one of its workers goes; the annotation "+
-		nodepool.SurgeAnnotation+" overrides it")
 	f.DurationVar(&l.ConsolidateAfter, "consolidate-after", 10*time.Minute,
 		"how long a worker must be used a little, and "+
 			"nothing may be launched, before it is drained because others have room for its work; only with the "+
@@ -58,8 +55,6 @@ func (o *options) check(f *pflag.FlagSet) {
 	cli.ValidateString(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
 	cli.ValidateDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
 	cli.ValidateDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
-	cli.ValidateString(f, "surge", (*string)(&l.Surge), "none or one",
-		func(word string) bool { return nodepool.Surge(word).Valid() })
 	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
 	cli.ValidateDuration(f, "consolidate-after", &l.ConsolidateAfter, time.Second, day)
 	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32),

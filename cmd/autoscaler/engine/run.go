@@ -174,7 +174,6 @@ func (o *options) newLoop(
 ) (*controller.Controller, error) {
 	o.passOn(log, tel)
 	o.loop.Owned = manager.OwnedRequests()
-	o.loop.Serves = servesWith(manager.Credentials, o.loop.GCSTimeout)
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
 

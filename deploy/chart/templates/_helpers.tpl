@@ -141,6 +141,8 @@ config: config
 
 {{- /* Values of the last release, with what to use instead. values.schema.json accepts them, so that this is the error. */ -}}
 {{- define "heliostat.removed" -}}
+config.surge: give maxReplicas room for replacements above what the work needs
+networkPolicy.egress.dashboardPort: Heliostat calls no dashboard
 api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most

@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/quota"
 	"heliostat.dev/heliostat/internal/controller/rayreport"
 	"heliostat.dev/heliostat/internal/controller/reduction"
-	"heliostat.dev/heliostat/internal/controller/upgrade"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
@@ -29,9 +28,6 @@ import (
 
 // Memory is what is remembered of one RayCluster, and not of an earlier one with the same name. Use New.
 type Memory struct {
-	// Upgrade is the upgrade in which the RayCluster is the newer one. The loop reads the older RayCluster beside its
-	// cycles, and gives it what it has read.
-	Upgrade upgrade.Tracker
 	// Patches are those of this process. The loop writes them, and says how that ended.
 	Patches Patches
 

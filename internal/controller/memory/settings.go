@@ -5,7 +5,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 
@@ -13,7 +12,6 @@ import (
 // meaning and defaults.
 type Settings struct {
 	Policy                       planner.Policy
-	Surge                        nodepool.Surge
 	Breakers                     breaker.Settings
 	AllocationTimeout, DeadGrace time.Duration
 	DrainDeadline, DrainTimeout  time.Duration

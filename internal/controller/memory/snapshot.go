@@ -25,7 +25,6 @@ func (m *Memory) snapshot(v observation.View, s *Settings, warm *planner.Warm) p
 		Shapes:      m.shapes,
 		Quotas:      m.refusals.Bounds(v.Now),
 		TakenBack:   m.refusals.TakenBack,
-		Surge:       s.Surge,
 		Warm:        warm,
 	}
 	if v.Live() {

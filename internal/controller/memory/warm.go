@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -31,7 +30,7 @@ func (m *Memory) warmWanted(v observation.View, s *Settings, asked Asked) *plann
 	}
 	spent := m.WarmSpent(v.Now, policy.Budget)
 	wanted := planner.WarmOf(policy.Source, policy.At(v.Now))
-	if more := slices.Concat(m.Upgrade.Entries(v.Now), m.expected(v, s, asked)); len(more) > 0 {
+	if more := m.expected(v, s, asked); len(more) > 0 {
 		if wanted == nil {
 			wanted = &planner.Warm{Policy: policy.Source}
 		}

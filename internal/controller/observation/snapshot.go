@@ -48,8 +48,6 @@ type SnapshotInput struct {
 	// nil if none does.
 	Quotas    []nodepool.QuotaBound
 	TakenBack func(pod string) bool
-	// Surge is that of groups without the annotation.
-	Surge nodepool.Surge
 	// Warm is what a capacity policy wants free; nil if nothing.
 	Warm *planner.Warm
 	// DemandUnknown says why the demand is unknown, or is empty; Members are then as of Ray's last answer.
@@ -112,9 +110,6 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.NodesComing = s.nodesComing(g)
 	if seconds, known := s.Arrivals.StartSeconds[g.Name]; known {
 		group.StartSeconds = &seconds
-	}
-	if g.Surge == "" && s.Surge == nodepool.SurgeOne {
-		group.Surge = 1
 	}
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.Cluster.Refused {

@@ -166,8 +166,7 @@ func groupsOf(s Seen) map[string]capacity.NodeGroup {
 		if !known {
 			continue
 		}
-		// What is kept free for replacements, demand does not get either.
-		made := capacity.NodeGroup{Hosts: int64(max(g.NumOfHosts, 1)), Max: int64(g.Max - g.Surge), Price: g.Price,
+		made := capacity.NodeGroup{Hosts: int64(max(g.NumOfHosts, 1)), Max: int64(g.Max), Price: g.Price,
 			Wanted: int64(spec.Goal())}
 		planned := func(p planner.GroupPlan) bool { return p.Name == g.Name }
 		if at := slices.IndexFunc(s.Plan.Groups, planned); at >= 0 {

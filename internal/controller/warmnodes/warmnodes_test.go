@@ -23,7 +23,6 @@ type world struct {
 	cluster nodepool.Cluster
 	now     time.Time
 	desired int
-	surge   int
 	spent   float64
 	follows bool   // another process may write
 	err     error  // fails every write
@@ -74,7 +73,7 @@ func (w *world) round(t *testing.T, when string, a Authority, want ...string) De
 	snapshot, plan := planner.Snapshot{}, planner.Plan{}
 	for i := range g {
 		snapshot.Groups = append(snapshot.Groups, planner.Group{Name: g[i].Name, Max: g[i].Max,
-			Price: g[i].Price, NumOfHosts: g[i].NumOfHosts, Surge: w.surge})
+			Price: g[i].Price, NumOfHosts: g[i].NumOfHosts})
 		plan.Groups = append(plan.Groups, planner.GroupPlan{Name: g[i].Name, Desired: w.desired})
 	}
 	d, _ := w.keeper.Round(context.Background(), w, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
@@ -115,7 +114,6 @@ func TestNodesAreAskedForWorkersThatTheGroupMayLaunch(t *testing.T) {
 		writes []string
 		says   string
 	}{
-		{"what surge keeps free is not for them", func(w *world) { w.desired, w.surge = 1, 2 }, []string{"gpu 1 v1"}, "at most 2"},
 		{"a worker of several hosts is a replica", func(w *world) { w.cluster.Groups[0].NumOfHosts, w.desired = 4, 9 },
 			[]string{"gpu 4 v1"}, "has or launches 3 of at most 4 workers"},
 		{"a group that cannot be planned", func(w *world) { w.cluster.Groups[0].Broken = true }, nil, "cannot be planned"},

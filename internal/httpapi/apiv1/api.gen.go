@@ -199,7 +199,7 @@ type CapacityPolicyState struct {
 	// SpentToday What warm capacity has cost on the day of the budget.
 	SpentToday float64 `json:"spentToday,omitempty"`
 
-	// Warm What becomes of each entry of keepWarm with a count above 0, of forecasts, and of the room for an upgrade.
+	// Warm What becomes of each entry of keepWarm with a count above 0, and of forecasts.
 	Warm []WarmEntry `json:"warm"`
 
 	// WarmNodes What becomes of each entry of keepWarmNodes with a count above 0.
@@ -1087,7 +1087,7 @@ type Unmet struct {
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
 
-// WarmEntry What becomes of one entry of keepWarm, of a forecast or of the room for an upgrade.
+// WarmEntry What becomes of one entry of keepWarm or of a forecast.
 type WarmEntry = planner.WarmPlan
 
 // WarmNodesEntry What becomes of one entry of keepWarmNodes.

@@ -54,8 +54,6 @@ type Group struct {
 	// Current counts the pods that the group has or has requested. Live ones have joined or are visible on their way;
 	// Missing ones were requested and are not visible yet.
 	Current, Live, Joined, Missing, Leaving, TimedOut int64
-	// going counts leaving nodes whose machine goes, and kept how many pods of the maximum are free for replacements.
-	going, kept int64
 	// leavingOf counts leaving hosts by multi-host replica.
 	leavingOf map[string]int64
 	// Stopping counts live nodes that this plan stops.
@@ -141,7 +139,6 @@ func New(s *model.Snapshot) *Fleet {
 	}
 	r.addNodes(s, byName)
 	for i := range r.Groups {
-		r.Groups[i].keepSurge()
 		r.Groups[i].settleCurrent()
 		r.Groups[i].findBlocked(s.UpscalingMode)
 	}
@@ -221,9 +218,6 @@ func (g *Group) count(n *model.Node) {
 
 func (g *Group) leave(n *model.Node) {
 	g.Leaving++
-	if n.Going != nil && n.Going.Certain {
-		g.going++
-	}
 	if g.Hosts == 1 || n.Replica == "" {
 		return
 	}

@@ -30,7 +30,7 @@ func (w *Writer) Limit(i int, given []int64) (model.Reason, bool) {
 	case pods+g.Hosts > g.MaxPods:
 		return model.Reason{
 			Code:    model.CodeAtMax,
-			Message: fmt.Sprintf("group %s is at its maximum of %s (%s)", g.Name, g.MaxText(), w.having(i, given[i])),
+			Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.MaxPods, w.having(i, given[i])),
 		}, true
 	case w.Spare(given) < g.Hosts:
 		return w.workersLimit(g, given), true

@@ -18,7 +18,7 @@ func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 	room := max(g.MaxPods-g.Current-given[i], 0)
 	reason := model.Reason{
 		Code:    model.CodeAtMax,
-		Message: fmt.Sprintf("its maximum is %s (%s)", g.MaxText(), w.having(i, given[i])),
+		Message: fmt.Sprintf("its maximum is %d (%s)", g.MaxPods, w.having(i, given[i])),
 	}
 	if n := w.Spare(given); n < room {
 		room, reason = n, model.Reason{

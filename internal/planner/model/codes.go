@@ -45,7 +45,6 @@ const (
 	CodeWarm          = "warm"           // workers are kept or launched so that they are free, by a capacity policy
 	CodeSchedule      = "schedule"       // the same, and a schedule of the policy says how many
 	CodeForecast      = "forecast"       // the same, and a forecast of demand says how many
-	CodeUpgrade       = "upgrade"        // the same, for the replicas that an upgrade of a RayService brings
 	CodeBudgetSpent   = "budget_spent"   // warm capacity is given up, because its budget of the day is spent
 )
 

@@ -71,9 +71,6 @@ func groupOf(g nodepool.WorkerGroup) Group {
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name
-	if g.Surge == nodepool.SurgeOne {
-		group.Surge = 1
-	}
 	if g.IdleTimeout != nil {
 		seconds := g.IdleTimeout.Seconds()
 		group.IdleTimeoutSeconds = &seconds

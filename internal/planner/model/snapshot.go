@@ -99,8 +99,6 @@ type Group struct {
 	// StartSeconds is how long its pods usually take from their creation until they join Ray, if a node must be added
 	// for them; nil if it is unknown.
 	StartSeconds *float64 `json:"startSeconds,omitempty"`
-	// Surge is how many replicas of Max are only for replacements of nodes whose machine goes.
-	Surge int `json:"surge,omitempty"`
 	// Closed, if not empty, says why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
 	// CoolingSeconds, if above 0, is how much longer the group takes no launches because its last ones failed. Closed

@@ -38,8 +38,6 @@ type WarmEntry struct {
 	Total int64 `json:"total,omitempty"`
 	// Forecast says why a forecast wants that; empty for what a policy writes down.
 	Forecast string `json:"forecast,omitempty"`
-	// Upgrade says for which upgrade of a RayService there is room; empty for what a policy writes down.
-	Upgrade string `json:"upgrade,omitempty"`
 }
 
 // WarmOf returns the entries of a policy for the moment of a snapshot; nil if it wants nothing.

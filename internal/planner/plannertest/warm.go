@@ -29,9 +29,6 @@ func DrawWarm(t *rapid.T) model.Snapshot {
 		} else {
 			e.Resources = rapid.SampledFrom(Bundles[:8]).Draw(t, "warmBundle")
 			e.Selectors = drawSelectors(t)
-			if rapid.IntRange(0, 3).Draw(t, "forUpgrade") == 0 {
-				e.Name, e.Upgrade = fmt.Sprintf("onUpgrade[%d]", i), "drawn"
-			}
 		}
 		s.Warm.Keep = append(s.Warm.Keep, e)
 	}

@@ -20,8 +20,6 @@ func (w *Writer) WarmReason(e *search.WarmEntry, given []int64) model.Reason {
 		text += ", by the schedule " + e.Schedule
 	case model.CodeForecast:
 		text += fmt.Sprintf(", so that %d are ready in all, by the forecast: %s", e.Total, e.Forecast)
-	case model.CodeUpgrade:
-		text += ", for an upgrade: " + e.Upgrade
 	}
 	if e.Missing() == 0 {
 		return model.Reason{Code: code, Message: text}
@@ -35,8 +33,6 @@ func warmCode(e *search.WarmEntry) string {
 	switch {
 	case e.Forecast != "":
 		return model.CodeForecast
-	case e.Upgrade != "":
-		return model.CodeUpgrade
 	case e.Schedule != "":
 		return model.CodeSchedule
 	}

@@ -194,7 +194,6 @@ func groupText(g *model.Group, longest int) string {
 		w.add(string(fit.Verdict), strconv.Quote(fit.Why))
 	}
 	w.when(g.CoolingSeconds != 0, "cooling", secondsText(g.CoolingSeconds))
-	w.when(g.Surge != 0, "surge", strconv.Itoa(g.Surge))
 	w.when(g.NodesComing != 0, "nodes-coming", strconv.Itoa(g.NodesComing))
 	if g.Slice != nil {
 		w.add("gpu", sliceText(g.Slice))

@@ -33,7 +33,6 @@ func (b *builder) group(r *reader) {
 		"closed":        func() { g.Closed = r.text("closed, a reason in quotes") },
 		"cooling":       func() { g.CoolingSeconds = r.seconds("cooling") },
 		"starts-in":     func() { g.StartSeconds = pointer(r.seconds("starts-in")) },
-		"surge":         func() { g.Surge = r.count("surge") },
 		"nodes-coming":  func() { g.NodesComing = r.count("nodes-coming") },
 		"trying":        func() { g.NodeFit = r.nodeFit(model.FitTrying) },
 		"nowhere":       func() { g.NodeFit = r.nodeFit(model.FitNowhere) },

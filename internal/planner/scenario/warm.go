@@ -8,7 +8,7 @@ import (
 )
 
 // warm reads what a capacity policy wants free: policy "NAME", budget N spent N, or an entry such as 2 of gpu or
-// 2 × {GPU: 1}, each with by "SCHEDULE" or upgrade "WHY" behind it; or 4 of gpu forecast "WHY", which are ready in all.
+// 2 × {GPU: 1}, each with by "SCHEDULE" behind it; or 4 of gpu forecast "WHY", which are ready in all.
 func (b *builder) warm(r *reader) {
 	s := b.snapshot
 	if s.Warm == nil {
@@ -36,9 +36,6 @@ func (b *builder) warm(r *reader) {
 		}
 		if r.accept("by") {
 			e.Schedule = r.text("a schedule")
-		}
-		if r.accept("upgrade") {
-			e.Name, e.Upgrade = fmt.Sprintf("onUpgrade[%d]", len(w.Keep)), r.text("why")
 		}
 		if r.accept("forecast") {
 			e.Name = fmt.Sprintf("forecast[%d]", len(w.Keep))
@@ -76,9 +73,6 @@ func warmTexts(s *model.Snapshot) []string {
 		}
 		if e.Forecast != "" {
 			line += " forecast " + quote(e.Forecast)
-		}
-		if e.Upgrade != "" {
-			line += " upgrade " + quote(e.Upgrade)
 		}
 		if e.Schedule != "" {
 			line += " by " + quote(e.Schedule)

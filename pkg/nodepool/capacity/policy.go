@@ -38,23 +38,10 @@ type Policy struct {
 	KeepWarm      []Warm      `json:"keepWarm,omitempty"`
 	KeepWarmNodes []WarmNodes `json:"keepWarmNodes,omitempty"`
 	// Forecast is ForecastSuggest or ForecastAct; empty leaves it to the process.
-	Forecast string `json:"forecast,omitempty"`
-	// OnUpgrade says what is kept while the RayCluster is to replace another one of its RayService: UpgradeNone, which
-	// is the default, or UpgradeMatch.
-	OnUpgrade string  `json:"onUpgrade,omitempty"`
-	Budget    *Budget `json:"budget,omitempty"`
-	Idle      *Idle   `json:"idle,omitempty"`
+	Forecast string  `json:"forecast,omitempty"`
+	Budget   *Budget `json:"budget,omitempty"`
+	Idle     *Idle   `json:"idle,omitempty"`
 }
-
-// UpgradeNone: nothing is kept for an upgrade of a RayService. UpgradeMatch: the newer RayCluster has room for as many
-// replicas of Serve as the older one is to have.
-const (
-	UpgradeNone  = "none"
-	UpgradeMatch = "match"
-)
-
-// MatchesUpgrades reports whether the policy keeps room for upgrades. The policy may be nil.
-func (w *Written) MatchesUpgrades() bool { return w != nil && w.OnUpgrade == UpgradeMatch }
 
 // ForecastSuggest: forecasts are shown, and nothing is kept by them. ForecastAct: what they would keep is kept, within
 // the budget.

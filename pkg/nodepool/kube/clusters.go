@@ -226,7 +226,6 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*rayobject.
 	m.kueue.AddTo(&cluster)
 	m.provisioning.AddTo(&cluster)
 	m.policies.AddTo(&cluster)
-	m.addUpgrade(&cluster, object)
 	m.buffers.AddTo(&cluster, object)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)

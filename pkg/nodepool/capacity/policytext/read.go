@@ -26,7 +26,9 @@ const MaxBytes = 64 << 10
 const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]}`
 
 // RemovedFields are fields of a policy that the last release read, with what to use instead.
-var RemovedFields = map[string]string{}
+var RemovedFields = map[string]string{
+	"onUpgrade": "use KubeRay's blue/green upgrade of a RayService as it is",
+}
 
 // Read reads a policy. ignored are members that belong to somebody else, such as rayCluster in the spec of a
 // CapacityPolicy.
@@ -41,21 +43,36 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 		KeepWarm:      keepWarm(members.Pick("keepWarm")),
 		KeepWarmNodes: keepWarmNodes(members.Pick("keepWarmNodes")),
 		Forecast:      oneOf(members.Pick("forecast"), capacity.ForecastSuggest, capacity.ForecastAct),
-		OnUpgrade:     oneOf(members.Pick("onUpgrade"), capacity.UpgradeNone, capacity.UpgradeMatch),
 		Budget:        budget(members.Pick("budget")),
 		Idle:          idle(members.Pick("idle")),
 	}
-	for _, name := range slices.Sorted(maps.Keys(RemovedFields)) {
-		if field := members.Pick(name); !field.Absent() {
+	members.Done(append(removedFields(), ignored...)...)
+	for _, name := range removedFields() {
+		if field := members.Member(name); !field.Absent() && !slices.Contains(ignored, name) {
 			field.Fail("no such field, which was removed; " + RemovedFields[name])
 		}
 	}
-	members.Done(ignored...)
 	if fault := doc.Strict(); fault != nil {
 		return capacity.Policy{}, fault
 	}
 	return policy, nil
 }
+
+// ReadStored reads a policy that the last release may have accepted: removed fields have no effect.
+func ReadStored(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
+	return Read(text, append(removedFields(), ignored...)...)
+}
+
+// IsRemoved reports whether the fault is a removed field.
+func IsRemoved(fault *fieldpath.Fault) bool {
+	if fault == nil {
+		return false
+	}
+	_, was := RemovedFields[fault.Path.String()]
+	return was
+}
+
+func removedFields() []string { return slices.Sorted(maps.Keys(RemovedFields)) }
 
 // checkText accepts one JSON object without repeated keys.
 func checkText(text []byte) *fieldpath.Fault {

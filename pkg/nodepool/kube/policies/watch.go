@@ -75,7 +75,7 @@ func read(object *unstructured.Unstructured) (nodepool.ClusterKey, *policy) {
 	if err != nil {
 		spec = []byte("null")
 	}
-	found.Policy, found.fault = policytext.Read(spec, "rayCluster")
+	found.Policy, found.fault = policytext.ReadStored(spec, "rayCluster")
 	if found.fault != nil {
 		found.Fault = found.fault.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
@@ -57,11 +58,12 @@ var knownAnnotations = []string{
 	ScaleUpTraceAnnotation,
 	ShardAnnotation,
 	StartTimesAnnotation,
-	nodepool.SurgeAnnotation,
 }
 
 // RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
-var RemovedAnnotations = map[string]string{}
+var RemovedAnnotations = map[string]string{
+	annotationPrefix + "surge": "give maxReplicas room for replacements above what the work needs",
+}
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
 func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
@@ -165,17 +167,21 @@ func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 	}
 	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
 	cluster.Policy = written
+	field := func(fault *fieldpath.Fault) string {
+		return strings.TrimSuffix(metadata.at("annotations")+"."+capacity.Annotation+": "+fault.Path.String(), ": ")
+	}
 	policy, fault := policytext.Read([]byte(text))
+	if policytext.IsRemoved(fault) {
+		metadata.Report.Add(raydemand.Warning, AnnotationUnknown, field(fault), fault.Value,
+			"Heliostat does not read it", "write "+fault.Want)
+		policy, fault = policytext.ReadStored([]byte(text))
+	}
 	if fault == nil {
 		written.Policy = policy
 		return
 	}
 	written.Fault = fault.Error()
-	field := metadata.at("annotations") + "." + capacity.Annotation
-	if at := fault.Path.String(); at != "" {
-		field += ": " + at
-	}
-	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field, fault.Value,
+	metadata.Report.Add(raydemand.Error, AnnotationUnreadable, field(fault), fault.Value,
 		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
 }
 

@@ -84,7 +84,6 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	countInstances(metadata, &cluster)
-	keepSurge(metadata, &cluster)
 	provisionGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)

@@ -79,7 +79,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 		ResourceVersion: "41", Generation: 3, ObservedGeneration: 2,
 		Mode: nodepool.Shadow, Freeze: true, Owner: nodepool.Owner{Kind: "RayService", Name: "chat"}, OwnedBy: "RayService chat",
 		RayVersion: "2.60.0", UpgradeStrategy: "None", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
-		Head: nodepool.Head{GCSPort: 6380, DashboardPort: 8265, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
+		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{
 			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
 			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"}, HasScaleStrategy: true,

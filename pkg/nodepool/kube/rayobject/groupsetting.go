@@ -45,17 +45,6 @@ func countInstances(metadata Fields, cluster *nodepool.Cluster) {
 	}.read(metadata, cluster)
 }
 
-// keepSurge sets how much of their maximum groups keep free, from the annotation surge. Without a readable value it
-// stays empty, and `--surge` counts.
-func keepSurge(metadata Fields, cluster *nodepool.Cluster) {
-	groupSetting{
-		annotation: nodepool.SurgeAnnotation, words: "none or one",
-		without: "the value of --surge counts", example: `{"gpu": "one"}`,
-		valid: func(word string) bool { return nodepool.Surge(word).Valid() },
-		set:   func(g *nodepool.WorkerGroup, word string) { g.Surge = nodepool.Surge(word) },
-	}.read(metadata, cluster)
-}
-
 // provisionGroups sets for which groups all nodes of a gang are asked for at once, from the annotation
 // provisioning-request. An unreadable value means that they are not.
 func provisionGroups(metadata Fields, cluster *nodepool.Cluster) {

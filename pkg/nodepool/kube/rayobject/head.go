@@ -19,10 +19,8 @@ const (
 	headGroup           = "headgroup"
 	workerNode          = "worker"
 	gcsPortName         = "gcs-server"
-	dashboardPortName   = "dashboard"
 	autoscalerContainer = "autoscaler"
 	defaultGCSPort      = 6379
-	defaultDashboard    = 8265
 )
 
 // SidecarEnv is a variable on the container named autoscaler. Any value says that Heliostat runs there. An image whose
@@ -57,9 +55,7 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 		service = name + "-head-svc"
 	}
 	head := nodepool.Head{
-		GCSPort: headPort(object.Object("spec").Object("headGroupSpec"), pod, "port", gcsPortName, defaultGCSPort),
-		DashboardPort: headPort(object.Object("spec").Object("headGroupSpec"), pod, "dashboard-port", dashboardPortName,
-			defaultDashboard),
+		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
 		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
 	}
 	if pod == nil {
@@ -87,20 +83,19 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	return head
 }
 
-// headPort returns the parameter of `ray start --head` that says where it listens, else the container port with that
-// name, else Ray's default.
-func headPort(head Fields, pod *corev1.Pod, parameter, name string, otherwise int32) int32 {
-	if port, err := strconv.ParseUint(head.Texts("rayStartParams")[parameter], 10, 16); err == nil && port > 0 {
+// gcsPort returns the port of `ray start --head`, else the container port of that name, else Ray's default.
+func gcsPort(head Fields, pod *corev1.Pod) int32 {
+	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {
 		return int32(port)
 	}
 	if pod != nil && len(pod.Spec.Containers) > 0 {
 		for _, port := range pod.Spec.Containers[0].Ports {
-			if port.Name == name && port.ContainerPort > 0 {
+			if port.Name == gcsPortName && port.ContainerPort > 0 {
 				return port.ContainerPort
 			}
 		}
 	}
-	return otherwise
+	return defaultGCSPort
 }
 
 // sidecar reads the head pod's containers instead of the spec: after enableInTreeAutoscaling changed, the two disagree,

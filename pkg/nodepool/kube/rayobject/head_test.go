@@ -55,10 +55,10 @@ func TestTheHeadIsTheOneThatStays(t *testing.T) {
 	old := pod("old", headNode, "headgroup", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted; p.CreationTimestamp = moment(8) })
 	young := pod("young", headNode, "headgroup", rayState(corev1.ContainerState{}, 2), func(p *corev1.Pod) {
 		p.CreationTimestamp, p.Status.PodIP = moment(5), "10.0.0.7"
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6390}, {Name: "dashboard", ContainerPort: 8266}}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6390}}
 	})
 	older := pod("older", headNode, "headgroup")
-	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, DashboardPort: 8266, ServiceFQDN: "-head-svc..svc.cluster.local",
+	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, ServiceFQDN: "-head-svc..svc.cluster.local",
 		CreatedAt: moment(5).Time, Shape: &podfit.PodShape{Requests: podfit.Quantities{}}}
 	for _, pods := range [][]*corev1.Pod{{old, young, older}, {older, young, old}, {young, old, older}} {
 		if diff := cmp.Diff(want, Join(Decoded{}, kept(pods...)).Head); diff != "" {

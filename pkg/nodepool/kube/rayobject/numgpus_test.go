@@ -1,7 +1,6 @@
 package rayobject
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,23 +149,6 @@ func TestTheAnnotationOfInstancesIsOneWordOrOneForEachGroup(t *testing.T) {
 		}
 		if (reported == "") != (test.reported == "") || !strings.Contains(reported, test.reported) {
 			t.Errorf("%s: reported %q, want %q", test.annotation, reported, test.reported)
-		}
-	}
-}
-
-func TestTheSurgeOfAGroupIsNoneUnlessItsAnnotationSaysOne(t *testing.T) {
-	for annotation, want := range map[string]nodepool.Surge{
-		"": "", "none": nodepool.SurgeNone, "one": nodepool.SurgeOne, `{"gpu": "one"}`: nodepool.SurgeOne, "2": "", "true": "",
-	} {
-		object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: gpu}]}}")
-		object["metadata"].(map[string]any)["annotations"] = map[string]any{nodepool.SurgeAnnotation: annotation}
-		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: object}, nil)
-		if got := cluster.Groups[0].Surge; got != want {
-			t.Errorf("%q: surge %q, want %q", annotation, got, want)
-		}
-		unreadable := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == AnnotationUnreadable })
-		if unreadable != (annotation != "" && want == "") {
-			t.Errorf("%q: reported as unreadable: %v", annotation, unreadable)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func annotatedWith(policy string) Decoded {
@@ -42,5 +43,16 @@ func TestAPolicyThatCannotBeReadWantsNothingAndIsAFinding(t *testing.T) {
 	if f.Code != AnnotationUnreadable || !strings.HasSuffix(f.Field, "capacity-policy: keepWarm[0].count") ||
 		f.Seen != `"two"` || !strings.Contains(f.Fix, "a whole number from 0 to 10000") {
 		t.Errorf("finding %+v", f)
+	}
+}
+
+func TestAFieldThatWasRemovedIsAFindingAndTheRestOfThePolicyCounts(t *testing.T) {
+	d := annotatedWith(`{"onUpgrade": "match", "keepWarm": [{"group": "gpu", "count": 2}]}`)
+	if p := d.Cluster.Policy; p == nil || p.Fault != "" || len(p.KeepWarm) != 1 {
+		t.Errorf("policy %+v, want 2 free workers of gpu", p)
+	}
+	if len(d.Findings) != 1 || d.Findings[0].Code != AnnotationUnknown || d.Findings[0].Severity != raydemand.Warning ||
+		!strings.HasSuffix(d.Findings[0].Field, "capacity-policy: onUpgrade") || !strings.Contains(d.Findings[0].Fix, "was removed") {
+		t.Errorf("findings %+v, want that onUpgrade was removed", d.Findings)
 	}
 }
