@@ -41,15 +41,18 @@ func sources(t *testing.T, visit func(path, text string)) {
 	}
 }
 
-// anchors returns the headings of the facts as links spell them: lower case, with a hyphen for each space.
+// anchors returns those of the facts. Each is the name of its fact as a heading would make it.
 func anchors(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, heading := range regexp.MustCompile(`(?m)^### ([\w -]+)$`).FindAllStringSubmatch(read(t, factsPage), -1) {
-		found = append(found, strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-"))
+	for _, fact := range regexp.MustCompile(`<a id="([^"]+)"></a>\*\*([\w -]+)\.\*\*`).FindAllStringSubmatch(read(t, factsPage), -1) {
+		found = append(found, fact[1])
+		if want := strings.ReplaceAll(strings.ToLower(fact[2]), " ", "-"); fact[1] != want {
+			t.Errorf("the fact %q has the anchor %s, want %s", fact[2], fact[1], want)
+		}
 	}
-	if headings := strings.Count(read(t, factsPage), "\n### "); headings != len(found) {
-		t.Errorf("%d of %d facts have headings that make no plain anchor", headings-len(found), headings)
+	if facts := strings.Count(read(t, factsPage), "<a id="); facts != len(found) || facts < 50 {
+		t.Errorf("%d of %d facts were read", len(found), facts)
 	}
 	return found
 }
