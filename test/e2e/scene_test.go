@@ -98,6 +98,9 @@ func (s *scene) drive(env ...string) *rig.Driver {
 	go rig.FollowDriver(following, driver, s.journal)
 	s.Cleanup(func() {
 		stop()
+		if s.Failed() {
+			s.Logf("events of the driver: %+v", driver.Events())
+		}
 		driver.Kill()
 	})
 	return driver
@@ -162,12 +165,18 @@ func (s *scene) workers(group string, n int) []string {
 	return rig.Living(s.journal.Facts(), group)
 }
 
-// quiet asserts that for a while Heliostat patches no group and no pod is created or stopped. Heliostat acts on demand
-// within a second.
+// quiet asserts that Heliostat patches no group and no pod is created or stopped while Heliostat decides three times
+// more.
 func (s *scene) quiet(why string) {
 	s.Helper()
-	before := len(s.journal.Facts())
-	time.Sleep(4 * time.Second)
+	before, decided, decisions := len(s.journal.Facts()), time.Now(), 0
+	s.told("further decisions", func(st status) bool {
+		if st.LastCycle.After(decided) {
+			decided = st.LastCycle
+			decisions++
+		}
+		return decisions == 3
+	})
 	for _, f := range s.journal.Facts()[before:] {
 		if f.Stage == rig.GroupPatched || f.Stage == rig.PodCreated || f.Stage == rig.PodStopping {
 			s.Errorf("%s: but %s %s %s", why, f.Stage, f.Group+f.Pod, f.Detail)
@@ -246,6 +255,8 @@ func (s *scene) rest(method, suffix, body string) []byte {
 // status is the response of GET …/rayclusters/{name}.
 type status struct {
 	Mode, ModeReason string
+	Frozen           bool
+	LastCycle        time.Time
 	Groups           []groupStatus
 	Unmet            []struct{ Reason struct{ Code string } }
 	Findings         []struct{ Code, Field string }

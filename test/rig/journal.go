@@ -22,6 +22,7 @@ const (
 	NodeBusy     Stage = "busy"           // the GCS reports the Ray node as running work
 	Drained      Stage = "drained"        // the GCS reports the Ray node as draining or dead
 	PodFailed    Stage = "pod failed"     // the pod's processes have ended by themselves
+	Named        Stage = "named"          // the RayCluster's workersToDelete has the pod
 	PodStopping  Stage = "pod stopping"   // the operator deleted the pod, whose processes may still run
 	PodGone      Stage = "pod gone"       // the pod is gone
 	DemandGone   Stage = "demand gone"    // the GCS reports no more pending demand

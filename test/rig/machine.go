@@ -38,7 +38,7 @@ func (r *Rig) ObserveMachines(ctx context.Context, namespace, name string, journ
 			nodes.node(node)
 		}
 	})
-	go r.followGuards(ctx, namespace, name, journal)
+	go r.ObserveGuards(ctx, namespace, name, journal)
 }
 
 // machines turns the changes of one kind of object into facts about machines.
@@ -92,8 +92,8 @@ func (m *machines) node(node *corev1.Node) {
 	}
 }
 
-// followGuards records when pods of a RayCluster get and lose their guard.
-func (r *Rig) followGuards(ctx context.Context, namespace, name string, journal *Journal) {
+// ObserveGuards records when pods of a RayCluster get and lose their guard, until ctx is done.
+func (r *Rig) ObserveGuards(ctx context.Context, namespace, name string, journal *Journal) {
 	guarded := map[string]bool{}
 	follow(ctx, func() (watch.Interface, error) {
 		return r.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster=" + name})

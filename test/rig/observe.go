@@ -60,9 +60,9 @@ func drainWatch(ctx context.Context, w watch.Interface, see func(watch.Event)) {
 // requestAnnotation is the annotation in which Heliostat stores REST requests.
 const requestAnnotation = "heliostat.dev/resource-requests"
 
-// followGroups records each change of a group's replicas and of the REST requests.
+// followGroups records each change of a group's replicas, the workers that it is to lose, and the REST requests.
 func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal *Journal) {
-	replicas := map[string]int64{}
+	replicas, named := map[string]int64{}, map[string]bool{}
 	var asked string
 	open := func() (watch.Interface, error) {
 		return r.Dynamic.Resource(RayClusters).Namespace(namespace).Watch(ctx, only(name))
@@ -79,6 +79,15 @@ func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal 
 			}
 			replicas[group] = n
 		}
+		eachGroup(cluster, func(group string, spec map[string]any) {
+			pods, _, _ := unstructured.NestedStringSlice(spec, "scaleStrategy", "workersToDelete")
+			for _, pod := range pods {
+				if !named[pod] {
+					named[pod] = true
+					journal.Add(Fact{At: time.Now(), Stage: Named, Group: group, Pod: pod})
+				}
+			}
+		})
 		if now := cluster.GetAnnotations()[requestAnnotation]; now != asked {
 			asked = now
 			noteRequest(journal, now)
@@ -97,17 +106,21 @@ func noteRequest(journal *Journal, asked string) {
 // Replicas returns the replicas of each worker group of a RayCluster.
 func Replicas(cluster *unstructured.Unstructured) map[string]int64 {
 	replicas := map[string]int64{}
+	eachGroup(cluster, func(group string, spec map[string]any) {
+		replicas[group], _, _ = unstructured.NestedInt64(spec, "replicas")
+	})
+	return replicas
+}
+
+// eachGroup calls do with the name and the spec of each worker group.
+func eachGroup(cluster *unstructured.Unstructured, do func(name string, spec map[string]any)) {
 	groups, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "workerGroupSpecs")
 	for _, g := range groups {
-		group, ok := g.(map[string]any)
-		if !ok {
-			continue
+		if group, ok := g.(map[string]any); ok {
+			name, _, _ := unstructured.NestedString(group, "groupName")
+			do(name, group)
 		}
-		name, _, _ := unstructured.NestedString(group, "groupName")
-		n, _, _ := unstructured.NestedInt64(group, "replicas")
-		replicas[name] = n
 	}
-	return replicas
 }
 
 // followPods records the lifecycle of worker pods.
