@@ -331,10 +331,10 @@ func TestWorkThatAsksForAPartOfACardGetsTheSmallestSliceThatHasIt(t *testing.T) 
 		want  string
 	}{
 		"a quarter of an H100": {"NVIDIA-H100-80GB-HBM3", 1, 0.25, map[string]float64{"slices 1 0.5": 1 - (4.0/7+0.5)/2, "slices 1 0.25": 1 - (2.0/7+0.25)/2},
-			"group gpu: nvidia.com/mig-2g.20gb: 1 (docs/howto/mig-mixed.md) instead of nvidia.com/gpu: 1; multiply num_gpus of its work by 4"},
+			"group gpu: nvidia.com/mig-2g.20gb: 1 (docs/howto/share-gpus.md) instead of nvidia.com/gpu: 1; multiply num_gpus of its work by 4"},
 		"an eighth of an A30, which has quarters": {"NVIDIA-A30", 1, 0.1, map[string]float64{"slices 1 0.5": 0.5, "slices 1 0.25": 0.75}, "nvidia.com/mig-1g.6gb: 1"},
 		"a card without MIG": {"NVIDIA-A10G", 1, 0.2, map[string]float64{"slices 1 0.5": 0.5, "slices 1 0.25": 0.75},
-			"nvidia.com/gpu: 1 on nodes where time-slicing or MPS shares a NVIDIA-A10G among 4 (docs/howto/time-slicing.md)"},
+			"nvidia.com/gpu: 1 on nodes where time-slicing or MPS shares a NVIDIA-A10G among 4 (docs/howto/share-gpus.md)"},
 		"an eighth of two cards": {"NVIDIA-A10G", 2, 0.125, map[string]float64{"slices 2 0.5": 0.75, "slices 2 0.25": 0.875}, "instead of nvidia.com/gpu: 2"},
 		"half of two cards":      {"NVIDIA-A10G", 2, 0.5, nil, ""},
 		"eight cards":            {"NVIDIA-H100-80GB-HBM3", 8, 0.1, nil, ""},

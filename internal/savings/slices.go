@@ -72,14 +72,14 @@ func sliceOf(model string, part float64) (slice, bool) {
 	switch {
 	case !has && replicas > 1:
 		request := fmt.Sprintf("%s: 1 on nodes where time-slicing or MPS shares a %s among %d (docs/howto/"+
-			"time-slicing.md)", gpuinfo.NvidiaGPU, model, replicas)
+			"share-gpus.md)", gpuinfo.NvidiaGPU, model, replicas)
 		return slice{1 / float64(replicas), request, fmt.Sprintf("1/%d of the card's", replicas)}, true
 	case !has:
 		return slice{}, false
 	}
 	profile, has := product.AtLeast(part)
 	s := slice{part: product.Part(profile), memory: "that of " + profile.Name}
-	s.request = fmt.Sprintf("nvidia.com/mig-%s: 1 (docs/howto/mig-mixed.md)", profile.Name)
+	s.request = fmt.Sprintf("nvidia.com/mig-%s: 1 (docs/howto/share-gpus.md)", profile.Name)
 	if profile.Memory > 0 {
 		s.memory = fmt.Sprintf("the %d MiB of %s", profile.Memory, profile.Name)
 	}
