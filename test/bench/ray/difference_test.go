@@ -65,8 +65,8 @@ func TestTheDesignPageListsEachKnownCauseAndNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	var described, known []string
-	for _, heading := range regexp.MustCompile("(?m)^### `([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
-		described = append(described, heading[1])
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		described = append(described, row[1])
 	}
 	for _, e := range explanations {
 		known = append(known, e.name)

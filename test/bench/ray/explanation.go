@@ -18,7 +18,7 @@ type view struct {
 }
 
 // explanation is a known reason why plans differ. It removes the cause from the snapshot. If the difference is then
-// gone, the cause explains it. Each has a section of its name in docs/design/0003-differences-from-ray.md.
+// gone, the cause explains it. Each has a row of its name in docs/design/0003-differences-from-ray.md.
 type explanation struct {
 	name string
 	// without changes the view, but never the contents of its slices. It reports false if the snapshot does not have
