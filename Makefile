@@ -258,11 +258,6 @@ bench-fleet: ## 1,000 RayClusters with 50 workers each, 5 % busy: age of data, d
 bench-warm-nodes: ## .remote() to Ray node alive, and machine-minutes, with and without warm nodes of the real Karpenter; DELAY=60s
 	@$(call run,bench/warmnodes)
 
-.PHONY: bench-forecast
-bench-forecast: ## cost against waiting with forecasts of demand, on generated traces; FLAGS="-trace NAME=FILE" replays jobs
-	@cd test
-	go run ./bench/forecast $(FLAGS)
-
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
 define planners
 	.ci/preflight go python

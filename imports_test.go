@@ -21,7 +21,7 @@ const (
 	values = "internal/typo internal/fieldpath pkg/fairshare pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
 		"pkg/raydemand/jobs"
 
-	deciders = values + " internal/planner/... internal/snapshotfile internal/forecast internal/ledger internal/savings " +
+	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger internal/savings " +
 		"internal/series pkg/shard"
 
 	loop = "internal/controller/..."
@@ -53,12 +53,10 @@ var floors = []struct{ packages, see string }{
 	{"internal/snapshotfile", values + " internal/planner/..."},
 	{"internal/snapshotfile/manifests", values + " internal/planner internal/snapshotfile " + kube},
 
-	{"internal/forecast", ""},
 	{"internal/series", values + " internal/planner"},
 	{"internal/ledger/...", values},
 	{"internal/savings", values + " internal/ledger/..."},
-	{loop, values + " internal/forecast internal/ledger/... internal/planner internal/snapshotfile"},
-	{"internal/forecast/keeper", values + " " + loop},
+	{loop, values + " internal/ledger/... internal/planner internal/snapshotfile"},
 
 	{"internal/access internal/access/certs", ""},
 	{"internal/access/kube", "internal/access"},
@@ -86,7 +84,7 @@ var floors = []struct{ packages, see string }{
 	{"cmd/autoscaler/publish", values + " internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... " +
 		"internal/planner internal/savings internal/telemetry " + loop + " " + kube},
 	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
-		"internal/forecast/keeper internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... internal/listen " +
+		"internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... internal/listen " +
 		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +
 		loop + " " + kube},
 	{"cmd/autoscaler", values + " cmd/autoscaler/engine internal/cli internal/cli/connect internal/cli/printer " +

@@ -56,10 +56,6 @@ var boundSources = map[string][]source{
 		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
 		{"512 workers", "internal/savings/pod.go", "mostGhosts = 512"},
 	},
-	"[histories of demand](reference/forecast.md#the-history)": {
-		{"4 KiB", "internal/forecast/line.go", "mostLine = 4 << 10"}, {"four weeks", "internal/forecast/line.go", "Weeks = 4"},
-		{"512 KiB", "internal/forecast/history.go", "mostEncoded = 512 << 10"},
-	},
 	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
 	"event streams": {
 		{"2,000", "internal/httpapi/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/httpapi/events/subscriber.go", "maxPending = 4 << 20"},

@@ -64,12 +64,6 @@ type CapacityPolicySpec struct {
 	// +listType=atomic
 	// +optional
 	KeepWarmNodes []KeepWarmNodes `json:"keepWarmNodes,omitempty"`
-	// Forecast says whether what forecasts of demand would keep ready is kept (act, within the budget) or only shown
-	// (suggest). Without it, --forecast of Heliostat says so.
-	//
-	// +kubebuilder:validation:Enum=suggest;act
-	// +optional
-	Forecast string `json:"forecast,omitempty"`
 	// Budget bounds what warm capacity costs on one day.
 	//
 	// +optional

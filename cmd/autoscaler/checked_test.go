@@ -43,7 +43,6 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		{"node-autoscaler", "default-scheduler", "[default-scheduler]", "each the source of a node autoscaler's Events"},
 		{"token-audiences", "a,,b", `[a, "", b]`, "a list of strings, each an audience"},
 		{"mode", "sometimes", "sometimes", "managed, shadow or off"},
-		{"forecast", "always", "always", "off, suggest or act"},
 		{"log-format", "xml", "xml", "json or text"},
 	} {
 		code, _, errOut := command(t, "", "autoscaler", "serve", "--"+c.flag+"="+c.value)

@@ -49,7 +49,6 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"manage":     {"ml/llm is annotated heliostat.dev/mode: managed", "ml/llm is annotated heliostat.dev/mode: shadow"},
 		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
 		"completion": {""}, // redirects its output to a file
-		"forecast":   {"There is no history of demand yet."},
 		"shadow":     {"Heliostat scales this RayCluster itself"},
 		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 24h.", "NAMESPACE OWNER", "ml RayJob/nightly",
 			"namespace,cluster,group,owner,job,cause,why,", ",,,,,idle,minimum,", "ml/llm: 1 of 2 GPUs are idle; idle GPUs have cost ", "; minReplicas keeps them kubectl edit raycluster llm -n ml"},

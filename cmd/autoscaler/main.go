@@ -110,7 +110,6 @@ func commands() []*cobra.Command {
 		newShadowCommand(),
 		newCostsCommand(),
 		newSavingsCommand(),
-		newForecastCommand(),
 		newPlanCommand(),
 		newNodepoolsCommand(),
 		newGPUsCommand(askNVML, proc()),

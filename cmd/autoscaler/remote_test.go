@@ -49,8 +49,6 @@ type remote struct {
 	owned map[string]nodepool.OwnedRequest
 	// set is the last mode that a command set.
 	set nodepool.Mode
-	// forecast is what is suggested.
-	forecast apiv1.Forecast
 	// policy is the policy that a command set, and resumed says that one resumed the cluster.
 	policy  *capacity.Policy
 	resumed bool
@@ -82,7 +80,7 @@ func newRemote(t *testing.T) *remote {
 	}
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
-	r := &remote{hub: events.NewHub(events.Config{}), forecast: apiv1.Forecast{Mode: apiv1.ForecastSuggest}, owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
+	r := &remote{hub: events.NewHub(events.Config{}), owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
 		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
@@ -90,7 +88,7 @@ func newRemote(t *testing.T) *remote {
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]clusterview.NumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
-	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Policies: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Forecasts: r, Costs: costly(), Savings: r, Currency: "USD"})
+	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Policies: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Savings: r, Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +164,6 @@ func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepo
 	defer r.mu.Unlock()
 	r.set = mode
 	return nil
-}
-
-func (r *remote) Forecast(nodepool.ClusterKey) apiv1.Forecast {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.forecast
 }
 
 func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {

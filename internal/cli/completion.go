@@ -30,7 +30,6 @@ var fileFlags = []string{
 // fixedFlags are the flags with a fixed set of values.
 var fixedFlags = map[string][]string{
 	"output":     {"table", "wide", "json", "yaml"},
-	"forecast":   {"off", "suggest"},
 	"mode":       {"managed", "shadow", "off"},
 	"log-level":  {"debug", "info", "warn", "error"},
 	"log-format": {"json", "text"},

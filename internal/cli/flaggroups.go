@@ -34,7 +34,6 @@ var ServeGroups = []struct {
 			"cluster-namespace",
 			"waiting-cost",
 			"prices",
-			"forecast",
 		},
 	},
 	{

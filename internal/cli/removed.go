@@ -29,11 +29,14 @@ var RemovedFlags = map[string]string{
 	"surge":                   "give maxReplicas room for replacements above what the work needs",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
-	"keep-costs": "sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)",
+	"keep-costs":              "sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)",
+	"forecast":                "use schedules of a CapacityPolicy, or a longer idle timeout",
 }
 
 // RemovedCommands are commands that the last release had, with what to use instead.
-var RemovedCommands = map[string]string{}
+var RemovedCommands = map[string]string{
+	"forecast": "use schedules of a CapacityPolicy, or a longer idle timeout",
+}
 
 // removed says that something was removed, and what to use instead; nil if it was not.
 func removed(table map[string]string, key, name string) error {

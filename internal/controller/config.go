@@ -35,7 +35,7 @@ func (c *Config) memory() *memory.Settings {
 		Policy: c.Policy, Breakers: c.breakers(),
 		AllocationTimeout: c.AllocationTimeout, DeadGrace: c.DeadGrace,
 		DrainDeadline: c.DrainDeadline, DrainTimeout: c.DrainTimeout,
-		ForecastMode: c.ForecastMode, NodeTimes: c.nodeTimes,
+		NodeTimes: c.nodeTimes,
 	}
 }
 
@@ -120,10 +120,6 @@ type Config struct {
 	Log *slog.Logger
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
-	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none. ForecastMode is
-	// capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
-	Forecast     func(d *decision.Decision, now time.Time) []planner.WarmEntry
-	ForecastMode string
 	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
 	// Released is called when another process decides about one from now on. None may block. All may be nil.
 	Published func(*decision.Decision)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/memory"
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -29,13 +28,9 @@ func (c *Controller) decide(ctx context.Context, r *record, v *observation.View)
 
 // plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
 func (c *Controller) plan(ctx context.Context, r *record, v observation.View) (memory.Intent, error) {
-	asked := memory.Asked{Plan: func(snapshot *planner.Snapshot) (planner.Plan, error) {
+	return r.memory.Decide(v, c.config.memory(), func(snapshot *planner.Snapshot) (planner.Plan, error) {
 		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
-	}}
-	if last := r.decision.Load(); last != nil && c.config.Forecast != nil {
-		asked.Forecast = func(now time.Time) []planner.WarmEntry { return c.config.Forecast(last, now) }
-	}
-	return r.memory.Decide(v, c.config.memory(), asked)
+	})
 }
 
 // paused returns why nothing may be taken away now, or "".

@@ -7,34 +7,11 @@ import (
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/warmnodes"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// ForecastUnused is the code of a finding: a policy asks that forecasts are acted on, and they are not.
-const ForecastUnused = "forecast-unused"
-
-// reportForecast reports a policy that asks for what cannot be.
-func (c *Controller) reportForecast(o *outcome) {
-	policy := o.view.Cluster.Policy
-	if policy == nil || policy.Forecast != capacity.ForecastAct {
-		return
-	}
-	why, fix := policy.WhyNoForecast(c.config.ForecastMode), "add a budget to the policy"
-	if c.config.Forecast == nil {
-		why, fix = "this Heliostat does not forecast", "serve with --forecast suggest or act"
-	}
-	if why != "" {
-		o.findings = append(o.findings, raydemand.Finding{Code: ForecastUnused, Severity: raydemand.Warning,
-			Object: policy.Source, Field: "forecast", Seen: policy.Forecast,
-			Why: why + ", so nothing is kept by forecasts", Fix: fix})
-	}
-}
 
 // keepNodes keeps nodes without workers ready, as the policy wants.
 func (c *Controller) keepNodes(ctx context.Context, r *record, o *outcome) {
 	v := &o.view
-	c.reportForecast(o)
 	if v.Cluster.Policy != nil {
 		o.spent = r.memory.WarmSpent(v.Now, v.Cluster.Policy.Budget)
 	}

@@ -1,16 +1,13 @@
 package controller
 
 import (
-	"slices"
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // policy gives the RayCluster a capacity policy.
@@ -146,63 +143,5 @@ func TestShadowModeAsksForNoNodes(t *testing.T) {
 	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}]}`)
 	if d := w.cycle(); len(w.kube.buffers) != 0 || len(d.WarmNodes) != 1 || d.WarmNodesPerHour != 0 {
 		t.Errorf("wrote %+v, shown %+v", w.kube.buffers, d.WarmNodes)
-	}
-}
-
-// forecasting is a loop whose forecasts want four workers of group gpu ready in all.
-func forecasting(mode string) Config {
-	return Config{ForecastMode: mode, Forecast: func(*decision.Decision, time.Time) []planner.WarmEntry {
-		return []planner.WarmEntry{{Name: "forecast gpu", Group: "gpu", Total: 4, Forecast: "of the last 4 Mondays"}}
-	}}
-}
-
-func TestForecastsAreActedOnWithinTheBudgetAlone(t *testing.T) {
-	for _, c := range []struct {
-		name, process, policy string
-		replicas              int
-		finding               bool
-	}{
-		{"the policy asks for it", "suggest", `{"forecast": "act", "budget": {"perDay": 100}}`, 4, false},
-		{"the process does", "act", `{"budget": {"perDay": 100}}`, 4, false},
-		{"the policy does not want it", "act", `{"forecast": "suggest", "budget": {"perDay": 100}}`, 0, false},
-		{"nobody asks for it", "suggest", `{"budget": {"perDay": 100}}`, 0, false},
-		{"there is no budget", "suggest", `{"forecast": "act"}`, 0, true},
-		{"nothing is left of the budget", "suggest", `{"forecast": "act", "budget": {"perDay": 0}}`, 0, false},
-	} {
-		gpus, price := gpuGroup("gpu", 0, 0, 8), 1.0
-		gpus.Price = &price
-		w := newWorld(t, forecasting(c.process), gpus)
-		w.policy(c.policy)
-		w.cycle() // forecasts are about the last decision
-		d := w.after(time.Second)
-		if got := w.group("gpu").Replicas; got != c.replicas {
-			t.Errorf("%s: %d replicas, want %d", c.name, got, c.replicas)
-		}
-		if c.replicas > 0 && d.Plan.Warm[0].Reason.Code != planner.CodeForecast {
-			t.Errorf("%s: %+v", c.name, d.Plan.Warm)
-		}
-		found := slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == ForecastUnused })
-		if found != c.finding {
-			t.Errorf("%s: findings %+v", c.name, d.Findings)
-		}
-	}
-}
-
-func TestAForecastIsNotExceededWhenItsWorkComes(t *testing.T) {
-	gpus, price := gpuGroup("gpu", 0, 0, 8), 1.0
-	gpus.Price = &price
-	w := newWorld(t, forecasting("act"), gpus)
-	w.policy(`{"budget": {"perDay": 100}}`)
-	w.cycle()
-	w.after(time.Second)
-	w.operate()
-	w.joinAll()
-	w.after(time.Second)
-	for i := range 3 { // work comes to one worker after the other
-		w.busy(w.pod(i))
-		w.after(time.Minute)
-		if got := w.group("gpu").Replicas; got != 4 || len(w.ray.drains) != 0 {
-			t.Fatalf("%d replicas with %d at work, drained %v; want 4 in all", got, i+1, w.ray.drained())
-		}
 	}
 }

@@ -55,9 +55,6 @@ type ServerInterface interface {
 	// Explain Explain the state of a group, a pod, a gang, a bundle or a request
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/explain)
 	Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams)
-	// GetForecast What would be worth keeping ready
-	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/forecast)
-	GetForecast(c *gin.Context, namespace Namespace, name Name)
 	// UnfreezeCluster Unfreeze the RayCluster
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/freeze)
 	UnfreezeCluster(c *gin.Context, namespace Namespace, name Name)
@@ -535,40 +532,6 @@ func (siw *ServerInterfaceWrapper) Explain(c *gin.Context) {
 	}
 
 	siw.Handler.Explain(c, namespace, name, params)
-}
-
-// GetForecast operation middleware
-func (siw *ServerInterfaceWrapper) GetForecast(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetForecast(c, namespace, name)
 }
 
 // UnfreezeCluster operation middleware
@@ -1551,7 +1514,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/plan", wrapper.PlanCluster)
-	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/forecast", wrapper.GetForecast)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history", wrapper.ListHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)

@@ -108,12 +108,6 @@ type SavingsAdviser interface {
 	Savings(since time.Time) []apiv1.SavingItem
 }
 
-// Forecaster says what would be worth keeping ready.
-type Forecaster interface {
-	// Forecast returns the forecast for a cluster; its mode is off if there is none.
-	Forecast(key nodepool.ClusterKey) apiv1.Forecast
-}
-
 // Comparer compares Heliostat's plans with what another autoscaler writes.
 type Comparer interface {
 	// Comparison returns the comparison of a cluster; it has no groups if there is none.

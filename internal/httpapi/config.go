@@ -64,8 +64,6 @@ type Config struct {
 	Hub *events.Hub
 	// Shadow compares plans with what others write; without it, comparisons are empty.
 	Shadow Comparer
-	// Forecasts forecasts demand; without it, forecasts are off.
-	Forecasts Forecaster
 
 	// Metrics and Page serve /metrics and /; nil means 404.
 	Metrics, Page http.Handler

@@ -89,7 +89,6 @@ const (
 	CodeProvisioning = model.CodeProvisioning
 	CodeWarm         = model.CodeWarm
 	CodeSchedule     = model.CodeSchedule
-	CodeForecast     = model.CodeForecast
 	CodeBudgetSpent  = model.CodeBudgetSpent
 
 	FindingOverstated       = model.FindingOverstated

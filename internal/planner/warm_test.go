@@ -123,7 +123,7 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 			if w.Reason.Code == "" || w.Ready < 0 || w.Coming < 0 || w.Launching < 0 {
 				t.Errorf("%+v", w)
 			}
-			fulfilled := slices.Contains([]string{model.CodeWarm, model.CodeForecast}, w.Reason.Code)
+			fulfilled := w.Reason.Code == model.CodeWarm
 			if fulfilled != (w.Missing() == 0) {
 				t.Errorf("%d missing, code %s", w.Missing(), w.Reason.Code)
 			}
@@ -136,31 +136,6 @@ func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 		}
 		if slices.ContainsFunc(plan.Terminate, func(stop Termination) bool { return kept[stop.Pod] }) {
 			t.Error("a worker that is kept warm stops")
-		}
-	})
-}
-
-// A forecast never has more pods launched than it wants in all.
-func TestAForecastStopsAtItsTotal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawWarm(t)
-		if len(s.Groups) == 0 {
-			return
-		}
-		group := rapid.SampledFrom(s.Groups).Draw(t, "forecast")
-		total := rapid.Int64Range(1, 6).Draw(t, "total")
-		s.Warm.Keep = []WarmEntry{{Name: "forecast", Group: group.Name, Total: total, Forecast: "drawn"}}
-		plan, without := Compute(s, Policy{}), Compute(withoutWarm(s), Policy{})
-		for _, row := range plan.Groups {
-			launch := plan.Launch[row.Name]
-			if launch <= without.Launch[row.Name] {
-				continue
-			}
-			// Hosts that are left of a multi-host replica are of no use, so they do not count for the total.
-			single := group.NumOfHosts <= 1
-			if row.Name != group.Name || single && int64(row.Current+launch) > total {
-				t.Errorf("launches %d of %s, which has %d pods; the forecast wants %d of %s in all", launch, row.Name, row.Current, total, group.Name)
-			}
 		}
 	})
 }

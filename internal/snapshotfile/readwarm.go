@@ -39,8 +39,6 @@ func (in input) warmEntry() (model.WarmEntry, input) {
 		Slice:     field("slice").sliceRequirement(),
 		Count:     field("count").Count(0, capacity.MaxCount, 0),
 		Schedule:  field("schedule").Text(),
-		Total:     field("total").Count(0, capacity.MaxCount, 0),
-		Forecast:  field("forecast").Text(),
 	}
 	switch bundled := e.Resources != nil || e.Slice != nil; {
 	case e.Group == "" && !bundled:
@@ -51,12 +49,7 @@ func (in input) warmEntry() (model.WarmEntry, input) {
 		request := e.Request()
 		e.Resources = request.Sliced().Bundle
 	}
-	switch {
-	case e.Total > 0 && e.Group == "":
-		field("total").Fail("no total beside resources or slice: it counts the pods of a group")
-	case e.Total > 0 && e.Count > 0:
-		field("total").Fail("either a count or a total, not both")
-	case e.Total == 0 && e.Count == 0:
+	if e.Count == 0 {
 		field("count").Fail("how many are free, at least 1")
 	}
 	return e, field("name")

@@ -126,11 +126,6 @@ func spared(namespace string) map[right]excuse {
 	rights[right{"delete", "leases.coordination.k8s.io", cmp.Or(namespace, "heliostat")}] = excuse{
 		why: "a leader removes the Lease of a shard that has ended without leaving; there are no shards here",
 	}
-	for verb, mayBeUsed := range map[string]bool{"get": true, "list": true, "create": false, "update": false, "delete": false} {
-		rights[right{verb, "configmaps", cmp.Or(namespace, "heliostat")}] = excuse{
-			why: "a history of demand is read soon, stored after an hour, and removed after four weeks", mayBeUsed: mayBeUsed,
-		}
-	}
 	if namespace != "" {
 		rights[right{"list", "events", "default"}] = lists
 		return rights

@@ -83,7 +83,6 @@ serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
 protectBusy: true
 provisioningRequests: true
 warmNodes: true
-forecast: "off"
 deleteIdleRayClusters: true
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
@@ -222,6 +221,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: overrides what the chart sets; set mode instead"},
 		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
 		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: overrides what the chart sets; set config instead"},
+		{"a removed value", `forecast: "off"`, "forecast was removed; use schedules of a CapacityPolicy, or a longer idle timeout"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
 		{"an address of runbooks that is none", `metrics: {prometheusRule: {runbookURL: runbooks}}`, "runbookURL"},
 		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},
@@ -262,26 +262,6 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 			if rights[right{"list", resource, ""}] != want || rights[right{"watch", resource, ""}] != want {
 				t.Errorf("%s: a ClusterRole grants %s: %t, want %t", values, resource, !want, want)
 			}
-		}
-	}
-}
-
-// TestHistoriesAreGrantedOnlyWhereDemandIsForecast checks which installs grant what forecasts need.
-func TestHistoriesAreGrantedOnlyWhereDemandIsForecast(t *testing.T) {
-	for values, want := range map[string]string{
-		`{}`:                             "suggest",
-		`{singleNamespaceInstall: true}`: "suggest",
-		`{forecast: "off"}`:              "off",
-	} {
-		rights := rightsOf(t, values)
-		for _, verb := range []string{"list", "create", "update", "delete"} {
-			if got := rights[right{verb, "configmaps", ""}]; got != (want != "off") {
-				t.Errorf("%s: grants %s on configmaps: %t", values, verb, got)
-			}
-		}
-		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if !slices.Contains(args, "--forecast="+want) {
-			t.Errorf("%s: args %v", values, args)
 		}
 	}
 }

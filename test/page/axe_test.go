@@ -59,7 +59,7 @@ func (b *tab) accessible() {
 func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 	everything := func(c *httpapi.Config) {
 		withLines(c)
-		c.History, c.Owned, c.Shadow, c.Forecasts = past{}, owned{}, theirs{}, suggestions{}
+		c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{}
 	}
 	troubled := busy(time.Now())
 	troubled.Error, troubled.Frozen, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"

@@ -339,27 +339,6 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	}
 }
 
-// suggestions is a forecast of a group that pays, and of one with a short history.
-type suggestions struct{}
-
-// Forecast returns the forecast.
-func (suggestions) Forecast(nodepool.ClusterKey) apiv1.Forecast {
-	at, price := time.Now().Add(-time.Hour), 55.2
-	return apiv1.Forecast{
-		Mode:      apiv1.ForecastSuggest,
-		Since:     &at,
-		Until:     &at,
-		NotStored: "nobody may",
-		Groups: []apiv1.ForecastGroup{
-			{Name: "a100", Needed: 1, Ready: 2, Keep: 6, From: at, To: at,
-				Why: "of the last 4 Mondays, 3 needed at least 6 workers",
-				Replay: &apiv1.ForecastReplay{From: at, To: at, Pays: true, WaitedHours: 9.5, SavedHours: 7.2,
-					WorkerHours: 18.4, Price: &price, Why: "it saves"}},
-			{Name: "cpu", From: at, To: at, Why: "the history is too short"},
-		},
-	}
-}
-
 // quiet returns one of many idle clusters.
 func quiet(number int) clusterview.View {
 	return clusterview.View{

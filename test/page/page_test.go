@@ -235,16 +235,6 @@ func TestWhatIsIdleIsShownWithItsCostAndACommand(t *testing.T) {
 	}
 }
 
-func TestAForecastIsShownOnThePage(t *testing.T) {
-	b := open(t, phone, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Forecasts = suggestions{} }, nil).URL+"/#ml/llm")
-	for _, text := range []string{"Forecast", "Suggestions: nothing is kept ready. The history is lost when Heliostat's process ends: nobody may.",
-		"7.2 h of 9.5 h for 18.4 h of workers, 55.20", "of the last 4 Mondays", "the history is too short"} {
-		b.shows(text)
-	}
-	b.accessible()
-	b.unharmed()
-}
-
 func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
 	for _, s := range []screen{desktop, phone} {
 		b := open(t, s, newServer(t, newBusyFleet(), withLines, nil).URL+"/#nodes")

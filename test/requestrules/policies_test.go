@@ -43,7 +43,6 @@ func TestTheDefinitionAndTheReaderOfPoliciesAgree(t *testing.T) {
 		{schedule(`"start": "0 8 * * 1-5", "end": "0 19 * * 1-5"`), false, false},
 		{schedule(`"start": "0 25 * * 1-5", "end": "0 19 * * 1-5", "count": 4`), false, true},
 		{schedule(`"start": "0 8 * * 1-5", "end": "0 19 * * 1-5", "timeZone": "Mars", "count": 4`), false, true},
-		{`{"forecast": "act"}`, true, false},
 		{`{"budget": {"perDay": 120.5, "timeZone": "Asia/Tokyo"}}`, true, false},
 		{`{"budget": {"perDay": -1}}`, false, false},
 		{`{"budget": {}}`, false, false},

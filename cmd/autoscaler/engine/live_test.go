@@ -27,7 +27,6 @@ import (
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -123,7 +122,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = &options{forecast: capacity.ForecastSuggest, loop: controller.Config{Form: mode.Fleet,
+	f.options = &options{loop: controller.Config{Form: mode.Fleet,
 		DefaultMode: nodepool.Managed, CyclesPerSecond: 1e6, GCSTimeout: time.Minute, Log: log, Now: f.now}}
 	f.options.passOn(log, tel)
 	loop, err := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {

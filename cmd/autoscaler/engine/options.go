@@ -4,7 +4,6 @@ import (
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -35,9 +34,4 @@ type options struct {
 	// prices are those of nodes, and costs adds up what workers cost.
 	prices price.Book
 	costs  *publish.Costs
-	// forecast is off, suggest or act; empty is off. outlook is nil if it is off.
-	forecast string
-	outlook  *outlook.Outlook
-	// keepHistories: histories of demand are stored for the next process.
-	keepHistories bool
 }

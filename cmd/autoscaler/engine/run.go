@@ -23,7 +23,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/controller/outlook"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/memorylimit"
@@ -31,7 +30,6 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
@@ -155,13 +153,6 @@ func (o *options) work(
 	if err := o.listen(ctx, servers, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
 		return cli.BadInput(err)
 	}
-	if o.outlook != nil && o.keepHistories {
-		ended, err := o.keepHistoriesOf(ctx, config, log)
-		if err != nil {
-			return err
-		}
-		defer ended()
-	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.ports.REST)
 	return manager.Start(ctx, traced(loop, tel.Tracer, keptBy(manager)))
 }
@@ -177,7 +168,7 @@ func (o *options) newLoop(
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
 
-// passOn passes decisions to telemetry, charts, the recorder and the histories of demand.
+// passOn passes decisions to telemetry, charts and the recorder.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.recorder = publish.NewRecorder(log)
 	o.bounds.Add(o.recorder.BoundsUsed)
@@ -186,20 +177,12 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.costs = publish.NewCosts(time.Now(), &book)
 	o.bounds.Add(func() map[string]float64 { return map[string]float64{"costs": o.costs.Ledger.Used()} })
 	o.loop.Prices = &book
-	if o.forecast == capacity.ForecastSuggest || o.forecast == capacity.ForecastAct {
-		o.outlook = outlook.New("")
-		o.loop.Forecast, o.loop.ForecastMode = publish.Expected(o.outlook), o.forecast
-		if !o.keepHistories {
-			o.outlook.NotStored("it runs with --read-only, or without a namespace of its own (--lease-namespace)")
-		}
-	}
 	o.loop.Published = func(d *decision.Decision) {
 		measured := publish.Metrics(d)
 		measured.Costs = o.costs.Metrics(d.Cluster)
 		tel.Observe(measured)
 		o.costs.Observe(d)
 		o.recorder.Publish(d)
-		o.outlook.Observe(d)
 		if !d.ObserveFailed {
 			o.charts.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
@@ -210,14 +193,12 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 		o.charts.Forget(key)
 		o.costs.Forget(key, time.Now())
 		o.recorder.Forget(key)
-		o.outlook.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		o.charts.Forget(key)
 		o.costs.Release(key)
 		o.recorder.Release(key)
-		o.outlook.Forget(key)
 	}
 }
 
@@ -262,9 +243,6 @@ func (o *options) listen(
 	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
 	api.Costs, api.Currency = o.costs.Ledger, o.prices.Unit()
 	api.Savings = publish.Savings{Decisions: loop.Decisions, History: o.costs.History}
-	if o.outlook != nil {
-		api.Forecasts = publish.Forecasts{Decision: loop.Decision, Outlook: o.outlook, Now: time.Now, Mode: o.forecast}
-	}
 	if member := manager.Shards(); member != nil {
 		api.Division = publish.Division{Shards: member}
 		api.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}

@@ -17,15 +17,13 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/mode"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
 // Serve returns the command that scales the RayClusters of this Kubernetes cluster and serves the REST API.
 func Serve() *cobra.Command {
-	o := options{loop: controller.Config{Form: mode.Fleet}, forecast: capacity.ForecastSuggest}
+	o := options{loop: controller.Config{Form: mode.Fleet}}
 	mode, pools, prices, requestMemory, shards := string(nodepool.Shadow), "", "", "64Mi", ""
 	c := &cobra.Command{
 		Use: "serve",
@@ -53,9 +51,6 @@ func Serve() *cobra.Command {
 				o.kube.Sharded = true
 				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
 			}
-			// The default namespace is for a Lease, which a user's own rights need not fill with ConfigMaps.
-			o.keepHistories = !o.loop.ReadOnly &&
-				(c.Flags().Changed("lease-namespace") || os.Getenv("POD_NAMESPACE") != "")
 			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
 			return o.run(c)
 		},
@@ -102,19 +97,15 @@ func Serve() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("shards", "leader-elect")
 	cli.ValidateString(f, "shards", &shards, "auto, or a whole number from 1 to 1000", isShards)
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
-		"namespace of the leader lease, of the leases of shards, and of histories of demand")
+		"namespace of the leader lease, and of the leases of shards")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease; those of shards begin with it")
 	f.StringVar(&o.ports.Advertised, "advertise-address", os.Getenv("POD_IP"),
 		"IP address at which other replicas call this one's REST API, on the port of --listen, while it is the "+
 			"leader or a shard; empty for none")
-	f.StringVar(&o.forecast, "forecast", o.forecast, "off; suggest: remember the demand of four weeks, and say "+
-		"what would be worth keeping ready; act: also keep it, within the budget of the RayCluster's capacity policy")
 	f.StringVar(&requestMemory, "request-memory", requestMemory, "memory for the ResourceRequests of all owners, "+
 		"shared fairly by namespaces and owners; requests beyond it do not count, and their status says so")
 	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti, such as 64Mi",
 		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
-	cli.ValidateString(f, "forecast", &o.forecast, "off, suggest or act",
-		func(word string) bool { return apiv1.ForecastMode(word).Valid() })
 	cli.ValidateString(f, "mode", &mode, "managed, shadow or off",
 		func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)

@@ -132,7 +132,6 @@ requestmemory: requestMemory
 protectbusy: protectBusy
 provisioningrequests: provisioningRequests
 warmnodes: warmNodes
-forecast: forecast
 pools: pools
 prices: prices
 topologylabel: topologyLabels
@@ -147,6 +146,7 @@ api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most
 keepCosts: sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)
+forecast: use schedules of a CapacityPolicy, or a longer idle timeout
 {{- end -}}
 
 {{- /* Checks that values.schema.json cannot express. */ -}}

@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/controller/observation"
@@ -14,21 +13,15 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Asked is what a decision asks for while it is made. The loop answers from what other parts of the process know; an
-// answer may take CPU time, and none may come from Kubernetes or Ray.
-type Asked struct {
-	// Plan computes the plan of a snapshot, and may change how much work the snapshot's policy allows.
-	Plan func(*planner.Snapshot) (planner.Plan, error)
-	// Forecast returns what forecasts would keep ready, by the last decision; nil if there are none.
-	Forecast func(now time.Time) []planner.WarmEntry
-}
+// Compute computes the plan of a snapshot, and may change how much work the snapshot's policy allows.
+type Compute func(*planner.Snapshot) (planner.Plan, error)
 
 // Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
-func (m *Memory) Decide(v observation.View, s *Settings, asked Asked) (Intent, error) {
-	i := Intent{Snapshot: m.snapshot(v, s, m.warmWanted(v, s, asked))}
+func (m *Memory) Decide(v observation.View, s *Settings, planned Compute) (Intent, error) {
+	i := Intent{Snapshot: m.snapshot(v, s, m.warmWanted(v))}
 	var errs error
 	compute := func(snapshot *planner.Snapshot) planner.Plan {
-		plan, err := asked.Plan(snapshot)
+		plan, err := planned(snapshot)
 		errs = errors.Join(errs, err)
 		return plan
 	}

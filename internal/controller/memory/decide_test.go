@@ -14,7 +14,7 @@ func TestADecisionSaysWhatItHoldsBack(t *testing.T) {
 	v.State.Demand.Requests = requests(5)
 	s.Policy.MaxInFlight = 2
 	m.Remember(&v, s)
-	i, err := m.Decide(v, s, planned())
+	i, err := m.Decide(v, s, planned)
 	if err != nil || i.Launch["gpu"] != 2 || i.Held["gpu"] != 3 || m.AtRest(&v, &i) || m.Motion(&v, &i) != pace.Moving {
 		t.Errorf("launches %v, holds back %v, error %v; want 2 and 3 of 5, and no rest", i.Launch, i.Held, err)
 	}
@@ -28,13 +28,11 @@ func TestAPlanThatCannotBeComputedDecidesNothing(t *testing.T) {
 	m, v := New(), viewOf(1)
 	v.State.Demand.Requests = requests(5)
 	m.Remember(&v, settings())
-	asked := planned()
-	plan := asked.Plan
-	asked.Plan = func(s *planner.Snapshot) (planner.Plan, error) {
-		p, _ := plan(s)
+	failing := func(s *planner.Snapshot) (planner.Plan, error) {
+		p, _ := planned(s)
 		return p, errors.New("the process ends")
 	}
-	if i, err := m.Decide(v, settings(), asked); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
+	if i, err := m.Decide(v, settings(), failing); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
 		t.Errorf("decided %+v, error %v", i, err)
 	}
 }

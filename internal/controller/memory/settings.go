@@ -15,8 +15,6 @@ type Settings struct {
 	Breakers                     breaker.Settings
 	AllocationTimeout, DeadGrace time.Duration
 	DrainDeadline, DrainTimeout  time.Duration
-	// ForecastMode is capacity.ForecastAct if forecasts are acted on where no policy says otherwise.
-	ForecastMode string
 	// NodeTimes is how long nodes of each pool take, for all RayClusters. It is the one thing that memories share; it
 	// guards itself.
 	NodeTimes *arrival.Pools

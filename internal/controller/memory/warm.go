@@ -12,9 +12,6 @@ import (
 type warm struct {
 	// meter adds up what it costs.
 	meter capacity.Meter
-	// forecast is what forecasts would keep, until the next one is due.
-	forecast []planner.WarmEntry
-	due      time.Time
 }
 
 // WarmSpent returns what warm capacity has cost on the day of the budget.
@@ -23,40 +20,18 @@ func (m *Memory) WarmSpent(now time.Time, budget *capacity.Budget) float64 {
 }
 
 // warmWanted returns what the capacity policy of the RayCluster wants free now, with its budget; nil if nothing.
-func (m *Memory) warmWanted(v observation.View, s *Settings, asked Asked) *planner.Warm {
+func (m *Memory) warmWanted(v observation.View) *planner.Warm {
 	policy := v.Cluster.Policy
 	if policy == nil {
 		return nil
 	}
 	spent := m.WarmSpent(v.Now, policy.Budget)
 	wanted := planner.WarmOf(policy.Source, policy.At(v.Now))
-	if more := m.expected(v, s, asked); len(more) > 0 {
-		if wanted == nil {
-			wanted = &planner.Warm{Policy: policy.Source}
-		}
-		wanted.Keep = append(wanted.Keep, more...)
-	}
 	if wanted != nil && policy.Budget != nil {
 		perDay := policy.Budget.PerDay
 		wanted.BudgetPerDay, wanted.SpentToday = &perDay, &spent
 	}
 	return wanted
-}
-
-// forecastLasts is how long a forecast counts. Its slots are five minutes long.
-const forecastLasts = 30 * time.Second
-
-// expected returns what forecasts keep ready, where they are acted on.
-func (m *Memory) expected(v observation.View, s *Settings, asked Asked) []planner.WarmEntry {
-	w := &m.warm
-	if asked.Forecast == nil || v.Cluster.Policy.WhyNoForecast(s.ForecastMode) != "" {
-		w.forecast, w.due = nil, time.Time{}
-		return nil
-	}
-	if !v.Now.Before(w.due) {
-		w.forecast, w.due = asked.Forecast(v.Now), v.Now.Add(forecastLasts)
-	}
-	return w.forecast
 }
 
 // warmCost returns what the pods cost per hour that are free for warm capacity alone.

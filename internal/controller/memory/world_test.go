@@ -51,9 +51,7 @@ func later(v observation.View, d time.Duration) observation.View {
 }
 
 // planned computes plans at once.
-func planned() Asked {
-	return Asked{Plan: func(s *planner.Snapshot) (planner.Plan, error) { return planner.Compute(*s, s.Policy), nil }}
-}
+func planned(s *planner.Snapshot) (planner.Plan, error) { return planner.Compute(*s, s.Policy), nil }
 
 // requests are for so many GPUs, one each.
 func requests(count int64) []raydemand.Request {

@@ -39,27 +39,6 @@ func (e CostsBy) Valid() bool {
 	}
 }
 
-// Defines values for ForecastMode.
-const (
-	ForecastAct     ForecastMode = "act"
-	ForecastOff     ForecastMode = "off"
-	ForecastSuggest ForecastMode = "suggest"
-)
-
-// Valid indicates whether the value is a known member of the ForecastMode enum.
-func (e ForecastMode) Valid() bool {
-	switch e {
-	case ForecastAct:
-		return true
-	case ForecastOff:
-		return true
-	case ForecastSuggest:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ShadowDifferenceOutcome.
 const (
 	Differs         ShadowDifferenceOutcome = "differs"
@@ -199,7 +178,7 @@ type CapacityPolicyState struct {
 	// SpentToday What warm capacity has cost on the day of the budget.
 	SpentToday float64 `json:"spentToday,omitempty"`
 
-	// Warm What becomes of each entry of keepWarm with a count above 0, and of forecasts.
+	// Warm What becomes of each entry of keepWarm with a count above 0.
 	Warm []WarmEntry `json:"warm"`
 
 	// WarmNodes What becomes of each entry of keepWarmNodes with a count above 0.
@@ -493,88 +472,6 @@ type FieldError struct {
 
 // Finding A problem that a person should know about and can fix.
 type Finding = raydemand.Finding
-
-// Forecast What would be worth keeping ready of a RayCluster.
-type Forecast struct {
-	Groups []ForecastGroup `json:"groups"`
-
-	// Mode `suggest`: Heliostat forecasts and keeps nothing. `act`: it keeps what it forecasts, within the budget of the capacity policy. `off`: it does not forecast.
-	Mode ForecastMode `json:"mode"`
-
-	// NotStored Why the history is lost when Heliostat's process ends; empty if it is stored.
-	NotStored string `json:"notStored"`
-
-	// Since The beginning of the history of demand; absent without one.
-	Since *time.Time `json:"since,omitempty"`
-
-	// Until The end of the history.
-	Until *time.Time `json:"until,omitempty"`
-
-	// WhyNotKept With `suggest`, why nothing is kept.
-	WhyNotKept string `json:"whyNotKept,omitempty"`
-}
-
-// ForecastMode `suggest`: Heliostat forecasts and keeps nothing. `act`: it keeps what it forecasts, within the budget of the capacity policy. `off`: it does not forecast.
-type ForecastMode string
-
-// ForecastGroup What would be worth keeping ready of a worker group. Workers are pods.
-type ForecastGroup struct {
-	From time.Time `json:"from"`
-
-	// Keep How many workers should be ready from `from` to `to`, busy ones included.
-	Keep int    `json:"keep"`
-	Name string `json:"name"`
-
-	// Needed How many workers the demand needs now: busy ones, those on their way, and those that are launched.
-	Needed int `json:"needed"`
-
-	// Quantile The share of the earlier moments that `keep` is enough for, rounded up to a whole moment.
-	Quantile float64 `json:"quantile"`
-
-	// RatioAssumed The price of the group or --waiting-cost is not known.
-	RatioAssumed bool `json:"ratioAssumed"`
-
-	// Ready How many workers have joined Ray, busy or idle.
-	Ready int `json:"ready"`
-
-	// Replay What forecasts would have saved, by a model of the group that replays its demand. Absent while the history is too short.
-	Replay *ForecastReplay `json:"replay,omitempty"`
-
-	// StartAssumed No worker of the group was seen to start yet.
-	StartAssumed bool `json:"startAssumed"`
-
-	// StartSeconds How long a worker takes to start.
-	StartSeconds float64   `json:"startSeconds"`
-	To           time.Time `json:"to"`
-
-	// WaitingRatio How many hours of a worker an hour of waiting counts as.
-	WaitingRatio float64 `json:"waitingRatio"`
-
-	// Why The earlier moments from which `keep` comes.
-	Why string `json:"why"`
-}
-
-// ForecastReplay What forecasts would have saved, by a model of the group that replays its demand. Absent while the history is too short.
-type ForecastReplay struct {
-	From time.Time `json:"from"`
-
-	// Pays What is saved is worth more than what it costs.
-	Pays bool `json:"pays"`
-
-	// Price What these hours cost; absent if the group has no price.
-	Price *float64 `json:"price,omitempty"`
-
-	// SavedHours How much less it waits with forecasts.
-	SavedHours float64   `json:"savedHours"`
-	To         time.Time `json:"to"`
-
-	// WaitedHours How long demand waits for workers in the model without forecasts. An hour for two workers is two hours.
-	WaitedHours float64 `json:"waitedHours"`
-	Why         string  `json:"why"`
-
-	// WorkerHours How many more hours of workers forecasts take.
-	WorkerHours float64 `json:"workerHours"`
-}
 
 // Freeze Whether Heliostat may write to a RayCluster.
 type Freeze struct {
@@ -1087,7 +984,7 @@ type Unmet struct {
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
 
-// WarmEntry What becomes of one entry of keepWarm or of a forecast.
+// WarmEntry What becomes of one entry of keepWarm.
 type WarmEntry = planner.WarmPlan
 
 // WarmNodesEntry What becomes of one entry of keepWarmNodes.

@@ -252,13 +252,6 @@ func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.Sha
 	return answer, err
 }
 
-// Forecast says what would be worth keeping ready of a cluster.
-func (c *Client) Forecast(ctx context.Context, key nodepool.ClusterKey) (apiv1.Forecast, error) {
-	var answer apiv1.Forecast
-	err := c.call(ctx, http.MethodGet, c.path(key, "forecast"), nil, &answer)
-	return answer, err
-}
-
 // Version returns the build of the server.
 func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
 	var answer apiv1.Build

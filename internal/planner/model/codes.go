@@ -44,7 +44,6 @@ const (
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 	CodeWarm          = "warm"           // workers are kept or launched so that they are free, by a capacity policy
 	CodeSchedule      = "schedule"       // the same, and a schedule of the policy says how many
-	CodeForecast      = "forecast"       // the same, and a forecast of demand says how many
 	CodeBudgetSpent   = "budget_spent"   // warm capacity is given up, because its budget of the day is spent
 )
 

@@ -33,11 +33,6 @@ type WarmEntry struct {
 	Count int64 `json:"count"`
 	// Schedule describes the schedule that gives the count; empty if none does.
 	Schedule string `json:"schedule,omitempty"`
-	// Total is how many pods of the group are ready in all, those in use included, in place of Count: the plan counts
-	// as many free as that leaves.
-	Total int64 `json:"total,omitempty"`
-	// Forecast says why a forecast wants that; empty for what a policy writes down.
-	Forecast string `json:"forecast,omitempty"`
 }
 
 // WarmOf returns the entries of a policy for the moment of a snapshot; nil if it wants nothing.

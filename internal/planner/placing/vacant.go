@@ -27,16 +27,6 @@ func (l *NodeClass) Vacant() bool {
 	return !l.Touched && !l.used && slices.Equal(l.Free, l.Shape.Total)
 }
 
-// VacantPods counts the vacant pods of a group on the ledger.
-func (l *Ledger) VacantPods(group int) (pods int64) {
-	for k := range l.Classes {
-		if class := &l.Classes[k]; class.Shape.Group == group && class.Vacant() {
-			pods += class.Count
-		}
-	}
-	return pods
-}
-
 // TakeVacant takes at most so many vacant replicas of a group off the ledger, those that stay anyway in front: first
 // workers that Ray does not call idle, then those that were busy last, then pods on their way. Of the latter only the
 // number counts, because demand may be placed on any of equal pods.

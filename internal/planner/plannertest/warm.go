@@ -23,9 +23,6 @@ func DrawWarm(t *rapid.T) model.Snapshot {
 		e := model.WarmEntry{Name: fmt.Sprintf("keepWarm[%d]", i), Count: rapid.Int64Range(1, 4).Draw(t, "warm")}
 		if len(s.Groups) > 0 && rapid.Bool().Draw(t, "ofGroup") {
 			e.Group = rapid.SampledFrom(s.Groups).Draw(t, "warmGroup").Name
-			if rapid.IntRange(0, 2).Draw(t, "inAll") == 0 {
-				e.Total, e.Count, e.Forecast = e.Count, 0, "drawn"
-			}
 		} else {
 			e.Resources = rapid.SampledFrom(Bundles[:8]).Draw(t, "warmBundle")
 			e.Selectors = drawSelectors(t)

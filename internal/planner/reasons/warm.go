@@ -18,8 +18,6 @@ func (w *Writer) WarmReason(e *search.WarmEntry, given []int64) model.Reason {
 	switch code {
 	case model.CodeSchedule:
 		text += ", by the schedule " + e.Schedule
-	case model.CodeForecast:
-		text += fmt.Sprintf(", so that %d are ready in all, by the forecast: %s", e.Total, e.Forecast)
 	}
 	if e.Missing() == 0 {
 		return model.Reason{Code: code, Message: text}
@@ -31,8 +29,6 @@ func (w *Writer) WarmReason(e *search.WarmEntry, given []int64) model.Reason {
 // warmCode is the code of an entry that has all it wants.
 func warmCode(e *search.WarmEntry) string {
 	switch {
-	case e.Forecast != "":
-		return model.CodeForecast
 	case e.Schedule != "":
 		return model.CodeSchedule
 	}
@@ -43,9 +39,9 @@ func warmCode(e *search.WarmEntry) string {
 func (w *Writer) warmCounts(e *search.WarmEntry) string {
 	what := phrase.Describe(e.Request()) + " free"
 	if e.Item == nil {
-		what = phrase.OneOrMany(e.Want, "worker", "workers") + " of group " + e.WarmEntry.Group + " free"
+		what = phrase.OneOrMany(e.Count, "worker", "workers") + " of group " + e.WarmEntry.Group + " free"
 	}
-	text := fmt.Sprintf("%d of %d %s", e.Ready, e.Want, what)
+	text := fmt.Sprintf("%d of %d %s", e.Ready, e.Count, what)
 	if e.Item != nil {
 		text = fmt.Sprintf("%d of %d × %s", e.Ready, e.Count, what)
 	}

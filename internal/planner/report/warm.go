@@ -14,7 +14,6 @@ func (r *Reporter) warmPlans(given []int64, out *search.Outcome) []model.WarmPla
 		e := &r.Warm[k]
 		row := model.WarmPlan{WarmEntry: *e.WarmEntry, Ready: e.Ready, Coming: e.Coming, Launching: e.Launching,
 			Pods: r.WarmPods(e), Reason: r.WarmReason(e, given)}
-		row.Count = e.Want
 		for _, n := range e.Nodes {
 			if r.WarmFor(out, n) == e {
 				row.Kept = append(row.Kept, r.Nodes[n].Pod)

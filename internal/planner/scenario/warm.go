@@ -8,7 +8,7 @@ import (
 )
 
 // warm reads what a capacity policy wants free: policy "NAME", budget N spent N, or an entry such as 2 of gpu or
-// 2 × {GPU: 1}, each with by "SCHEDULE" behind it; or 4 of gpu forecast "WHY", which are ready in all.
+// 2 × {GPU: 1}, each with by "SCHEDULE" behind it.
 func (b *builder) warm(r *reader) {
 	s := b.snapshot
 	if s.Warm == nil {
@@ -36,10 +36,6 @@ func (b *builder) warm(r *reader) {
 		}
 		if r.accept("by") {
 			e.Schedule = r.text("a schedule")
-		}
-		if r.accept("forecast") {
-			e.Name = fmt.Sprintf("forecast[%d]", len(w.Keep))
-			e.Total, e.Count, e.Forecast = e.Count, 0, r.text("why")
 		}
 		w.Keep = append(w.Keep, e)
 	}
@@ -69,10 +65,7 @@ func warmTexts(s *model.Snapshot) []string {
 		request := e.Request()
 		line := requestText(&request)
 		if e.Group != "" {
-			line = strconv.FormatInt(max(e.Count, e.Total), 10) + " of " + quote(e.Group)
-		}
-		if e.Forecast != "" {
-			line += " forecast " + quote(e.Forecast)
+			line = strconv.FormatInt(e.Count, 10) + " of " + quote(e.Group)
 		}
 		if e.Schedule != "" {
 			line += " by " + quote(e.Schedule)

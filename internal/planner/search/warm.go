@@ -136,7 +136,7 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 		}
 		entries := slices.Clone(p.Warm)
 		for k := range entries {
-			p.placeEntry(l, given, rules, &entries[k])
+			p.placeEntry(l, &entries[k])
 		}
 		copy(found.launched, l.Launched)
 		for k := range entries {
@@ -157,19 +157,14 @@ func (p *Search) eachWarmItem(yield func(*vector.Item) bool) {
 }
 
 // placeEntry finds free capacity for one entry, and launches what is missing.
-func (p *Search) placeEntry(l *placing.Ledger, given []int64, rules WarmRules, e *WarmEntry) {
+func (p *Search) placeEntry(l *placing.Ledger, e *WarmEntry) {
 	e.Ready, e.Coming, e.Launching, e.Nodes, e.pods = 0, 0, 0, nil, map[int]int64{}
 	switch {
 	case e.Item != nil:
 		p.placeBundles(l, e)
 	case e.Group >= 0:
 		g := &p.Groups[e.Group]
-		if e.Total > 0 && rules.Keep[e.Group] {
-			// What earlier entries have taken or launched counts as in use.
-			used := g.Current + given[e.Group] + l.Launched[e.Group] - l.VacantPods(e.Group)
-			e.Want = max(0, (e.Total-used+g.Hosts-1)/g.Hosts)
-		}
-		vacant := p.TakeVacant(l, e.Group, e.Want)
+		vacant := p.TakeVacant(l, e.Group, e.Count)
 		e.Ready, e.Coming, e.Launching, e.Nodes = vacant.Joined, vacant.Coming, vacant.Planned, vacant.Nodes
 		e.pods[e.Group] = vacant.Coming * g.Hosts
 		if replicas := min(e.Missing(), min(l.Room[e.Group], l.Spare)/g.Hosts); replicas > 0 {

@@ -15,8 +15,6 @@ type WarmEntry struct {
 	// Group is the number of the entry's group, or negative. Item is its bundle if it has no group.
 	Group int
 	Item  *vector.Item
-	// Want is how many replicas or bundles are to be free: Count, or what a total leaves beside those in use.
-	Want int64
 	// Ready, Coming and Launching count replicas or bundles.
 	Ready, Coming, Launching int64
 	// Nodes are the nodes that have joined, are free for the entry and hold nothing else.
@@ -26,7 +24,7 @@ type WarmEntry struct {
 }
 
 // Missing is how many replicas or bundles the entry lacks.
-func (e *WarmEntry) Missing() int64 { return max(0, e.Want-e.total()) }
+func (e *WarmEntry) Missing() int64 { return max(0, e.Count-e.total()) }
 
 func (e *WarmEntry) total() int64 { return e.Ready + e.Coming + e.Launching }
 
@@ -39,10 +37,10 @@ func newWarm(r *fleet.Fleet, s *model.Snapshot) (all []WarmEntry) {
 	for _, grouped := range []bool{true, false} {
 		for i := range s.Warm.Keep {
 			e := &s.Warm.Keep[i]
-			if (e.Group != "") != grouped || e.Count <= 0 && (!grouped || e.Total <= 0) {
+			if (e.Group != "") != grouped || e.Count <= 0 {
 				continue
 			}
-			made := WarmEntry{WarmEntry: e, Group: -1, Want: max(e.Count, e.Total)}
+			made := WarmEntry{WarmEntry: e, Group: -1}
 			if grouped {
 				made.Group = slices.IndexFunc(r.Groups, func(g fleet.Group) bool { return g.Name == e.Group })
 			} else {

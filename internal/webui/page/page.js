@@ -26,12 +26,12 @@ function signIn(wrong) {
 
 async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
-  const [cluster, series, history, requests, shadow, forecast, costs] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
-    readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null), readOr(path + '/forecast', null),
+  const [cluster, series, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
+    readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
     readOr(costsPath + '&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
   if (cluster.shard) setShard(pick, cluster.shard);
   return [topView(cluster), unmetView(cluster), idleOf(costs, pick), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
-    requestsView(requests), demandView(cluster), forecastView(forecast), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
+    requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 
 // readChosen reads the cluster or page in the address. If the server refuses, it shows the reason instead.

@@ -1,4 +1,4 @@
-// The timeline of decisions, the requests, the forecast, and the comparison with another autoscaler.
+// The timeline of decisions, the requests, and the comparison with another autoscaler.
 
 // shownDecisions is the length of the timeline; the server has more.
 const shownDecisions = 60;
@@ -56,19 +56,4 @@ function shadowView(shadow) {
     table('Desired pods, ours and theirs', [{title: 'Group'}, {title: 'Ours', class: 'number'}, {title: 'Theirs', class: 'number'}, {title: 'Agreement'}, {title: 'Our reason'}], groups),
     differences.length ? table('Differences, newest first', [{title: 'Time', class: 'time'}, {title: 'Group'}, {title: 'Ours', class: 'number'},
       {title: 'Theirs', class: 'number'}, {title: 'How it ended'}], differences) : nothing('No difference yet.'));
-}
-
-const workerHours = h => Math.max(h, 0).toFixed(1) + ' h';
-
-// forecastView says what would be worth keeping ready; null without a history.
-function forecastView(forecast) {
-  if (!forecast || !forecast.since || !forecast.groups.length) return null;
-  const rows = forecast.groups.map(g => [g.name, String(g.needed), String(g.ready), g.keep > g.ready ? tag(String(g.keep), 'warning') : String(g.keep),
-    g.replay ? element('span', {}, `${workerHours(g.replay.savedHours)} of ${workerHours(g.replay.waitedHours)} `,
-      element('span', {class: 'quiet', text: `for ${workerHours(g.replay.workerHours)} of workers` + (g.replay.price === undefined ? '' : `, ${g.replay.price.toFixed(2)}`)})) : '–',
-    g.why]);
-  return section('Forecast', null,
-    element('p', {class: 'note', text: (forecast.mode === 'act' ? 'This is kept ready, within the budget of the capacity policy.' : 'Suggestions: nothing is kept ready.') + (forecast.notStored ? ` The history is lost when Heliostat's process ends: ${forecast.notStored}.` : '')}),
-    table('What would be worth keeping ready', [{title: 'Group'}, {title: 'Needed', class: 'number'}, {title: 'Ready', class: 'number'},
-      {title: 'Keep', class: 'number'}, {title: 'Saved waiting, last week'}, {title: 'Why'}], rows));
 }

@@ -37,35 +37,8 @@ const (
 type Policy struct {
 	KeepWarm      []Warm      `json:"keepWarm,omitempty"`
 	KeepWarmNodes []WarmNodes `json:"keepWarmNodes,omitempty"`
-	// Forecast is ForecastSuggest or ForecastAct; empty leaves it to the process.
-	Forecast string  `json:"forecast,omitempty"`
-	Budget   *Budget `json:"budget,omitempty"`
-	Idle     *Idle   `json:"idle,omitempty"`
-}
-
-// ForecastSuggest: forecasts are shown, and nothing is kept by them. ForecastAct: what they would keep is kept, within
-// the budget.
-const (
-	ForecastSuggest = "suggest"
-	ForecastAct     = "act"
-)
-
-// WhyNoForecast says why nothing is kept by forecasts; empty if it is. A policy decides before the process does, and
-// without a budget nothing bounds what a forecast may cost. The policy may be nil.
-func (w *Written) WhyNoForecast(process string) string {
-	asked, by := process, "by --forecast"
-	if w != nil && w.Forecast != "" {
-		asked, by = w.Forecast, "by the "+w.Source
-	}
-	switch {
-	case asked != ForecastAct:
-		return "forecasts only suggest, " + by
-	case w == nil:
-		return "the RayCluster has no capacity policy, and forecasts act within the budget of one"
-	case w.Budget == nil:
-		return "the capacity policy has no budget, and forecasts act within the budget alone"
-	}
-	return ""
+	Budget        *Budget     `json:"budget,omitempty"`
+	Idle          *Idle       `json:"idle,omitempty"`
 }
 
 // Warm is capacity that stays free, on top of what work and requests use. Entries add up: no worker counts for two.

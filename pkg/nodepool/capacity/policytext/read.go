@@ -28,6 +28,7 @@ const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]
 // RemovedFields are fields of a policy that the last release read, with what to use instead.
 var RemovedFields = map[string]string{
 	"onUpgrade": "use KubeRay's blue/green upgrade of a RayService as it is",
+	"forecast":  "use schedules of keepWarm, or a longer idle timeout",
 }
 
 // Read reads a policy. ignored are members that belong to somebody else, such as rayCluster in the spec of a
@@ -42,7 +43,6 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 	policy := capacity.Policy{
 		KeepWarm:      keepWarm(members.Pick("keepWarm")),
 		KeepWarmNodes: keepWarmNodes(members.Pick("keepWarmNodes")),
-		Forecast:      oneOf(members.Pick("forecast"), capacity.ForecastSuggest, capacity.ForecastAct),
 		Budget:        budget(members.Pick("budget")),
 		Idle:          idle(members.Pick("idle")),
 	}
@@ -262,15 +262,6 @@ func locationOf(in fieldpath.JSON) *time.Location {
 		return time.UTC
 	}
 	return location
-}
-
-// oneOf reads one of two words; empty if it is absent.
-func oneOf(in fieldpath.JSON, a, b string) string {
-	text := in.Text()
-	if !in.Absent() && text != a && text != b {
-		in.Fail(a + " or " + b)
-	}
-	return text
 }
 
 func budget(in fieldpath.JSON) *capacity.Budget {

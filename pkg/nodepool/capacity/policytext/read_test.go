@@ -204,7 +204,6 @@ func TestAFaultNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
 		{`{"keepWarmNodes": [{"count": 1}]}`, `keepWarmNodes[0].group: missing: want the name of a worker group, whose pods`},
 		{`{"keepWarmNodes": [{"group": "gpu", "resources": {"GPU": 1}}]}`, `keepWarmNodes[0].resources: unknown key`},
 		{`{"keepWarmNodes": [{"group": "gpu", "count": -1}]}`, `keepWarmNodes[0].count: -1: want a whole number from 0 to 10000`},
-		{`{"forecast": "acts"}`, `forecast: "acts": want suggest or act`},
 		{`{"budget": {}}`, `budget.perDay: missing: want money per day`},
 		{`{"budget": {"perDay": -1}}`, `budget.perDay: -1: want a number from 0`},
 		{`{"idle": {"suspendAfter": "5m"}}`, `idle.suspendAfter: "5m": want a duration such as 2h, at least 10m`},
