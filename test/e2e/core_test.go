@@ -17,17 +17,11 @@ import (
 // groups, a freeze stops writes, a crash of Heliostat repeats none, and workers without work are drained and removed.
 // It is the part of this package that `make test` runs.
 func TestCoreLoop(t *testing.T) {
-	began := time.Now()
-	step := func(what string) {
-		t.Helper()
-		t.Logf("core loop, %3.0f s: %s", time.Since(began).Seconds(), what)
-	}
-	step("a Ray head starts")
 	one := rig.Group{Name: "gpu", Max: 1, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 	s := stage(t, rig.Cluster{Name: "loop", IdleSeconds: 600, Groups: []rig.Group{cpu, one}})
 	go lab.ObserveGuards(s.ctx, s.namespace, s.name, s.journal)
 
-	step("a request over REST launches a worker with two CPUs, an actor launches one with a GPU")
+	s.step("a request over REST launches a worker with two CPUs, an actor launches one with a GPU")
 	asked := s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
 	driver := s.drive()
 	s.do(driver, actor("witness", 1))
@@ -41,7 +35,7 @@ func TestCoreLoop(t *testing.T) {
 		s.Errorf("%d heads, want one with a guard", len(heads.Items))
 	}
 
-	step("the worker without work loses its guard, has it while there is work, and is kept by the request")
+	s.step("the worker without work loses its guard, has it while there is work, and is kept by the request")
 	s.guardBecomes(idle, false)
 	s.do(driver, rig.Command{Do: "actor", ID: "on the idle worker", CPUs: 2})
 	s.see(driver, "on the idle worker", "running")
@@ -49,12 +43,12 @@ func TestCoreLoop(t *testing.T) {
 	s.do(driver, release("on the idle worker"))
 	s.guardBecomes(idle, false)
 
-	step("maxReplicas keeps more demand waiting")
+	s.step("maxReplicas keeps more demand waiting")
 	s.do(driver, task("second", 1))
 	s.told("that the maximum is 1", func(st status) bool { return st.unmet("capped") })
 	s.quiet("the maximum is 1")
 
-	step("a freeze stops all writes: the maximum is raised, and nothing follows")
+	s.step("a freeze stops all writes: the maximum is raised, and nothing follows")
 	s.annotate("freeze", "true")
 	s.k8sEvent("Frozen")
 	s.setGroup(1, map[string]any{"maxReplicas": 2})
@@ -67,12 +61,9 @@ func TestCoreLoop(t *testing.T) {
 	})
 	s.quiet("the RayCluster is frozen")
 
-	step("the freeze ends, and Heliostat is killed between its patch and the worker's start")
+	s.step("the freeze ends, and Heliostat is killed between its patch and the worker's start")
 	s.annotate("freeze", "")
-	s.eventually("a second replica", func(facts []rig.Fact) bool {
-		_, patched := rig.First(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.Group == "gpu" && f.To == 2 })
-		return patched
-	})
+	s.patchedTo("gpu", 2)
 	fleet.Kill()
 	ctx, cancel := s.patient()
 	defer cancel()
@@ -85,7 +76,7 @@ func TestCoreLoop(t *testing.T) {
 		s.Errorf("the request after the restart (-before +after):\n%s", diff)
 	}
 
-	step("the second task ends: its worker is drained, named and gone; the busy one and the minimum stay")
+	s.step("the second task ends: its worker is drained, named and gone; the busy one and the minimum stay")
 	s.setGroup(0, map[string]any{"minReplicas": 1})
 	s.rest(http.MethodDelete, "/request_resources", "")
 	s.do(driver, release("second"))
@@ -100,7 +91,7 @@ func TestCoreLoop(t *testing.T) {
 	s.do(driver, rig.Command{Do: "ask", ID: "witness"})
 	s.see(driver, "witness", "answered")
 
-	step("without work and without a minimum, no worker stays")
+	s.step("without work and without a minimum, no worker stays")
 	s.setGroup(0, map[string]any{"minReplicas": 0})
 	s.do(driver, release("witness"))
 	s.workers("gpu", 0)
@@ -116,7 +107,7 @@ func TestCoreLoop(t *testing.T) {
 	if lost := driver.Lost(); len(lost) > 0 {
 		s.Errorf("work was lost: %+v", lost)
 	}
-	step("done")
+	s.step("done")
 }
 
 // leftInOrder asserts that every worker that is gone was drained and named in workersToDelete before it was stopped.

@@ -30,6 +30,13 @@ type scene struct {
 	ctx             context.Context
 	namespace, name string
 	journal         *rig.Journal
+	began           time.Time
+}
+
+// step logs what begins now.
+func (s *scene) step(what string) {
+	s.Helper()
+	s.Logf("%s, %3.0f s: %s", s.T.Name(), time.Since(s.began).Seconds(), what)
 }
 
 // gpu and cpu are the worker groups that most tests need.
@@ -51,13 +58,12 @@ func stage(t *testing.T, cluster rig.Cluster) *scene {
 func prepare(t *testing.T, name string) *scene {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &scene{T: t, ctx: ctx, namespace: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), name: name}
+	s := &scene{T: t, ctx: ctx, began: time.Now(), namespace: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), name: name}
 	if len(s.namespace) > 60 {
 		s.namespace = strings.TrimRight(s.namespace[:60], "-")
 	}
-	began := time.Now()
 	s.journal = rig.NewJournal(func(f rig.Fact) {
-		t.Logf("%7.2fs %-14s %-5s %s %s", f.At.Sub(began).Seconds(), f.Stage, f.Group, f.Pod, f.Detail)
+		t.Logf("%7.2fs %-14s %-5s %s %s", f.At.Sub(s.began).Seconds(), f.Stage, f.Group, f.Pod, f.Detail)
 	})
 	if name != "" { // the journal starts to observe a cluster that the operator names after its name is known
 		lab.Observe(ctx, s.namespace, name, s.journal)
@@ -142,6 +148,20 @@ func (s *scene) see(driver *rig.Driver, id, event string) rig.Event {
 	return e
 }
 
+// seen waits until an event has come n times, and returns the last one.
+func (s *scene) seen(driver *rig.Driver, id, event string, n int) (last rig.Event) {
+	s.Helper()
+	s.see(driver, id, event)
+	s.until(fmt.Sprintf("event %s of %s to come %d times", event, id, n), func() bool {
+		came := slices.DeleteFunc(slices.Clone(driver.Events()), func(e rig.Event) bool { return e.ID != id || e.Event != event })
+		if len(came) >= n {
+			last = came[n-1]
+		}
+		return len(came) >= n
+	})
+	return last
+}
+
 // eventually waits until done returns true for the facts.
 func (s *scene) eventually(what string, done func([]rig.Fact) bool) {
 	s.Helper()
@@ -206,6 +226,15 @@ func (s *scene) patch(merge string) {
 	defer cancel()
 	_, err := lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Patch(ctx, s.name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
 	s.must(err)
+}
+
+// patchedTo waits until the replicas of a group are set to a number.
+func (s *scene) patchedTo(group string, replicas int64) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("group %s to have %d replicas", group, replicas), func(facts []rig.Fact) bool {
+		_, patched := rig.First(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.Group == group && f.To == replicas })
+		return patched
+	})
 }
 
 // setGroup changes fields of one worker group by its index.
@@ -321,6 +350,19 @@ func (s *scene) k8sEvent(reason string) corev1.Event {
 			s.Fatal(errors.Join(fmt.Errorf("waiting for an Event %s on the RayCluster", reason), err))
 		}
 		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// until waits until holds returns true.
+func (s *scene) until(what string, holds func() bool) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			s.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
