@@ -167,7 +167,7 @@ cluster: heads
 	go test -vet=off -count=1 -timeout 60m -p 1 ./... $(times)
 
 # The tests of outages kill or stop what a dev cluster shares, so they have one for themselves.
-OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
+OUTAGES := '^TestTheLoopOutlivesItsParts'
 
 # Ray Serve starts half a dozen Python processes for each RayCluster. Beside other dev clusters, that is more than two
 # cores start within the half minute after which a raylet gives up.

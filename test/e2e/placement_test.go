@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -106,89 +102,4 @@ func (s *scene) scheduled(group string, n int, nodes []string) {
 			s.Errorf("%s of group %s is on %s, want one of %v", f.Pod, group, node, nodes)
 		}
 	}
-}
-
-// aksPool is a node of a pool of AKS with the mixed strategy, once a node autoscaler has added it. Until then, the dev
-// cluster has a node of that name without GPUs.
-var aksPool = nodeagent.NodeSpec{
-	Name: "aks-mig-0",
-	Labels: map[string]string{
-		"kubernetes.azure.com/agentpool": "mig", "agentpool": "mig", "kubernetes.azure.com/accelerator": "nvidia",
-		"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB",
-		"nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.replicas": "0", "nvidia.com/gpu.sharing-strategy": "none",
-		"nvidia.com/mig.capable": "true", "nvidia.com/mig.strategy": "mixed", "nvidia.com/mig.config.state": "success",
-		"nvidia.com/mig-1g.5gb.count": "7", "nvidia.com/mig-1g.5gb.memory": "4864", "nvidia.com/mig-1g.5gb.replicas": "1",
-		"nvidia.com/mig-1g.5gb.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
-	},
-	Taints:   []corev1.Taint{{Key: "sku", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}},
-	Capacity: map[string]string{"cpu": "4", "memory": "8Gi", "nvidia.com/mig-1g.5gb": "7"},
-}
-
-// domain is the topology label of the racks.
-const domain = "ray.io/gpu-domain"
-
-// rack is a group on one rack. Its template does not show the label that its Ray nodes have, as with a webhook.
-func rack(name string, most int64) rig.Group {
-	return rig.Group{Name: "rack-" + name, Max: most, NodeSelector: map[string]string{"rack": name}, Variables: "rack-" + name,
-		Params: map[string]string{"resources": `"{\"seat\": 1}"`}}
-}
-
-// TestWorkIsPlacedByStrategyAndLabels creates a placement group of each strategy and one that must be on one rack, a
-// task whose first choice of labels no group has, and a task for a pool of nodes that has no node. All groups are at
-// zero. Each gets exactly the workers it needs.
-func TestWorkIsPlacedByStrategyAndLabels(t *testing.T) {
-	t.Parallel()
-	pair := rig.Group{Name: "cpu", Max: 6, CPU: "4"}
-	spot := rig.Group{Name: "spot", Max: 2, Labels: map[string]string{"tier": "spot"}}
-	mig := rig.Group{Name: "mig", Max: 7, Labels: map[string]string{"pool": "mig"},
-		Devices:      map[string]int64{"nvidia.com/mig-1g.5gb": 1},
-		NodeSelector: map[string]string{"kubernetes.azure.com/agentpool": "mig"}}
-	s := stage(t, rig.Cluster{Name: "places", IdleSeconds: 600, Groups: []rig.Group{pair, spot, mig, rack("a", 1), rack("b", 2)}})
-	for _, name := range []string{"a", "b"} {
-		_, err := lab.Kube.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "rack-" + name},
-			Data:       map[string]string{"RAY_OVERRIDE_LABELS": `{"` + domain + `": "domain-` + name + `"}`},
-		}, metav1.CreateOptions{})
-		s.must(err)
-	}
-	driver := s.drive()
-
-	zero := task("zero", 1)
-	zero.Labels = mig.Labels
-	cheap := rig.Command{Do: "task", ID: "cheap", CPUs: 1, Labels: map[string]string{"tier": "reserved"}, Fallbacks: []map[string]string{{"tier": "spot"}}}
-	// Rack a has room for one of the two bundles only.
-	seat := map[string]float64{"seat": 1}
-	racked := rig.Command{Do: "group", ID: "racked", Topology: domain, Bundles: []map[string]float64{seat, seat}}
-	s.do(driver, zero, cheap, racked)
-	s.firstPod("mig")
-	ctx, cancel := s.patient()
-	defer cancel()
-	s.must(lab.Cluster.Agent().SetNode(ctx, aksPool)) // as a node autoscaler adds it
-
-	// A worker of group cpu holds two bundles, one of another group none.
-	gangs := func(workers int, strategies map[string]int) {
-		s.Helper()
-		half := map[string]float64{"CPU": 2}
-		for strategy := range strategies {
-			s.do(driver, rig.Command{Do: "group", ID: strategy, Strategy: strategy, Bundles: []map[string]float64{half, half}})
-		}
-		for strategy, nodes := range strategies {
-			if placed := s.see(driver, strategy, "placed"); len(placed.Nodes) != nodes {
-				s.Errorf("%s: the bundles are on %d nodes, want %d", strategy, len(placed.Nodes), nodes)
-			}
-		}
-		s.created("cpu", workers)
-	}
-	gangs(2, map[string]int{"STRICT_SPREAD": 2}) // each of two workers has room for one more
-	gangs(2, map[string]int{"SPREAD": 2})        // which is just enough
-	gangs(4, map[string]int{"STRICT_PACK": 1, "PACK": 1})
-
-	s.see(driver, "cheap", "running")
-	s.see(driver, "zero", "running")
-	s.see(driver, "racked", "placed")
-	s.quiet("all work is placed")
-	for group, n := range map[string]int{"cpu": 4, "spot": 1, "mig": 1, "rack-a": 0, "rack-b": 2} {
-		s.created(group, n)
-	}
-	s.scheduled("mig", 1, []string{aksPool.Name})
 }
