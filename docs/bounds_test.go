@@ -49,8 +49,7 @@ var boundSources = map[string][]source{
 		{"200 decisions", "internal/controller/history/history.go", "defaultHistoryEntries = 200"},
 	},
 	"costs": {
-		{"64 accounts", "internal/ledger/ledger.go", "l.Accounts, 64"}, {"4,000 RayClusters", "internal/ledger/ledger.go", "l.Clusters, 4000"},
-		{"48 hours", "internal/ledger/ledger.go", "l.Hours, 48"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
+		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
 	},
 	"the record for [savings](reference/savings.md#what-is-recorded)": {
 		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
@@ -90,7 +89,7 @@ var boundSources = map[string][]source{
 var ratios = map[string]string{
 	"absent_namespaces": "pkg/nodepool/kube/watch/optional.go", "absent_nodes": "pkg/nodepool/kube/watch/optional.go", "events": "pkg/nodepool/kube/watch/optional.go",
 	"answers": "internal/httpapi/server.go", "calls": "internal/httpapi/server.go", "lists": "internal/httpapi/server.go", "plans": "internal/httpapi/server.go",
-	"connections": "internal/listen/servers.go", "costs": "cmd/autoscaler/engine/run.go", "series": "internal/telemetry/collect.go",
+	"connections": "internal/listen/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/publish/recorder.go", "streams": "cmd/autoscaler/publish/recorder.go",
 }
 

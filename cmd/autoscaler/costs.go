@@ -16,8 +16,8 @@ import (
 
 // costsFlags are the flags of `costs`.
 type costsFlags struct {
-	server            connect.ServerFlags
-	output, since, by string
+	server     connect.ServerFlags
+	output, by string
 }
 
 func newCostsCommand() *cobra.Command {
@@ -25,10 +25,11 @@ func newCostsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "costs",
 		Short: "Shows what the pods of RayClusters cost, for whom and why",
-		Long: "Shows what pods have cost by RayCluster, group, owner, Ray job or cause: what work used, what\n" +
-			"requests reserved, and what was idle, starting, leaving or lost. Below the table is what is idle\n" +
-			"now, with a command that helps. -o csv is for spreadsheets.\n\n" + connect.Help,
-		Example: "  autoscaler costs\n  autoscaler costs --since 7d --by owner\n" +
+		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner, Ray job or cause:\n" +
+			"what work used, what requests reserved, and what was idle, starting, leaving or lost. Below the\n" +
+			"table is what is idle now, with a command that helps. -o csv is for spreadsheets. Prometheus has\n" +
+			"the costs of any other time (docs/howto/costs.md).\n\n" + connect.Help,
+		Example: "  autoscaler costs\n  autoscaler costs --by owner\n" +
 			"  autoscaler costs -n ml --by cause -o csv",
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
@@ -37,8 +38,6 @@ func newCostsCommand() *cobra.Command {
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
 	addCSVOutput(cmd, &flags.output)
-	f.StringVar(&flags.since, "since", "24h", "how far back, in minutes, hours or days, at most 30d")
-	validateSince(f, &flags.since)
 	f.StringVar(&flags.by, "by", "cluster", "cluster, group, owner, job or cause")
 	cli.ValidateString(f, "by", &flags.by, "cluster, group, owner, job or cause",
 		func(word string) bool { return apiv1.CostsBy(word).Valid() })
@@ -57,7 +56,7 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	costs, err := api.Costs(cmd.Context(), f.since, apiv1.CostsBy(f.by), f.server.Namespace)
+	costs, err := api.Costs(cmd.Context(), apiv1.CostsBy(f.by), f.server.Namespace)
 	if err != nil {
 		return err
 	}

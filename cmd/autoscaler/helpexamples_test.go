@@ -50,7 +50,7 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
 		"completion": {""}, // redirects its output to a file
 		"shadow":     {"Heliostat scales this RayCluster itself"},
-		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 24h.", "NAMESPACE OWNER", "ml RayJob/nightly",
+		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 60m, since ", "NAMESPACE OWNER", "ml RayJob/nightly",
 			"namespace,cluster,group,owner,job,cause,why,", ",,,,,idle,minimum,", "ml/llm: 1 of 2 GPUs are idle; idle GPUs have cost ", "; minReplicas keeps them kubectl edit raycluster llm -n ml"},
 		"savings": {"1 ml/llm gpu minReplicas 2 to 0 72.00 60.00 -4.0 +1 +1m35s", "2 ml/llm gpu idle timeout", "kubectl patch raycluster llm -n ml",
 			"namespace,cluster,group,kind,from,to,", "ml,llm,gpu,min_replicas,2,0,"},

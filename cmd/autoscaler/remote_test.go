@@ -110,12 +110,11 @@ func newRemote(t *testing.T) *remote {
 func costly() *ledger.Ledger {
 	now := time.Now()
 	begin := now.Add(-time.Hour)
-	l := ledger.New(begin, ledger.Limits{})
+	l := ledger.New(ledger.Limits{})
 	pod := func(cause ledger.Cause, why string) ledger.Pod {
 		return ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/nightly", Cause: cause, Why: why}, Part: 1, GPUs: 1, Hourly: 3,
 			Created: begin, Bound: begin}
 	}
-	l.Observe(ledger.Observation{At: begin, Cluster: llmKey})
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {
 		l.Observe(ledger.Observation{At: at, Cluster: llmKey, Pods: []ledger.Pod{pod(ledger.Used, ""), pod(ledger.Idle, "minimum")}})
 	}

@@ -19,18 +19,19 @@ var RemovedFlags = map[string]string{
 	"consolidate-per-hour":    "four workers of a RayCluster may be drained per hour",
 	"cycles-per-second":       "use shards for more than 400 decisions per second",
 	"drain-departing":         "workers whose machine is about to go are always drained",
+	"forecast":                "use schedules of a CapacityPolicy, or a longer idle timeout",
 	"gcs-timeout":             "each call to a Ray head has 3s",
 	"gpu-for-cpu":             "CPU-only work launches GPU groups only where no CPU group can serve it",
+	"keep-costs":              "sum the counter heliostat_cost_total in Prometheus (docs/howto/costs.md)",
 	"kube-api-burst":          "use --kube-api-qps; twice as many requests may be sent at once",
 	"max-in-flight-per-group": "use --max-in-flight, for all groups of a RayCluster, and maxReplicas of the group",
 	"plan-budget":             "the plans of a cycle take about 2s at most",
 	"poll-fast":               "a Ray head is read every 100ms while anything changes",
 	"reads-per-second":        "use shards for more than 4000 reads per second",
+	"since":                   "for costs of any time, sum heliostat_cost_total in Prometheus (docs/howto/costs.md)",
 	"surge":                   "give maxReplicas room for replacements above what the work needs",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
-	"keep-costs":              "sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)",
-	"forecast":                "use schedules of a CapacityPolicy, or a longer idle timeout",
 }
 
 // RemovedCommands are commands that the last release had, with what to use instead.

@@ -24,8 +24,8 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 			l.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: spending.Of(nil, d, nil)})
 		}
 	}}, group)
-	l = ledger.New(w.now, ledger.Limits{})
-	begin, podSeconds, gpuSeconds := w.now, 0, 0
+	l = ledger.New(ledger.Limits{})
+	podSeconds, gpuSeconds := 0, 0
 	w.kube.cluster.Head.CreatedAt, w.kube.cluster.Head.ScheduledAt = w.now, w.now
 	w.kube.cluster.Head.Node = "m"
 	second := func(do func()) {
@@ -77,7 +77,7 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 	}
 	by := map[ledger.Cause]ledger.Amount{}
 	var sum ledger.Amount
-	for _, r := range l.Rows(begin, w.now) {
+	for _, r := range l.Rows(w.now) {
 		by[r.Cause] = by[r.Cause].Plus(r.Amount)
 		sum = sum.Plus(r.Amount)
 	}

@@ -215,14 +215,6 @@ func (siw *ServerInterfaceWrapper) ListCosts(c *gin.Context) {
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListCostsParams
 
-	// ------------- Optional query parameter "since" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
-		return
-	}
-
 	// ------------- Optional query parameter "by" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "by", c.Request.URL.Query(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})

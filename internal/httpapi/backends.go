@@ -94,12 +94,12 @@ type NodepoolReader interface {
 
 // CostLedger holds what the workers of RayClusters cost.
 type CostLedger interface {
-	// Rows returns what was spent from a moment until now, sorted by RayCluster.
-	Rows(from, now time.Time) []ledger.Row
+	// Rows returns what was spent until now, sorted by RayCluster.
+	Rows(now time.Time) []ledger.Row
 	// Idle returns since when something in a RayCluster is idle, and what that has cost until now.
 	Idle(key nodepool.ClusterKey, now time.Time) ledger.Streak
-	// Began returns since when costs are added up.
-	Began() time.Time
+	// Since returns since when costs count; now if none do.
+	Since(now time.Time) time.Time
 }
 
 // SavingsAdviser says what other settings would have cost.

@@ -26,22 +26,17 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 		s.answers.Fail(c, err)
 		return
 	}
-	back, err := sinceOf(params.Since, "24h")
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
 	now := s.now()
-	rows := s.Costs.Rows(now.Add(-back), now)
+	rows := s.Costs.Rows(now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
-	rows, err = visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })
+	rows, err := visible(s, c, rows, func(r ledger.Row) string { return needed(r.Cluster.Namespace) })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
 	by := cmp.Or(params.By, apiv1.CostsByCluster)
 	s.answers.JSON(c, http.StatusOK, apiv1.Costs{
-		Since: now.Add(-back).UTC(), Until: now.UTC(), Began: s.Costs.Began().UTC(), By: by, Currency: s.Currency,
+		Since: s.Costs.Since(now).UTC(), Until: now.UTC(), By: by, Currency: s.Currency,
 		Idle: s.idleParts(rows, now), Items: costItems(rows, by),
 	})
 }

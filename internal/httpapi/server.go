@@ -110,7 +110,7 @@ func newServer(config Config) (*server, error) {
 		s.now = time.Now
 	}
 	if s.Costs == nil {
-		s.Costs = ledger.New(s.now(), ledger.Limits{})
+		s.Costs = ledger.New(ledger.Limits{})
 	}
 	if s.Hub != nil {
 		s.Hub.SetFleet(s.Fleet)

@@ -1,6 +1,7 @@
-// Package ledger adds up what the pods of RayClusters cost: pod-seconds, GPU-seconds and money, by RayCluster,
-// group, owner and cause. It gets what is seen as values with a time, and integrates between them. It must not ask for
-// the time, know Kubernetes, Ray or the planner, or decide what a pod costs and why it exists. Its size is bounded: see
+// Package ledger adds up what the pods of RayClusters cost since this process observes them: pod-seconds, GPU-seconds
+// and money, by RayCluster, group, owner, Ray job and cause. It gets what is seen as values with a time, and integrates
+// between them. It must not ask for the time, know Kubernetes, Ray or the planner, decide what a pod costs and why it
+// exists, or keep anything by the hour: what it counts only grows, and Prometheus keeps that. Its size is bounded: see
 // Limits.
 package ledger
 
@@ -36,7 +37,7 @@ const (
 	Head Cause = "head"
 	// Unknown: the pod exists, and Ray does not answer or is not asked.
 	Unknown Cause = "unknown"
-	// Unobserved: the pod existed while no Heliostat looked.
+	// Unobserved: the pod existed while Heliostat could not look.
 	Unobserved Cause = "unobserved"
 )
 
@@ -48,8 +49,8 @@ func Causes() []Cause {
 // Valid reports whether c is a known cause.
 func (c Cause) Valid() bool { return slices.Contains(Causes(), c) }
 
-// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups and owners. No
-// object in Kubernetes can have it.
+// Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups, owners and
+// jobs. No object in Kubernetes can have it.
 const Other = "(other)"
 
 // Account is what amounts are added up for, within a RayCluster.
@@ -147,7 +148,7 @@ type Observation struct {
 // decision anew after 30 s at most.
 const Horizon = 5 * time.Minute
 
-// Retention is for how long a ledger keeps what was spent, unless its Limits say otherwise.
+// Retention is how far back savings reach.
 const Retention = 30 * 24 * time.Hour
 
 // Limits bound a ledger. Zero fields take the default named at each.
@@ -155,45 +156,32 @@ type Limits struct {
 	// Accounts of one RayCluster; further ones are added up in Other. 64. Half of them may be of jobs: further jobs are
 	// added up in Other, those first that have used nothing for the longest time.
 	Accounts int
-	// Clusters is how many RayClusters are kept apart, and at least those that exist and half as many. Those that have
-	// ended first are added up in Other of their namespace, and if each had a namespace of its own, in Other of
-	// namespace Other. 4000.
-	Clusters int
-	// Hours is for how long amounts are kept by hour, Days for how long by day. 48 and 30.
-	Hours, Days int
-}
-
-func (l Limits) withDefaults() Limits {
-	return Limits{Accounts: cmp.Or(l.Accounts, 64), Clusters: cmp.Or(l.Clusters, 4000), Hours: cmp.Or(l.Hours, 48),
-		Days: cmp.Or(l.Days, int(Retention.Hours())/24)}
+	// Ended is how many RayClusters are kept apart that have ended: the latest. Others are added up in Other, in
+	// namespace Other. 2000.
+	Ended int
 }
 
 // Ledger adds up what pods cost. Its methods are safe for concurrent use.
 type Ledger struct {
 	limits Limits
 
-	began time.Time
-
-	mu       sync.Mutex // guards all below
-	clusters map[nodepool.ClusterKey]*account
-	// expired is when amounts were last dropped that are too old.
-	expired time.Time
-	// left is how many RayClusters there were after makeRoom.
-	left int
+	mu sync.Mutex // guards all below
+	// since is when the first RayCluster was observed: a replica that waits for the lease observes none.
+	since    time.Time
+	clusters map[nodepool.ClusterKey]*cluster
+	// ended are the RayClusters that have ended, the oldest first.
+	ended []nodepool.ClusterKey
 }
 
-// account is what is known of one RayCluster.
-type account struct {
-	// at is until when the amounts are complete; fresh says that the RayCluster has not been observed.
-	at    time.Time
-	fresh bool
+// cluster is what is known of one RayCluster.
+type cluster struct {
+	// at is until when the amounts are complete; zero if the RayCluster is not observed now.
+	at time.Time
 	// rates are what the pods add per second since then.
-	rates []rate
-	// gone is when the RayCluster was found deleted; zero while it exists.
-	gone   time.Time
+	rates  []rate
 	lines  []line
 	streak Streak
-	totals map[Cause]Amount
+	ended  bool
 }
 
 // rate is what all pods of one account add per second.
@@ -202,49 +190,64 @@ type rate struct {
 	Amount
 }
 
-// New returns a ledger that begins at a moment.
-func New(began time.Time, limits Limits) *Ledger {
-	return &Ledger{limits: limits.withDefaults(), began: began,
-		clusters: map[nodepool.ClusterKey]*account{}}
+// line is what one account has spent.
+type line struct {
+	Account
+	// counted only grows. taken is what other accounts had counted that are not kept apart any more: counters that
+	// include it would count it twice, once under each name.
+	counted, taken Amount
+	// grown is when counted last grew.
+	grown time.Time
 }
 
-// Observe adds up the time since the last observation of the same RayCluster.
+// New returns an empty ledger.
+func New(limits Limits) *Ledger {
+	limits = Limits{Accounts: cmp.Or(limits.Accounts, 64), Ended: cmp.Or(limits.Ended, 2000)}
+	return &Ledger{limits: limits, clusters: map[nodepool.ClusterKey]*cluster{}}
+}
+
+// Observe adds up the time since the last observation of the same RayCluster. Nothing counts before the first one.
 func (l *Ledger) Observe(o Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expire(o.At)
+	if l.since.IsZero() {
+		l.since = o.At
+	}
 	c := l.clusters[o.Cluster]
 	if c == nil {
-		c = &account{totals: map[Cause]Amount{}, at: l.began, fresh: true}
+		c = &cluster{}
 		l.clusters[o.Cluster] = c
-		l.makeRoom()
 	}
-	c.gone = time.Time{}
+	if c.ended {
+		c.ended = false
+		l.ended = slices.DeleteFunc(l.ended, func(key nodepool.ClusterKey) bool { return key == o.Cluster })
+	}
 	switch back := c.at.Sub(o.At); {
 	case back > Horizon:
 		c.at = o.At // the clock was far ahead
 	case back > 0:
 		o.At = c.at // it was set back a little; nothing counts twice
 	}
-	unseen := c.fresh || o.At.Sub(c.at) > Horizon
-	if !unseen {
+	unseen := o.At.Sub(c.at) > Horizon
+	switch {
+	case c.at.IsZero():
+	case unseen:
+		for i := range o.Pods {
+			p := &o.Pods[i]
+			to := Account{Group: p.Group, Owner: p.Owner, Cause: Unobserved}
+			l.charge(c, to, p.since(c.at, o.At), o.At)
+		}
+	default:
 		l.chargeRates(c, o.At)
-	}
-	for i := range o.Pods {
-		p := &o.Pods[i]
-		from := later(c.at, p.Created)
-		switch {
-		case unseen && (!c.fresh || o.At.Sub(from) > Horizon):
-			l.charge(c, Account{Group: p.Group, Owner: p.Owner, Cause: Unobserved}, p.since(c.at, o.At), from, o.At)
-		case unseen:
-			l.charge(c, p.Account, p.since(c.at, o.At), from, o.At)
-		case p.Created.After(c.at) || p.Bound.After(c.at):
-			l.charge(c, p.Account, p.missed(c.at, o.At), from, o.At)
+		for i := range o.Pods {
+			if p := &o.Pods[i]; p.Created.After(c.at) || p.Bound.After(c.at) {
+				l.charge(c, p.Account, p.missed(c.at, o.At), o.At)
+			}
 		}
 	}
 	c.setRates(o.Pods)
 	c.streak.observe(c.rates, c.at, o.At, unseen)
-	c.at, c.fresh = o.At, false
+	c.at = o.At
 }
 
 // missed returns what a pod added between two observations of which only the second saw it, or saw it on its node.
@@ -259,7 +262,7 @@ func (p *Pod) missed(before, now time.Time) Amount {
 	return a
 }
 
-func (c *account) setRates(pods []Pod) {
+func (c *cluster) setRates(pods []Pod) {
 	c.rates = c.rates[:0]
 	at := -1
 	for i := range pods {
@@ -276,137 +279,97 @@ func (c *account) setRates(pods []Pod) {
 }
 
 // chargeRates adds what the pods of the last observation have added until a moment.
-func (l *Ledger) chargeRates(c *account, until time.Time) {
+func (l *Ledger) chargeRates(c *cluster, until time.Time) {
 	passed := seconds(c.at, until)
 	for _, r := range c.rates {
-		l.charge(c, r.Account, r.times(passed), c.at, until)
+		l.charge(c, r.Account, r.times(passed), until)
 	}
 }
 
-// charge adds an amount to an account of a RayCluster, evenly over a time.
-func (l *Ledger) charge(c *account, to Account, a Amount, from, until time.Time) {
+// charge adds an amount to an account of a RayCluster.
+func (l *Ledger) charge(c *cluster, to Account, a Amount, now time.Time) {
 	if a == (Amount{}) {
 		return
 	}
-	c.totals[to.Cause] = c.totals[to.Cause].Plus(a)
-	c.line(to, l.limits.Accounts).add(a, secondOf(from), secondOf(until), l.limits)
+	line := c.line(to, l.limits.Accounts)
+	line.counted, line.grown = line.counted.Plus(a), now
 }
 
-// Forget ends a RayCluster that was deleted. What it has cost is kept.
-func (l *Ledger) Forget(key nodepool.ClusterKey, at time.Time) {
+// line returns the line of an account. Beyond the limit, groups and owners become Other; causes stay apart.
+func (c *cluster) line(of Account, most int) *line {
+	for i := range c.lines {
+		if c.lines[i].Account == of {
+			return &c.lines[i]
+		}
+	}
+	if of.Job != "" && of.Job != Other {
+		c.makeRoomForJob(most / 2)
+	}
+	if other := (Account{Group: Other, Owner: Other, Cause: of.Cause}); len(c.lines) >= most && of != other {
+		return c.line(other, most)
+	}
+	c.lines = append(c.lines, line{Account: of})
+	return &c.lines[len(c.lines)-1]
+}
+
+// makeRoomForJob adds up the job that has used nothing for the longest time in Other, if there are too many.
+func (c *cluster) makeRoomForJob(most int) {
+	oldest, jobs := -1, 0
+	for i := range c.lines {
+		l := &c.lines[i]
+		if l.Job == "" || l.Job == Other {
+			continue
+		}
+		if jobs++; oldest < 0 || l.grown.Before(c.lines[oldest].grown) {
+			oldest = i
+		}
+	}
+	if jobs < most {
+		return
+	}
+	gone := c.lines[oldest]
+	c.lines = slices.Delete(c.lines, oldest, oldest+1)
+	other := gone.Account
+	other.Job = Other
+	c.line(other, len(c.lines)+1).take(&gone)
+}
+
+// take adds what a line has spent that is not kept any more.
+func (l *line) take(gone *line) { l.taken = l.taken.Plus(gone.counted).Plus(gone.taken) }
+
+// End ends a RayCluster that was deleted, or about which another process adds up from now on. What it has cost is kept.
+func (l *Ledger) End(key nodepool.ClusterKey, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.clusters[key]
-	if c == nil {
+	if c == nil || c.ended {
 		return
 	}
 	if at.Sub(c.at) <= Horizon {
 		l.chargeRates(c, at)
 	}
-	c.at, c.rates, c.gone, c.streak = later(c.at, at), nil, at, Streak{}
-}
-
-// Release drops a RayCluster about which another process adds up from now on.
-func (l *Ledger) Release(key nodepool.ClusterKey) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.clusters, key)
-}
-
-// expire drops what is too old, and RayClusters that have ended and of which nothing is kept, once an hour.
-func (l *Ledger) expire(now time.Time) {
-	if now.Sub(l.expired) < time.Hour {
-		return
-	}
-	l.expired = now
-	for key, c := range l.clusters {
-		for i := range c.lines {
-			c.lines[i].age(secondOf(now), l.limits)
-		}
-		c.lines = slices.DeleteFunc(c.lines, func(l line) bool { return len(l.buckets) == 0 })
-		if len(c.lines) == 0 && !c.gone.IsZero() {
-			delete(l.clusters, key)
-		}
+	c.at, c.rates, c.streak, c.ended = time.Time{}, nil, Streak{}, true
+	l.ended = append(l.ended, key)
+	for len(l.ended) > l.limits.Ended {
+		l.takeOldest()
 	}
 }
 
-// Used returns how much of the bound of its RayClusters is in use, from 0 to 1.
-func (l *Ledger) Used() float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return min(float64(len(l.clusters))/float64(l.limits.Clusters), 1) // those that exist are kept beyond it
-}
-
-// makeRoom adds up RayClusters that have ended until nine tenths of the limit are left, or half of the limit beside
-// those that exist. The oldest come first: in Other of their namespace where several have ended, and then, where only
-// one is left, in Other of namespace Other. It looks at all RayClusters, so it does nothing until a tenth of the limit
-// more have come.
-func (l *Ledger) makeRoom() {
-	limit := l.limits.Clusters
-	if len(l.clusters) <= max(limit, l.left+limit/10) {
-		return
+// takeOldest adds up the RayCluster that ended first in Other. Groups, owners and jobs of several namespaces may have
+// one name, so they become Other too.
+func (l *Ledger) takeOldest() {
+	gone := l.clusters[l.ended[0]]
+	delete(l.clusters, l.ended[0])
+	l.ended = l.ended[1:]
+	key := nodepool.ClusterKey{Namespace: Other, Name: Other}
+	if l.clusters[key] == nil {
+		l.clusters[key] = &cluster{}
 	}
-	gone := l.allEnded()
-	most := max(limit*9/10, len(l.clusters)-len(gone)+limit/2)
-	endedIn := map[string]int{}
-	for _, e := range gone {
-		endedIn[e.key.Namespace]++
-	}
-	for _, e := range gone {
-		if len(l.clusters) > most && e.key.Name != Other && endedIn[e.key.Namespace] > 1 {
-			l.absorb(nodepool.ClusterKey{Namespace: e.key.Namespace, Name: Other}, e)
-		}
-	}
-	if len(l.clusters) > most {
-		gone = l.allEnded()
-		for _, e := range gone[:min(len(gone), len(l.clusters)-most+1)] { // Other may be new
-			l.absorb(nodepool.ClusterKey{Namespace: Other, Name: Other}, e)
-		}
-	}
-	l.left = len(l.clusters)
-}
-
-// ending is a RayCluster that has ended, and when.
-type ending struct {
-	key nodepool.ClusterKey
-	at  time.Time
-}
-
-// allEnded returns the RayClusters that have ended, and each Other of one namespace, the oldest first.
-func (l *Ledger) allEnded() (gone []ending) {
-	for key, c := range l.clusters {
-		if !c.gone.IsZero() && key.Namespace != Other {
-			gone = append(gone, ending{key, c.gone})
-		}
-	}
-	slices.SortFunc(gone, func(a, b ending) int {
-		return cmp.Or(a.at.Compare(b.at), a.key.Compare(b.key))
-	})
-	return gone
-}
-
-// absorb adds what a RayCluster has cost to an Other, without the names of its groups, and of owners and jobs if that
-// is of namespace Other: in several namespaces they may have one name.
-func (l *Ledger) absorb(into nodepool.ClusterKey, e ending) {
-	from, sum := l.clusters[e.key], l.clusters[into]
-	if sum == nil {
-		sum = &account{totals: map[Cause]Amount{}}
-		l.clusters[into] = sum
-	}
-	for i := range from.lines {
-		to := from.lines[i].Account
-		to.Group = Other
-		if into.Namespace == Other {
-			to.Owner = Other
-		}
-		if into.Namespace == Other && to.Job != "" {
+	for i := range gone.lines {
+		to := Account{Group: Other, Owner: Other, Cause: gone.lines[i].Cause, Why: gone.lines[i].Why}
+		if gone.lines[i].Job != "" {
 			to.Job = Other
 		}
-		sum.line(to, l.limits.Accounts).absorb(&from.lines[i])
+		l.clusters[key].line(to, l.limits.Accounts).take(&gone.lines[i])
 	}
-	for cause, a := range from.totals {
-		sum.totals[cause] = sum.totals[cause].Plus(a)
-	}
-	sum.gone, sum.at = later(sum.gone, e.at), later(sum.at, e.at)
-	delete(l.clusters, e.key)
 }

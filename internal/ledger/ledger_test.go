@@ -26,7 +26,7 @@ func after(seconds float64) time.Time {
 
 // begun returns a ledger that knows the RayCluster llm.
 func begun(limits ledger.Limits) *ledger.Ledger {
-	l := ledger.New(start, limits)
+	l := ledger.New(limits)
 	l.Observe(ledger.Observation{At: start, Cluster: llm})
 	return l
 }
@@ -65,25 +65,25 @@ func TestTimeBetweenObservationsCountsForWhatWasSeen(t *testing.T) {
 		{llm, account(ledger.Starting, ""), ledger.Amount{PodSeconds: 36, GPUSeconds: 72, Money: 0.36}},
 		{llm, account(ledger.Used, ""), ledger.Amount{PodSeconds: 60, GPUSeconds: 120, Money: 0.6}},
 	}
-	if diff := cmp.Diff(want, l.Rows(start, after(200)), roughly); diff != "" {
+	if diff := cmp.Diff(want, l.Rows(after(200)), roughly); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := l.Totals(llm)[ledger.Used]; math.Abs(got.Money-0.6) > 1e-9 {
-		t.Errorf("totals %+v", got)
+	if got := l.Since(after(200)); !got.Equal(start) {
+		t.Errorf("it counts since %v", got)
 	}
 }
 
 func TestWhatPodsAddSinceTheLastObservationCountsInAnswers(t *testing.T) {
 	l := begun(ledger.Limits{})
 	see(l, 10, pod(ledger.Used, 10))
-	if got := sum(l.Rows(start, after(70))).PodSeconds; got != 60 {
+	if got := sum(l.Rows(after(70))).PodSeconds; got != 60 {
 		t.Errorf("%v pod-seconds after 60 s", got)
 	}
 	see(l, 20, pod(ledger.Used, 10))
-	if got := sum(l.Rows(start, after(70))).PodSeconds; got != 60 {
+	if got := sum(l.Rows(after(70))).PodSeconds; got != 60 {
 		t.Errorf("%v pod-seconds after another observation: time counts twice", got)
 	}
-	if got := sum(l.Rows(start, after(20+ledger.Horizon.Seconds()+1))).PodSeconds; got != 10 {
+	if got := sum(l.Rows(after(20 + ledger.Horizon.Seconds() + 1))).PodSeconds; got != 10 {
 		t.Errorf("%v pod-seconds, although nobody has looked for longer than an observation holds", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestAPodCostsMoneyFromItsNodeOn(t *testing.T) {
 	runs.Owner, runs.Bound = "", after(25)
 	see(l, 30, runs)
 	want := ledger.Amount{PodSeconds: 25, GPUSeconds: 10, Money: 0.05}
-	if diff := cmp.Diff(want, sum(l.Rows(start, after(30))), roughly); diff != "" {
+	if diff := cmp.Diff(want, sum(l.Rows(after(30))), roughly); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -105,7 +105,7 @@ func TestATimeWithoutObservationsIsUnobserved(t *testing.T) {
 	l := begun(ledger.Limits{})
 	see(l, 10, pod(ledger.Used, 10))
 	see(l, 3610, pod(ledger.Used, 10), pod(ledger.Used, 3000)) // one is new
-	rows := l.Rows(start, after(3610))
+	rows := l.Rows(after(3610))
 	if len(rows) != 1 || rows[0].Cause != ledger.Unobserved || math.Abs(rows[0].PodSeconds-(3600+610)) > 1e-6 {
 		t.Errorf("%+v", rows)
 	}
@@ -117,48 +117,39 @@ func TestAClockThatIsSetBackCountsNothingTwice(t *testing.T) {
 	see(l, 160, pod(ledger.Used, 100))
 	see(l, 40, pod(ledger.Used, 100))
 	see(l, 170, pod(ledger.Used, 100))
-	if got := sum(l.Rows(start, after(170))).PodSeconds; got != 70 {
+	if got := sum(l.Rows(after(170))).PodSeconds; got != 70 {
 		t.Errorf("%v pod-seconds, want 70", got)
 	}
-	before := sum(l.Rows(start, after(86400*2))).PodSeconds
+	before := sum(l.Rows(after(86400 * 2))).PodSeconds
 	see(l, 86400, pod(ledger.Used, 100)) // a clock that is a day ahead
 	see(l, 180, pod(ledger.Used, 100))
 	see(l, 240, pod(ledger.Used, 100))
-	if got := l.Totals(llm)[ledger.Used].PodSeconds; got < before+60 {
+	if got := sum(l.Rows(after(240))).PodSeconds; got < before+60 {
 		t.Errorf("%v pod-seconds are used after a clock was far ahead: nothing counts any more", got)
 	}
 }
 
-func TestAnAnswerCoversTheTimeThatIsAsked(t *testing.T) {
-	l := begun(ledger.Limits{})
-	see(l, 0, pod(ledger.Used, 0))
-	for at := 60.0; at <= 4*3600; at += 60 { // from 10:30 to 14:30
-		see(l, at, pod(ledger.Used, 0))
+// TestNothingCountsBeforeARayClusterIsObserved has a RayCluster whose pods another process has counted.
+func TestNothingCountsBeforeARayClusterIsObserved(t *testing.T) {
+	l := ledger.New(ledger.Limits{})
+	if got := l.Since(after(90)); !got.Equal(after(90)) {
+		t.Errorf("before it has observed anything, it counts since %v", got)
 	}
-	now := after(4 * 3600)
-	for _, c := range []struct{ since, want float64 }{{3600, 3600}, {7200, 7200}, {4 * 3600, 4 * 3600}, {10 * 3600, 4 * 3600}, {900, 900}} {
-		got := sum(l.Rows(now.Add(-time.Duration(c.since)*time.Second), now)).PodSeconds
-		if math.Abs(got-c.want) > 1 {
-			t.Errorf("the last %v s have %v pod-seconds, want %v", c.since, got, c.want)
-		}
+	see(l, 100, pod(ledger.Used, 10))
+	see(l, 130, pod(ledger.Used, 10))
+	if got := sum(l.Rows(after(130))).PodSeconds; got != 30 || !l.Since(after(130)).Equal(after(100)) {
+		t.Errorf("%v pod-seconds since %v", got, l.Since(after(130)))
 	}
-}
-
-func TestOldHoursBecomeDaysAndOlderDaysAreDropped(t *testing.T) {
-	l := begun(ledger.Limits{Hours: 4, Days: 3})
-	see(l, 0, pod(ledger.Used, 0))
-	const days = 5
-	for at := 240.0; at <= days*86400; at += 240 {
-		see(l, at, pod(ledger.Used, 0))
-	}
-	got, all := sum(l.Rows(start, after(days*86400))).PodSeconds, sum(l.Rows(after(3*86400), after(days*86400))).PodSeconds
-	if got < 3*86400 || got > 4*86400 || math.Abs(all-2*86400) > 86400/2 {
-		t.Errorf("%v pod-seconds are kept, %v of the last two days", got, all)
+	l.End(llm, after(140)) // it moves to another process, and comes back
+	see(l, 200, pod(ledger.Used, 10))
+	see(l, 205, pod(ledger.Used, 10))
+	if got := sum(l.Rows(after(205))).PodSeconds; got != 45 {
+		t.Errorf("%v pod-seconds, want 45 without those of the other process", got)
 	}
 }
 
-func TestWhatIsBeyondTheLimitsIsAddedUp(t *testing.T) {
-	l := begun(ledger.Limits{Accounts: 4, Clusters: 10})
+func TestAccountsBeyondTheLimitAreAddedUp(t *testing.T) {
+	l := begun(ledger.Limits{Accounts: 4})
 	var pods []ledger.Pod
 	for i := range 20 {
 		p := pod(ledger.Used, 0)
@@ -167,128 +158,67 @@ func TestWhatIsBeyondTheLimitsIsAddedUp(t *testing.T) {
 	}
 	see(l, 0, pods...)
 	see(l, 100, pods...)
-	rows := l.Rows(start, after(100))
+	rows := l.Rows(after(100))
 	if len(rows) > 5 || math.Abs(sum(rows).PodSeconds-2000) > 1e-6 {
 		t.Errorf("%d rows have %v pod-seconds", len(rows), sum(rows).PodSeconds)
-	}
-	for i := range 40 {
-		key := nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("run-", i)}
-		l.Observe(ledger.Observation{At: after(100), Cluster: key})
-		p := pod(ledger.Used, 100)
-		l.Observe(ledger.Observation{At: after(100), Cluster: key, Pods: []ledger.Pod{p}})
-		l.Forget(key, after(110+float64(i)))
-	}
-	if used := l.Used(); used < 0.9 || used > 1 {
-		t.Errorf("%v of the RayClusters that a ledger keeps are in use, want nearly all", used)
-	}
-	clusters := map[nodepool.ClusterKey]bool{}
-	total := 0.0
-	for _, r := range l.Rows(start, after(200)) {
-		if r.Cluster.Namespace == "ci" {
-			clusters[r.Cluster] = true
-			total += r.PodSeconds
-		}
-	}
-	if want := 40*10 + 39*40/2.0; len(clusters) > 10 || math.Abs(total-want) > 1e-6 || !clusters[nodepool.ClusterKey{Namespace: "ci", Name: ledger.Other}] {
-		t.Errorf("%d RayClusters have %v pod-seconds, want %v", len(clusters), total, want)
-	}
-}
-
-// end lets a RayCluster use one pod for ten seconds, and ends it.
-func end(l *ledger.Ledger, key nodepool.ClusterKey, at float64) {
-	l.Observe(ledger.Observation{At: after(at), Cluster: key})
-	p := pod(ledger.Used, at)
-	p.Owner = "RayJob/" + key.Name
-	l.Observe(ledger.Observation{At: after(at), Cluster: key, Pods: []ledger.Pod{p}})
-	l.Forget(key, after(at+10))
-}
-
-// TestNamespacesAreBoundedToo has 10,000 RayClusters, each in a namespace of its own, as of jobs of CI. It takes a
-// second; with a look at all of them for each new one, it takes ten times as long.
-func TestNamespacesAreBoundedToo(t *testing.T) {
-	const runs = 10_000
-	l := begun(ledger.Limits{})
-	for i := range runs {
-		end(l, nodepool.ClusterKey{Namespace: fmt.Sprint("run-", i), Name: fmt.Sprint("c-", i)}, float64(i))
-		see(l, float64(i))
-	}
-	clusters := map[nodepool.ClusterKey]ledger.Amount{}
-	rows := l.Rows(start, after(runs+20))
-	for _, r := range rows {
-		clusters[r.Cluster] = clusters[r.Cluster].Plus(r.Amount)
-	}
-	if len(clusters) > 4000 || len(clusters) < 3500 || math.Abs(sum(rows).PodSeconds-10*runs) > 1e-3 {
-		t.Errorf("%d RayClusters have %v pod-seconds, want %v", len(clusters), sum(rows).PodSeconds, 10*runs)
-	}
-	all := nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other}
-	if want := 10 * float64(runs+1-len(clusters)); math.Abs(clusters[all].PodSeconds-want) > 1e-3 {
-		t.Errorf("%v have %v pod-seconds, want %v", all, clusters[all].PodSeconds, want)
-	}
-	newest := nodepool.ClusterKey{Namespace: fmt.Sprint("run-", runs-1), Name: fmt.Sprint("c-", runs-1)}
-	if clusters[newest].PodSeconds != 10 {
-		t.Errorf("%v has %v", newest, clusters[newest])
-	}
-	for _, r := range rows {
-		if r.Cluster == all && (r.Account != ledger.Account{Group: ledger.Other, Owner: ledger.Other, Cause: ledger.Used}) {
-			t.Errorf("names of several namespaces are one: %+v", r)
-		}
-	}
-}
-
-// TestANamespaceIsKeptApartWhileThereIsRoom has a namespace in which many end, and a few in which one ended before.
-func TestANamespaceIsKeptApartWhileThereIsRoom(t *testing.T) {
-	l := begun(ledger.Limits{Clusters: 100})
-	for i := range 20 {
-		end(l, nodepool.ClusterKey{Namespace: fmt.Sprint("team-", i), Name: "c"}, float64(i))
-	}
-	for i := range 1000 {
-		end(l, nodepool.ClusterKey{Namespace: "ci", Name: fmt.Sprint("run-", i)}, 100+float64(i))
-	}
-	namespaces, clusters := map[string]float64{}, map[nodepool.ClusterKey]bool{}
-	for _, r := range l.Rows(start, after(2000)) {
-		namespaces[r.Cluster.Namespace] += r.PodSeconds
-		clusters[r.Cluster] = true
-	}
-	if len(namespaces) != 21 || math.Abs(namespaces["ci"]-10*1000) > 1e-3 || math.Abs(namespaces["team-0"]-10) > 1e-6 || len(clusters) > 100 {
-		t.Errorf("%d RayClusters, namespaces %v", len(clusters), namespaces)
-	}
-}
-
-// BenchmarkNewRayClusters observes 1,000 RayClusters beside 20,000, under a limit that these exceed and under none. A
-// walk over all of them for each new one would show.
-func BenchmarkNewRayClusters(b *testing.B) {
-	const existing, more = 20_000, 1000
-	for _, limit := range []int{4000, 1_000_000} {
-		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
-			for b.Loop() {
-				b.StopTimer()
-				l := begun(ledger.Limits{Clusters: limit})
-				for i := range existing + more {
-					if i == existing {
-						b.StartTimer()
-					}
-					key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c-", i)}
-					l.Observe(ledger.Observation{At: start, Cluster: key})
-				}
-			}
-		})
 	}
 }
 
 func TestTheLatestJobsAreKeptApart(t *testing.T) {
 	l := begun(ledger.Limits{Accounts: 12})
-	for i := range 30 {
+	counted := map[string]float64{}
+	for i := range 31 {
 		p := pod(ledger.Used, 0)
-		p.Job = fmt.Sprintf("job-%02d", i)
+		p.Job = fmt.Sprintf("job-%02d", i%30) // the first one comes back
 		see(l, float64(i)*100, p)
+		for _, r := range l.Counters(llm) {
+			counted[r.Job] = max(counted[r.Job], r.PodSeconds)
+		}
 	}
-	see(l, 3000)
+	see(l, 3100)
 	of := map[string]float64{}
-	for _, r := range l.Rows(start, after(3000)) {
+	for _, r := range l.Rows(after(3100)) {
 		of[r.Job] = r.PodSeconds
 	}
-	if len(of) != 7 || math.Abs(of["job-29"]-100) > 0.1 || math.Abs(of["job-24"]-100) > 0.1 || math.Abs(of[ledger.Other]-2400) > 1 {
+	if len(of) != 7 || of["job-29"] != 100 || of["job-25"] != 100 || of["job-00"] != 100 || of[ledger.Other] != 2500 {
 		t.Errorf("it has %v", of)
+	}
+	if len(counted) != 31 || counted["job-00"] != 100 || counted["job-10"] != 100 || counted[ledger.Other] != 0 {
+		t.Errorf("the counters had %v: what is added up in %s counts twice", counted, ledger.Other)
+	}
+}
+
+// end lets a RayCluster use one pod for ten seconds, and ends it.
+func end(l *ledger.Ledger, key nodepool.ClusterKey, at float64) {
+	p := pod(ledger.Used, at)
+	p.Owner, p.Job, p.Why = "RayJob/"+key.Name, "train", "why"
+	l.Observe(ledger.Observation{At: after(at), Cluster: key, Pods: []ledger.Pod{p}})
+	l.End(key, after(at+10))
+	l.End(key, after(at+10))
+}
+
+// TestRayClustersThatEndedFirstAreAddedUp ends 100 RayClusters, each in a namespace of its own, as of jobs of CI.
+func TestRayClustersThatEndedFirstAreAddedUp(t *testing.T) {
+	l := begun(ledger.Limits{Ended: 10})
+	run := func(i int) nodepool.ClusterKey {
+		return nodepool.ClusterKey{Namespace: fmt.Sprint("run-", i), Name: fmt.Sprint("c-", i)}
+	}
+	for i := range 100 {
+		if i == 91 { // the one that ended first, of those that are kept apart, comes back
+			l.Observe(ledger.Observation{At: after(910), Cluster: run(81)})
+		}
+		end(l, run(i), 10*float64(i))
+		see(l, 10*float64(i))
+	}
+	rows := l.Rows(after(1010))
+	all := ledger.Row{Cluster: nodepool.ClusterKey{Namespace: ledger.Other, Name: ledger.Other},
+		Account: ledger.Account{Group: ledger.Other, Owner: ledger.Other, Job: ledger.Other, Cause: ledger.Used, Why: "why"},
+		Amount:  ledger.Amount{PodSeconds: 890, GPUSeconds: 1780, Money: 8.9}}
+	if diff := cmp.Diff(all, rows[0], roughly); diff != "" || len(rows) != 12 || math.Abs(sum(rows).PodSeconds-1000) > 1e-6 {
+		t.Errorf("%d rows have %v pod-seconds (-want +got):\n%s", len(rows), sum(rows).PodSeconds, diff)
+	}
+	if len(l.Counters(run(0))) != 0 || len(l.Counters(run(99))) != 1 || len(l.Counters(run(81))) != 1 {
+		t.Error("the RayClusters that ended last are not kept apart, or one that exists is not")
 	}
 }
 
@@ -433,7 +363,7 @@ func TestTheCausesAddUpToTheIntegralOverAllPods(t *testing.T) {
 			}
 			want = want.Plus(all)
 		}
-		got := sum(l.Rows(start, after(now)))
+		got := sum(l.Rows(after(now)))
 		// In the moment before the ledger looks, all pods may end for it.
 		unseen := delay*float64(len(lives)) + 1e-3
 		for _, c := range []struct {

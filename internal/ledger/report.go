@@ -15,21 +15,28 @@ type Row struct {
 	Amount
 }
 
-// Rows returns what was spent from a moment until now, sorted by RayCluster and account. It counts what the pods of the
-// last observation add until now.
-func (l *Ledger) Rows(from, now time.Time) []Row {
+// Since returns since when the ledger counts: when the first RayCluster was observed, and now if there was none.
+func (l *Ledger) Since(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() {
+		return now
+	}
+	return l.since
+}
+
+// Rows returns what was spent until now, sorted by RayCluster and account. It counts what the pods of the last
+// observation add until now.
+func (l *Ledger) Rows(now time.Time) []Row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var rows []Row
 	for key, c := range l.clusters {
 		for i := range c.lines {
-			if a := c.lines[i].within(secondOf(from)); a != (Amount{}) {
-				rows = append(rows, Row{key, c.lines[i].Account, a})
-			}
+			rows = append(rows, Row{key, c.lines[i].Account, c.lines[i].counted.Plus(c.lines[i].taken)})
 		}
-		begin := later(c.at, from)
-		passed := seconds(begin, now)
-		if c.at.IsZero() || seconds(c.at, now) > Horizon.Seconds() {
+		passed := seconds(c.at, now)
+		if passed > Horizon.Seconds() {
 			continue
 		}
 		for _, r := range c.rates {
@@ -37,6 +44,24 @@ func (l *Ledger) Rows(from, now time.Time) []Row {
 				rows = append(rows, Row{key, r.Account, a})
 			}
 		}
+	}
+	return Joined(rows)
+}
+
+// Counters returns what a RayCluster had spent at its last observation, without Why. No row ever falls. A row that
+// disappears is in no other one: what it counted counts for whoever reads rows again and again.
+func (l *Ledger) Counters(key nodepool.ClusterKey) []Row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clusters[key]
+	if c == nil {
+		return nil
+	}
+	rows := make([]Row, 0, len(c.lines))
+	for i := range c.lines {
+		row := Row{key, c.lines[i].Account, c.lines[i].counted}
+		row.Why = ""
+		rows = append(rows, row)
 	}
 	return Joined(rows)
 }
@@ -60,24 +85,6 @@ func Joined(rows []Row) []Row {
 func (a Account) compare(b Account) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Job, b.Job),
 		cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
-}
-
-// Began returns since when the ledger adds up.
-func (l *Ledger) Began() time.Time { return l.began }
-
-// Totals returns what a RayCluster has spent since this process began, by cause. It never falls.
-func (l *Ledger) Totals(key nodepool.ClusterKey) map[Cause]Amount {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.clusters[key]
-	if c == nil {
-		return nil
-	}
-	totals := make(map[Cause]Amount, len(c.totals))
-	for cause, a := range c.totals {
-		totals[cause] = a
-	}
-	return totals
 }
 
 // Idle returns how long parts of a RayCluster have been idle, and what that has cost until now.

@@ -138,7 +138,7 @@ func run(tasks []task, s settings, span int) result {
 
 func runAt(hourly func(holds float64) float64, tasks []task, s settings, span int) result {
 	m := &model{settings: s}
-	l, h := ledger.New(begin, ledger.Limits{}), savings.New()
+	l, h := ledger.New(ledger.Limits{}), savings.New()
 	l.Observe(ledger.Observation{At: begin, Cluster: llm})
 	groups := []nodepool.WorkerGroup{{Name: "gpu", Min: s.min, Max: 1000, NumOfHosts: 1}}
 	var waiting []task
@@ -159,7 +159,7 @@ func runAt(hourly func(holds float64) float64, tasks []task, s settings, span in
 	}
 	end := begin.Add(time.Duration(span) * time.Second)
 	r := result{waited: m.waited, started: m.started, causes: map[ledger.Cause]ledger.Amount{}}
-	for _, row := range l.Rows(begin, end) {
+	for _, row := range l.Rows(end) {
 		r.cost = r.cost.Plus(row.Amount)
 		r.causes[row.Cause] = r.causes[row.Cause].Plus(row.Amount)
 	}

@@ -117,17 +117,36 @@ func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	for _, cause := range sorted(idleHours) {
 		s.set(m.idleGPUHours, idleHours[cause], "cause", cause)
 	}
+	var state State
+	if readState != nil {
+		state = readState()
+		m.setState(s, state)
+	}
 	if readCosts != nil {
 		for _, spent := range readCosts() {
-			s.set(m.podSeconds, spent.PodSeconds, "cause", spent.Cause)
-			s.set(m.gpuSeconds, spent.GPUSeconds, "cause", spent.Cause)
-			s.set(m.cost, spent.Money, "cause", spent.Cause, "currency", spent.Currency)
+			m.setCost(s, spent)
 		}
 	}
-	if readState == nil {
-		return
+	m.setRay(s, state.Ray) // last, because it changes the labels
+}
+
+// setCost sets the counters of one account, without those that it does not have.
+func (m *Metrics) setCost(s *seriesWriter, spent Cost) {
+	// Not job: Prometheus has a label of that name.
+	labels := []string{"group", spent.Group, "owner", spent.Owner, "ray_job", spent.Job, "cause", spent.Cause}
+	if spent.PodSeconds > 0 {
+		s.set(m.podSeconds, spent.PodSeconds, labels...)
 	}
-	state := readState()
+	if spent.GPUSeconds > 0 {
+		s.set(m.gpuSeconds, spent.GPUSeconds, labels...)
+	}
+	if spent.Money > 0 {
+		s.set(m.cost, spent.Money, append(labels, "currency", spent.Currency)...)
+	}
+}
+
+// setState sets the series of what one cluster is now.
+func (m *Metrics) setState(s *seriesWriter, state State) {
 	s.set(m.managed, choose(state.Managed, 1.0, 0.0))
 	if state.DataAge >= 0 {
 		s.set(m.dataAge, state.DataAge.Seconds())
@@ -151,7 +170,6 @@ func (m *Metrics) setCluster(s *seriesWriter, known *cluster) {
 	for _, g := range state.Groups {
 		m.setGroup(s, g)
 	}
-	m.setRay(s, state.Ray)
 }
 
 func (m *Metrics) setDemand(s *seriesWriter, demand map[string]map[string]float64) {

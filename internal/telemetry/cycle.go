@@ -37,11 +37,11 @@ type Cycle struct {
 	Costs func() []Cost
 }
 
-// Cost is what one RayCluster has spent for one cause. No value ever falls.
+// Cost is what one RayCluster has spent for one group, owner, Ray job and cause. No value ever falls.
 type Cost struct {
-	// Cause and Currency are codes.
-	Cause, Currency               string
-	PodSeconds, GPUSeconds, Money float64
+	// Group, Owner and Job are names, which whoever counts bounds. Cause and Currency are codes.
+	Group, Owner, Job, Cause, Currency string
+	PodSeconds, GPUSeconds, Money      float64
 }
 
 // Action is one action. Kind is patch, drain, report, config, sync or guard. Result is ok, refused, conflict or error.

@@ -28,7 +28,7 @@ func TestTheReferenceListsTheLabelsOfEachInstrument(t *testing.T) {
 	listed := map[string]listing{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(heliostat_[a-z_]+)` \\|([^|]*)\\| (histogram: )?").FindAllStringSubmatch(string(page), -1) {
 		labels := []string{}
-		for _, label := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[2], -1) {
+		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[2], -1) {
 			labels = append(labels, label[1])
 		}
 		slices.Sort(labels)

@@ -91,7 +91,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	})
 	cycle.IdleGPUs = map[string]float64{"minimum": 8}
 	cycle.Costs = func() []Cost {
-		return []Cost{{Cause: "idle", Currency: "USD", PodSeconds: 60, GPUSeconds: 480, Money: 0.25}}
+		return []Cost{{Group: "gpu", Owner: "RayJob/a", Job: "train", Cause: "idle", Currency: "USD", PodSeconds: 60, GPUSeconds: 480, Money: 0.25}}
 	}
 	report.Observe(cycle)
 	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed, cycle.Reverted = time.Millisecond, time.Millisecond, true, true
@@ -135,9 +135,9 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_demand_truncated_total{" + own + "namespace=ml}":                                                         1,
 		"heliostat_replicas_reverted_total{" + own + "namespace=ml}":                                                        1,
 		"heliostat_idle_gpu_hours_total{cause=minimum," + own + "namespace=ml}":                                             0,
-		"heliostat_pod_seconds_total{cause=idle," + own + "namespace=ml}":                                                   60,
-		"heliostat_gpu_seconds_total{cause=idle," + own + "namespace=ml}":                                                   480,
-		"heliostat_cost_total{cause=idle," + own + "currency=USD,namespace=ml}":                                             0.25,
+		"heliostat_pod_seconds_total{cause=idle," + own + "group=gpu,namespace=ml,owner=RayJob/a,ray_job=train}":                                                   60,
+		"heliostat_gpu_seconds_total{cause=idle," + own + "group=gpu,namespace=ml,owner=RayJob/a,ray_job=train}":                                                   480,
+		"heliostat_cost_total{cause=idle," + own + "currency=USD,group=gpu,namespace=ml,owner=RayJob/a,ray_job=train}":                                             0.25,
 		"heliostat_pods_guarded{by=user," + own + "namespace=ml}":                                                           4,
 		"heliostat_workers_going{" + own + "namespace=ml,sign=aws-spot}":                                                    2,
 		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                                                     3,

@@ -70,7 +70,7 @@ func expressions(namespace, cluster string) ([]expression, error) {
 		return nil, err
 	}
 	var all []expression
-	fill := strings.NewReplacer("$namespace", namespace, "$cluster", cluster)
+	fill := strings.NewReplacer("$namespace", namespace, "$cluster", cluster, "$__range", "5m")
 	for file, board := range boards {
 		for _, v := range board.Templating.List {
 			if v.Type != "query" {

@@ -361,14 +361,13 @@ func withCosts(c *httpapi.Config) {
 	now := time.Now()
 	begin := now.Add(-3 * time.Hour)
 	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-	l := ledger.New(begin, ledger.Limits{})
+	l := ledger.New(ledger.Limits{})
 	pods := func(cause ledger.Cause, why string, gpus float64) ledger.Pod {
 		return ledger.Pod{
 			Account: ledger.Account{Group: "a100", Owner: "RayCluster/llm", Cause: cause, Why: why},
 			Part:    gpus / 4, GPUs: gpus, Hourly: 3 * gpus, Created: begin, Bound: begin,
 		}
 	}
-	l.Observe(ledger.Observation{At: begin, Cluster: key})
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {
 		all := []ledger.Pod{pods(ledger.Used, "", 12), pods(ledger.Idle, "minimum", 4)}
 		l.Observe(ledger.Observation{At: at, Cluster: key, Pods: all})

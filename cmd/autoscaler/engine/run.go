@@ -174,8 +174,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 	o.bounds.Add(o.recorder.BoundsUsed)
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
-	o.costs = publish.NewCosts(time.Now(), &book)
-	o.bounds.Add(func() map[string]float64 { return map[string]float64{"costs": o.costs.Ledger.Used()} })
+	o.costs = publish.NewCosts(&book)
 	o.loop.Prices = &book
 	o.loop.Published = func(d *decision.Decision) {
 		measured := publish.Metrics(d)
@@ -191,13 +190,13 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 		tel.Forget(key.Namespace, key.Name)
 		tel.Gone(key.Namespace, key.Name, time.Now())
 		o.charts.Forget(key)
-		o.costs.Forget(key, time.Now())
+		o.costs.End(key, time.Now())
 		o.recorder.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		o.charts.Forget(key)
-		o.costs.Release(key)
+		o.costs.End(key, time.Now())
 		o.recorder.Release(key)
 	}
 }

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +23,9 @@ type Costs struct {
 	parts sync.Pool
 }
 
-// NewCosts returns Costs that begin at a moment.
-func NewCosts(began time.Time, book *price.Book) *Costs {
-	return &Costs{Ledger: ledger.New(began, ledger.Limits{}), History: savings.New(), book: book,
+// NewCosts returns Costs with the prices of nodes.
+func NewCosts(book *price.Book) *Costs {
+	return &Costs{Ledger: ledger.New(ledger.Limits{}), History: savings.New(), book: book,
 		parts: sync.Pool{New: func() any { return new([]ledger.Pod) }}}
 }
 
@@ -44,38 +43,21 @@ func (c *Costs) Observe(d *decision.Decision) {
 	clear(*parts) // the buffer must not keep the names of pods' groups alive
 }
 
-// Release drops a RayCluster about which another process decides.
-func (c *Costs) Release(key nodepool.ClusterKey) {
-	c.Ledger.Release(key)
+// End ends a RayCluster that was deleted, or about which another process decides. What it has cost is kept.
+func (c *Costs) End(key nodepool.ClusterKey, at time.Time) {
+	c.Ledger.End(key, at)
 	c.History.Forget(key)
 }
 
-// Forget ends a RayCluster that was deleted. What it has cost is kept, and what other settings would have cost is not.
-func (c *Costs) Forget(key nodepool.ClusterKey, at time.Time) {
-	c.Ledger.Forget(key, at)
-	c.History.Forget(key)
-}
-
-// Metrics returns a function that returns what a RayCluster has spent since this process began, by cause.
+// Metrics returns a function that returns what a RayCluster has spent since this process began.
 func (c *Costs) Metrics(key nodepool.ClusterKey) func() []telemetry.Cost {
 	return func() []telemetry.Cost {
-		totals := c.Ledger.Totals(key)
-		costs := make([]telemetry.Cost, 0, len(totals))
-		for cause, a := range totals {
-			costs = append(costs, telemetry.Cost{Cause: string(cause), Currency: c.book.Unit(),
-				PodSeconds: a.PodSeconds, GPUSeconds: a.GPUSeconds, Money: a.Money})
+		rows := c.Ledger.Counters(key)
+		costs := make([]telemetry.Cost, len(rows))
+		for i, r := range rows {
+			costs[i] = telemetry.Cost{Group: r.Group, Owner: r.Owner, Job: r.Job, Cause: string(r.Cause),
+				Currency: c.book.Unit(), PodSeconds: r.PodSeconds, GPUSeconds: r.GPUSeconds, Money: r.Money}
 		}
-		slices.SortFunc(costs, func(a, b telemetry.Cost) int {
-			return slices.Index(causes, a.Cause) - slices.Index(causes, b.Cause)
-		})
 		return costs
 	}
 }
-
-// causes are all causes in their order.
-var causes = func() (names []string) {
-	for _, cause := range ledger.Causes() {
-		names = append(names, string(cause))
-	}
-	return names
-}()

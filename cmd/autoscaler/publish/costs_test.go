@@ -20,7 +20,7 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}}
 	stock := pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := NewCosts(begin, &price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
+	c := NewCosts(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}
 	d := decided()
 	d.RayErr, d.Mode = "", nodepool.Managed
@@ -61,8 +61,5 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	got := advised.Savings(begin)
 	if len(got) != 1 || got[0].Kind != "min_replicas" || got[0].To != 0 || got[0].Saves < 1.9 || got[0].Saves > 2 || got[0].Cost < 3.9 || got[0].Cluster != d.Cluster.Name {
 		t.Errorf("a worker that the minimum kept for an hour: %+v", got)
-	}
-	if c.Release(d.Cluster); len(c.Metrics(d.Cluster)()) != 0 {
-		t.Error("a RayCluster of another process still costs")
 	}
 }

@@ -145,7 +145,7 @@ networkPolicy.egress.dashboardPort: Heliostat calls no dashboard
 api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most
-keepCosts: sum the counter heliostat_cost_total in Prometheus, which survives restarts (docs/howto/costs.md)
+keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/howto/costs.md)
 forecast: use schedules of a CapacityPolicy, or a longer idle timeout
 {{- end -}}
 

@@ -150,11 +150,8 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 		unpriced += item.UnpricedPodSeconds
 	}
 	p.Line("", "")
-	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s.", hoursOf(sum.gpuSeconds), money(sum.cost), c.Currency,
-		planner.Span(c.Until.Sub(c.Since).Seconds())))
-	if c.Began.After(c.Since) {
-		p.Line("", "Costs are added up since "+table.Moment(c.Began)+".")
-	}
+	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s, since %s.", hoursOf(sum.gpuSeconds), money(sum.cost),
+		c.Currency, planner.Span(c.Until.Sub(c.Since).Seconds()), table.Moment(c.Since)))
 	if pods > 0 && unpriced > 0 {
 		p.Line("", fmt.Sprintf("%.0f %% of the pods' time has no price: see `--prices` in docs/reference/costs.md.",
 			max(1, 100*unpriced/pods)))

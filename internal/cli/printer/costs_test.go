@@ -29,7 +29,7 @@ func someCosts(by apiv1.CostsBy) apiv1.Costs {
 		}
 		return i
 	}
-	c := apiv1.Costs{Since: until.Add(-24 * time.Hour), Until: until, Began: until.Add(-48 * time.Hour), By: by, Currency: "USD",
+	c := apiv1.Costs{Since: until.Add(-24 * time.Hour), Until: until, By: by, Currency: "USD",
 		Items: []apiv1.CostItem{item("etl", "RayJob/etl", "used", "", 1), item("llm", "RayService/llm", "idle", "minimum", 2.5),
 			item("llm", "RayService/llm", "used", "", 10)},
 		Idle: []apiv1.CostIdle{{Namespace: "ml", Cluster: "llm", Message: "4 of 16 GPUs are idle; minReplicas keeps them", Command: "kubectl edit"}}}
@@ -43,7 +43,7 @@ RAYCLUSTER  GPU-HOURS  COST USD   USED  IDLE
 ml/llm            4.0     12.50  10.00  2.50
 ml/etl            2.0      1.00   1.00  0.00
 
-6.0 GPU-hours, 13.50 USD in 24h.
+6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -53,7 +53,7 @@ RAYCLUSTER  GROUP  GPU-HOURS  COST USD   USED  IDLE
 ml/llm      gpu          4.0     12.50  10.00  2.50
 ml/etl      gpu          2.0      1.00   1.00  0.00
 
-6.0 GPU-hours, 13.50 USD in 24h.
+6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -64,7 +64,7 @@ ml/llm      train-7        2.0     10.00  10.00  0.00
 ml/llm      -              2.0      2.50   0.00  2.50
 ml/etl      train-7        2.0      1.00   1.00  0.00
 
-6.0 GPU-hours, 13.50 USD in 24h.
+6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -74,7 +74,7 @@ NAMESPACE  OWNER           GPU-HOURS  COST USD   USED  IDLE
 ml         RayService/llm        4.0     12.50  10.00  2.50
 ml         RayJob/etl            2.0      1.00   1.00  0.00
 
-6.0 GPU-hours, 13.50 USD in 24h.
+6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -91,7 +91,7 @@ ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
 func TestTheTableOfCausesSaysWhatTheAnswerLacks(t *testing.T) {
 	c := someCosts(apiv1.CostsByCause)
 	c.Items, c.Idle = c.Items[1:], nil
-	c.Items[0].UnpricedPodSeconds, c.Began = 3600, c.Until.Add(-time.Hour)
+	c.Items[0].UnpricedPodSeconds = 3600
 	var out strings.Builder
 	err := WriteCosts(table.Look{})(&out, c)
 	want := `
@@ -99,8 +99,7 @@ CAUSE  WHY      POD-HOURS  GPU-HOURS  COST USD
 used   -              1.0        2.0     10.00
 idle   minimum        1.0        2.0      2.50
 
-4.0 GPU-hours, 12.50 USD in 24h.
-Costs are added up since 2026-03-02T11:00:00Z.
+4.0 GPU-hours, 12.50 USD in 24h, since 2026-03-01T12:00:00Z.
 50 % of the pods' time has no price: see ` + "`--prices`" + ` in docs/reference/costs.md.
 `
 	if diff := cmp.Diff(want[1:], out.String()); err != nil || diff != "" {

@@ -371,11 +371,8 @@ type CostItem struct {
 	Why string `json:"why"`
 }
 
-// Costs What pods cost over a time.
+// Costs What pods have cost.
 type Costs struct {
-	// Began Since when costs are added up.
-	Began time.Time `json:"began"`
-
 	// By What costs are added up by.
 	By CostsBy `json:"by"`
 
@@ -388,10 +385,11 @@ type Costs struct {
 	// Items Sorted by namespace, cluster, group, owner, job, cause and why.
 	Items []CostItem `json:"items"`
 
-	// Since The beginning of the time.
+	// Since Since when costs count: when this Heliostat made its first decision. With shards, it is the latest of their
+	// times; the sums also have what the other shards counted before.
 	Since time.Time `json:"since"`
 
-	// Until Its end.
+	// Until Until when.
 	Until time.Time `json:"until"`
 }
 
@@ -1061,9 +1059,6 @@ type UnknownRequest = Problem
 
 // ListCostsParams defines parameters for ListCosts.
 type ListCostsParams struct {
-	// Since How far back the answer reaches, in minutes, hours or days, at most 30 days.
-	Since string `form:"since,omitempty" json:"since,omitempty"`
-
 	// By What is added up: RayClusters, their groups, owners in each namespace, Ray jobs of each RayCluster, or
 	// everything. Each answer is divided by cause.
 	By CostsBy `form:"by,omitempty" json:"by,omitempty"`

@@ -136,10 +136,10 @@ func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id strin
 	return answer, err
 }
 
-// Costs returns what workers have cost. since is such as 24h; by and namespace may be empty.
-func (c *Client) Costs(ctx context.Context, since string, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
+// Costs returns what workers have cost; by and namespace may be empty.
+func (c *Client) Costs(ctx context.Context, by apiv1.CostsBy, namespace string) (apiv1.Costs, error) {
 	target := c.base.JoinPath("v1", "costs")
-	target.RawQuery = queryOf(map[string]string{"since": since, "by": string(by), "namespace": namespace}).Encode()
+	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
 	var answer apiv1.Costs
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err

@@ -12,7 +12,7 @@ import (
 // gatherCosts answers with the sum of the costs of all shards. An owner can have RayClusters in several shards.
 func (r *Relay) gatherCosts(c *gin.Context) { gather(r, c, joinedCosts) }
 
-// joinedCosts adds up the costs of shards.
+// joinedCosts adds up the costs of shards. All of them count since the latest of their times.
 func joinedCosts(answers []partial) (apiv1.Costs, error) {
 	all, err := read[apiv1.Costs](answers, "costs")
 	if err != nil {
@@ -20,8 +20,8 @@ func joinedCosts(answers []partial) (apiv1.Costs, error) {
 	}
 	sum := all[0]
 	for _, more := range all[1:] {
-		if more.Began.Before(sum.Began) {
-			sum.Began = more.Began
+		if more.Since.After(sum.Since) {
+			sum.Since = more.Since
 		}
 		sum.Items = append(sum.Items, more.Items...)
 		sum.Idle = append(sum.Idle, more.Idle...)

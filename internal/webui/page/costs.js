@@ -1,6 +1,6 @@
-// What workers cost: what is idle now, with a command that helps, and the sums of the last day.
+// What workers cost: what is idle now, with a command that helps, and the sums since Heliostat started.
 
-const costsPath = '/v1/costs?since=24h';
+const costsPath = '/v1/costs';
 const savingsPath = '/v1/savings?since=7d';
 const noSavings = {items: []};
 const noCosts = {items: [], idle: [], currency: ''};
@@ -60,7 +60,7 @@ function costsView(costs, savings) {
   const best = bestSavings(savings);
   const rows = costRows(costs);
   return [element('div', {class: 'top'}, element('h2', {text: 'Costs'}),
-    element('p', {class: 'where'}, `of workers in the last 24 hours, in ${costs.currency} · `, jsonLink(costsPath, 'JSON'))),
+    element('p', {class: 'where'}, `of pods in ${costs.currency}, since ${new Date(costs.since).toLocaleString([], {hourCycle: 'h23'})} · `, jsonLink(costsPath, 'JSON'))),
     section('Idle now', costs.idle.length, costs.idle.length ? element('ul', {class: 'reasons'}, ...costs.idle.slice(0, shownCosts).map(i => idleView(i, true)))
       : nothing('Nothing is idle.')),
     best.length ? section('Would have cost less in the last 7 days', best.length, element('ul', {class: 'reasons'}, ...best.slice(0, shownCosts).map(i => savingView(i, costs.currency)))) : null,

@@ -28,7 +28,7 @@ async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
   const [cluster, series, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/series', {points: []}),
     readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
-    readOr(costsPath + '&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
+    readOr(costsPath + '?by=cause&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
   if (cluster.shard) setShard(pick, cluster.shard);
   return [topView(cluster), unmetView(cluster), idleOf(costs, pick), series.points.length ? chartView(series.points, Date.now()) : null, groupsView(cluster), departuresView(cluster), arrivalsView(cluster), guardsView(cluster), policyView(cluster),
     requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
@@ -50,7 +50,7 @@ async function readChosen(pick) {
 let idleReadAt = 0;
 async function readIdle() {
   if (Date.now() - idleReadAt < idleMilliseconds) return;
-  setIdle(await readOr('/v1/costs?since=5m', noCosts));
+  setIdle(await readOr(costsPath + '?by=cause', noCosts));
   idleReadAt = Date.now();
 }
 
