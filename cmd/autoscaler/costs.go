@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -21,7 +18,7 @@ type costsFlags struct {
 }
 
 func newCostsCommand() *cobra.Command {
-	var flags costsFlags
+	flags := costsFlags{by: "cluster"}
 	cmd := &cobra.Command{
 		Use:   "costs",
 		Short: "Shows what the pods of RayClusters cost, for whom and why",
@@ -37,20 +34,15 @@ func newCostsCommand() *cobra.Command {
 	f := cmd.Flags()
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
-	addCSVOutput(cmd, &flags.output)
-	f.StringVar(&flags.by, "by", "cluster", "cluster, group, owner, job or cause")
-	cli.ValidateString(f, "by", &flags.by, "cluster, group, owner, job or cause",
-		func(word string) bool { return apiv1.CostsBy(word).Valid() })
-	cli.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"cluster", "group", "owner", "job", "cause"},
-		cobra.ShellCompDirectiveNoFileComp))
+	cli.Output(f, &flags.output, csvOutputs...)
+	cli.Word(f, &flags.by, "by", "", "cluster", "group", "owner", "job", "cause")
 	return cmd
 }
 
 func (f *costsFlags) run(cmd *cobra.Command) error {
-	write, err := writerOrCSV(f.output, printer.WriteCosts(table.LookOf(cmd.OutOrStdout(), f.output)),
-		printer.WriteCostsCSV)
-	if err != nil {
-		return err
+	write := cli.WriterOf(f.output, printer.WriteCosts(table.LookOf(cmd.OutOrStdout(), f.output)))
+	if f.output == "csv" {
+		write = printer.WriteCostsCSV
 	}
 	api, err := f.server.Client()
 	if err != nil {
@@ -69,30 +61,11 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 // csvOutputs are the formats of lists that fit in a spreadsheet.
 var csvOutputs = []string{"table", "json", "yaml", "csv"}
 
-const wantCSVOutputs = "table, json, yaml or csv"
-
-// addCSVOutput adds --output with these formats.
-func addCSVOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "table", wantCSVOutputs)
-	cli.CompleteFlag(cmd, "output", cobra.FixedCompletions(csvOutputs, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// writerOrCSV is cli.WriterOf with one more format: csv.
-func writerOrCSV[T any](output string, table, csv func(io.Writer, T) error) (func(io.Writer, T) error, error) {
-	if output == "csv" {
-		return csv, nil
-	}
-	write, err := cli.WriterOf(output, table)
-	if err != nil || output == "wide" {
-		return nil, cli.BadInput(fmt.Errorf("--output %q: want %s", output, wantCSVOutputs))
-	}
-	return write, nil
-}
-
-// validateSince makes the flag accept what the server accepts.
-func validateSince(flags *pflag.FlagSet, since *string) {
-	cli.ValidateString(flags, "since", since, apiv1.WantSince, func(text string) bool {
-		_, valid := apiv1.ReadSince(text)
-		return valid
-	})
+// addSince adds --since, which accepts what the server accepts.
+func addSince(flags *pflag.FlagSet, since *string) {
+	cli.Text(flags, since, "since", "how far back, in minutes, hours or days, at most 30d", apiv1.WantSince,
+		func(text string) bool {
+			_, valid := apiv1.ReadSince(text)
+			return valid
+		})
 }

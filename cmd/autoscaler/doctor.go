@@ -69,7 +69,7 @@ func newDoctorCommand() *cobra.Command {
 	flags.nodes.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, and the nodes that a pool without nodes would have")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
@@ -114,10 +114,7 @@ func namesNoFile(args []string) string {
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(f.output, printer.WriteDoctor)
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.output, printer.WriteDoctor)
 	input, err := f.input(ctx, in)
 	if err != nil {
 		return err

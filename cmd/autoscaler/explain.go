@@ -54,7 +54,7 @@ func newExplainCommand() *cobra.Command {
 		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.AddBesideFile(cmd)
+	flags.AddBesideFile(cmd, cli.Outputs...)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, instead "+
 		"of a RayCluster")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group requests, a JSON "+
@@ -86,10 +86,7 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write, err := cli.WriterOf(f.Output, printer.WriteExplanation)
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.Output, printer.WriteExplanation)
 	question, err := f.question()
 	if err != nil {
 		return cli.BadInput(err)

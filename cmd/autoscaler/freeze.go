@@ -37,10 +37,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, printer.WriteFrozen)
-		if err != nil {
-			return err
-		}
+		write := cli.WriterOf(output, printer.WriteFrozen)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
@@ -52,7 +49,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		return write(cmd.OutOrStdout(), printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now})
 	}
 	server.AddTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
+	cli.Output(cmd.Flags(), &output, cli.Outputs...)
 	server.CompleteCluster(cmd)
 	return cmd
 }

@@ -53,7 +53,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &g.output, cli.Outputs...)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node from the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "",
 		"compare with the node in this file, YAML or JSON, or - for standard input")
@@ -63,10 +63,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 }
 
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(g.output, printer.WriteGPUs)
+	write := cli.WriterOf(g.output, printer.WriteGPUs)
 	switch {
-	case err != nil:
-		return err
 	case g.node != "" && g.nodeFile != "":
 		return cli.BadInput(errors.New("want one of --node and --node-file"))
 	case g.kube.Given() && g.node == "":

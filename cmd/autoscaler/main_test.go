@@ -56,7 +56,7 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 		"unknown command with a flag": {"", []string{"autoscaler", "plna", "-o", "json"}, "autoscaler: unknown command \"plna\": want plan; see autoscaler --help\n"},
 		"unknown flag":                {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag --snap: want --snapshot; see autoscaler plan --help\n"},
 		"no snapshot":                 {"", []string{"autoscaler", "plan"}, "autoscaler: want a RayCluster, or --snapshot with a file or - for standard input\n"},
-		"unknown output":              {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want table, wide, json or yaml\n"},
+		"unknown output":              {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want json, table, wide or yaml; see autoscaler plan --help\n"},
 		"no such file": {"", []string{"autoscaler", "plan", "--snapshot", "no/such.json"},
 			"autoscaler: opening snapshot: open no/such.json: no such file or directory\n"},
 		"bad value": {`{"groups": [{"name": "a", "minReplicas": -1}]}`, []string{"autoscaler", "plan", "--snapshot", "-"},

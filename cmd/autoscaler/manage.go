@@ -75,10 +75,7 @@ func modeCommand(
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, printer.WriteModeSet)
-		if err != nil {
-			return err
-		}
+		write := cli.WriterOf(output, printer.WriteModeSet)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
@@ -102,7 +99,7 @@ func modeCommand(
 		return write(cmd.OutOrStdout(), answer)
 	}
 	server.AddTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
+	cli.Output(cmd.Flags(), &output, cli.Outputs...)
 	server.CompleteCluster(cmd)
 	return cmd
 }

@@ -65,16 +65,13 @@ func newNodepoolsCommand() *cobra.Command {
 	flags.nodes.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, prices, and the nodes that a pool without nodes would have")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(f.output, printer.WriteNodepools(table.LookOf(out, f.output)))
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.output, printer.WriteNodepools(table.LookOf(out, f.output)))
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err

@@ -80,23 +80,18 @@ func newPlanCommand() *cobra.Command {
 			return flags.run(cmd)
 		},
 	}
-	flags.AddBesideFile(cmd)
+	flags.AddBesideFile(cmd, "json", "table", "wide", "yaml")
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with changes, in the format of a "+
 		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.nodes.AddTo(cmd.Flags())
-	output := cmd.Flags().Lookup("output")
-	flags.Output, output.DefValue, output.Usage = "json", "json", cli.OutputUsage+"; text is another name of table"
 	return cmd
 }
 
 func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
-	}
-	if _, err := cli.WriterOf(f.Output, printer.WritePlanText); err != nil {
-		return err
 	}
 	if err := f.Server.RefuseBesideFile(); err != nil {
 		return err

@@ -30,10 +30,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write, err := cli.WriterOf(f.Output, printer.WriteSupposed)
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.Output, printer.WriteSupposed)
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {
 		return cli.BadInput(err)

@@ -32,10 +32,7 @@ func newPolicyCommand() *cobra.Command {
 		Args: cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, printer.WritePolicy)
-		if err != nil {
-			return err
-		}
+		write := cli.WriterOf(output, printer.WritePolicy)
 		body, err := policyBody(cmd.InOrStdin(), set)
 		if err != nil {
 			return cli.BadInput(err)
@@ -66,7 +63,7 @@ func newPolicyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the annotation")
 	cmd.MarkFlagsMutuallyExclusive("set", "remove")
 	server.AddTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
+	cli.Output(cmd.Flags(), &output, cli.Outputs...)
 	server.CompleteCluster(cmd)
 	return cmd
 }

@@ -61,7 +61,7 @@ func newRequestCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+
 		"input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	flags.server.CompleteCluster(cmd)
 	flags.server.CompleteOf(
 		cmd,
@@ -80,10 +80,7 @@ func newRequestCommand() *cobra.Command {
 }
 
 func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
-	write, err := cli.WriterOf(f.output, printer.WriteRequested)
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.output, printer.WriteRequested)
 	if err := f.owned.misplaced(); err != nil {
 		return cli.BadInput(err)
 	}

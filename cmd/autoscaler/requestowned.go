@@ -155,13 +155,10 @@ func (f *requestFlags) runOwned(
 	key nodepool.ClusterKey,
 	spec json.RawMessage,
 ) error {
-	write, err := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
+	write := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
 		return printer.WriteRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out,
 			apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
-	if err != nil {
-		return err
-	}
 	if f.owned.deletes {
 		if err := api.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {
 			return err

@@ -27,13 +27,11 @@ func newRequestsCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		as := flags.Look(cmd.OutOrStdout(), true)
-		write, err := cli.WriterOf(flags.Output,
+		write := cli.WriterOf(flags.Output,
 			printer.WriteRequests(len(args) == 0, flags.Server.Namespace, as, time.Now))
-		if err != nil {
-			return err
-		}
 		var key nodepool.ClusterKey
 		if len(args) == 1 {
+			var err error
 			if key, err = flags.Server.Cluster(args[0]); err != nil {
 				return err
 			}
@@ -50,7 +48,7 @@ func newRequestsCommand() *cobra.Command {
 			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.Server.Namespace)})
 		})
 	}
-	flags.AddTo(cmd)
+	flags.AddTo(cmd, cli.Outputs...)
 	return cmd
 }
 

@@ -21,10 +21,7 @@ func newResumeCommand() *cobra.Command {
 		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, printer.WriteResumed)
-		if err != nil {
-			return err
-		}
+		write := cli.WriterOf(output, printer.WriteResumed)
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
@@ -36,7 +33,7 @@ func newResumeCommand() *cobra.Command {
 		return write(cmd.OutOrStdout(), printer.Resumed{Namespace: key.Namespace, Name: key.Name, Suspended: now})
 	}
 	server.AddTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
+	cli.Output(cmd.Flags(), &output, cli.Outputs...)
 	server.CompleteCluster(cmd)
 	return cmd
 }

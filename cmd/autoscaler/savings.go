@@ -26,10 +26,9 @@ func newSavingsCommand() *cobra.Command {
 		Args: cli.NoArguments,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		write, err := writerOrCSV(output, printer.WriteSavings(table.LookOf(cmd.OutOrStdout(), output), all),
-			printer.WriteSavingsCSV)
-		if err != nil {
-			return err
+		write := cli.WriterOf(output, printer.WriteSavings(table.LookOf(cmd.OutOrStdout(), output), all))
+		if output == "csv" {
+			write = printer.WriteSavingsCSV
 		}
 		api, err := server.Client()
 		if err != nil {
@@ -47,9 +46,9 @@ func newSavingsCommand() *cobra.Command {
 	f := cmd.Flags()
 	server.AddTo(cmd)
 	server.ListsAll(cmd)
-	addCSVOutput(cmd, &output)
-	f.StringVar(&since, "since", "7d", "how far back, in minutes, hours or days, at most 30d")
-	validateSince(f, &since)
+	cli.Output(f, &output, csvOutputs...)
+	since = "7d"
+	addSince(f, &since)
 	f.BoolVar(&all, "all", false, "show also changes that would have saved less, or nothing (the table only)")
 	return cmd
 }

@@ -31,10 +31,7 @@ func newShadowCommand() *cobra.Command {
 			}
 			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
 			as := flags.Look(cmd.OutOrStdout(), false)
-			write, err := cli.WriterOf(flags.Output, printer.WriteShadow(as, time.Now, cluster))
-			if err != nil {
-				return err
-			}
+			write := cli.WriterOf(flags.Output, printer.WriteShadow(as, time.Now, cluster))
 			return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := api.Shadow(ctx, key)
 				if err != nil {
@@ -44,6 +41,6 @@ func newShadowCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.AddTo(cmd)
+	flags.AddTo(cmd, cli.Outputs...)
 	return cmd
 }

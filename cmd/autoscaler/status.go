@@ -35,16 +35,13 @@ func newStatusCommand() *cobra.Command {
 			return statusOfCluster(&flags, cmd, args[0])
 		},
 	}
-	flags.AddTo(cmd)
+	flags.AddTo(cmd, cli.Outputs...)
 	return cmd
 }
 
 func statusOfFleet(f *watch.Flags, cmd *cobra.Command) error {
 	as := f.Look(cmd.OutOrStdout(), true)
-	write, err := cli.WriterOf(f.Output, printer.WriteFleet(f.Server.Namespace, as))
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.Output, printer.WriteFleet(f.Server.Namespace, as))
 	api, err := f.Server.Client()
 	if err != nil {
 		return err
@@ -60,10 +57,7 @@ func statusOfFleet(f *watch.Flags, cmd *cobra.Command) error {
 
 func statusOfCluster(f *watch.Flags, cmd *cobra.Command, argument string) error {
 	as := f.Look(cmd.OutOrStdout(), false)
-	write, err := cli.WriterOf(f.Output, printer.WriteCluster(as, time.Now))
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.Output, printer.WriteCluster(as, time.Now))
 	key, api, err := f.Server.Target(argument)
 	if err != nil {
 		return err

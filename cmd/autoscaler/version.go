@@ -39,17 +39,15 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.server.AddTo(cmd)
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	cmd.Flags().BoolVar(&flags.client, "client", false, "do not call a server")
 	return cmd
 }
 
 func (f *versionFlags) run(cmd *cobra.Command) error {
-	write, err := cli.WriterOf(f.output, printer.WriteVersions)
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(f.output, printer.WriteVersions)
 	both := printer.Versions{Client: httpapi.ThisBuild()}
+	var err error
 	if !f.client {
 		both.Server, err = f.ask(cmd.Context())
 		if err != nil && !f.server.Named() {

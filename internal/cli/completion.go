@@ -1,39 +1,11 @@
 package cli
 
 import (
-	"slices"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// fileFlags are the flags whose values are file names.
-var fileFlags = []string{
-	"certificate-authority",
-	"client-ca-file",
-	"client-certificate",
-	"client-key",
-	"config",
-	"filename",
-	"gcs-kubernetes-token-file",
-	"kubeconfig",
-	"node-file",
-	"pools",
-	"prices",
-	"snapshot",
-	"tls-cert-file",
-	"tls-key-file",
-	"token-file",
-	"what-if",
-}
-
-// fixedFlags are the flags with a fixed set of values.
-var fixedFlags = map[string][]string{
-	"output":     {"table", "wide", "json", "yaml"},
-	"mode":       {"managed", "shadow", "off"},
-	"log-level":  {"debug", "info", "warn", "error"},
-	"log-format": {"json", "text"},
-}
 
 // CompleteRest sets the completion of arguments and flags that have none, for which a shell would offer files: fixed
 // values, files for file flags, and nothing for all others.
@@ -42,12 +14,19 @@ func CompleteRest(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, set := cmd.GetFlagCompletionFunc(f.Name); set || slices.Contains(fileFlags, f.Name) {
+		if _, set := cmd.GetFlagCompletionFunc(f.Name); set || isFile.MatchString(f.Usage) {
 			return
 		}
-		CompleteFlag(cmd, f.Name, cobra.FixedCompletions(fixedFlags[f.Name], cobra.ShellCompDirectiveNoFileComp))
+		var words []string
+		if of, ok := f.Value.(*validated); ok {
+			words = of.words
+		}
+		CompleteFlag(cmd, f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	})
 }
+
+// isFile matches the usage of flags whose values are names of files.
+var isFile = regexp.MustCompile(`\bfile\b`)
 
 // CompleteFlag sets the completion of a flag.
 func CompleteFlag(cmd *cobra.Command, name string, by cobra.CompletionFunc) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,65 +12,30 @@ import (
 // groupKey is the annotation of a flag with the title under which the help lists it.
 const groupKey = "heliostat.dev/subject"
 
-// ServerFlags is the group of the flags that select the server.
-const ServerFlags = "Finding the server"
+// The titles of groups. ServerFlags select the server; the others are of `serve` and of the sidecar.
+const (
+	ServerFlags     = "Finding the server"
+	ScalingFlags    = "What it scales"
+	LimitFlags      = "Limits and timeouts"
+	NodeFlags       = "Nodes and their GPUs"
+	RayFlags        = "Reading Ray"
+	KubernetesFlags = "Kubernetes"
+	ReplicaFlags    = "Several replicas"
+	RESTFlags       = "The REST API and the page"
+	TelemetryFlags  = "Probes, metrics and logs"
+)
 
-// ServeGroups are the groups of the flags of `serve` and of the sidecar.
-var ServeGroups = []struct {
-	Title string
-	Flags []string
-}{
-	{
-		"What it scales",
-		[]string{
-			"mode",
-			"read-only",
-			"protect-busy",
-			"provisioning-requests",
-			"warm-nodes",
-			"namespaces",
-			"cluster-name",
-			"cluster-namespace",
-			"waiting-cost",
-			"prices",
-		},
-	},
-	{
-		"Limits and timeouts",
-		[]string{"max-in-flight", "allocation-timeout", "drain-deadline", "consolidate-after"},
-	},
-	{
-		"Nodes and their GPUs",
-		[]string{
-			"pools", "pool-label", "resource", "topology-label", "node-autoscaler", "cluster-autoscaler-namespace",
-		},
-	},
-	{
-		"Reading Ray",
-		[]string{"gcs-address", "gcs-kubernetes-token-file", "poll-rest", "jobs-every"},
-	},
-	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "request-memory"}},
-	{"Several replicas", []string{"leader-elect", "shards", "lease-name", "lease-namespace", "advertise-address"}},
-	{
-		"The REST API and the page",
-		[]string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file",
-			"requests-per-second"},
-	},
-	{
-		"Probes, metrics and logs",
-		[]string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"},
-	},
-}
+// groups are the titles in the order of the help.
+var groups = []string{"", ServerFlags, ScalingFlags, LimitFlags, NodeFlags, RayFlags, KubernetesFlags, ReplicaFlags,
+	RESTFlags, TelemetryFlags}
 
-// groupServeFlags annotates the flags of `serve` and of the sidecar with their groups.
-func groupServeFlags(flags *pflag.FlagSet) {
-	for _, s := range ServeGroups {
-		for _, name := range s.Flags {
-			if f := flags.Lookup(name); f != nil {
-				SetGroup(f, s.Title)
-			}
+// Group puts the flags that have no group yet into one.
+func Group(flags *pflag.FlagSet, title string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[groupKey] == nil {
+			SetGroup(f, title)
 		}
-	}
+	})
 }
 
 // SetGroup sets the title under which the help lists a flag.
@@ -88,22 +52,20 @@ type flagGroup struct {
 	Flags *pflag.FlagSet
 }
 
-// GroupsOf returns a command's flags by group: those without one, those that select the server, and then ServeGroups in
-// their order.
-func GroupsOf(flags *pflag.FlagSet) []flagGroup {
-	sections := []flagGroup{{}, {Title: ServerFlags}}
-	for _, s := range ServeGroups {
-		sections = append(sections, flagGroup{Title: s.Title})
-	}
-	for i, s := range sections {
-		sections[i].Flags = pflag.NewFlagSet(s.Title, pflag.ContinueOnError)
+// GroupsOf returns a command's flags by group.
+func GroupsOf(flags *pflag.FlagSet) (found []flagGroup) {
+	for _, title := range groups {
+		group := flagGroup{title, pflag.NewFlagSet(title, pflag.ContinueOnError)}
 		flags.VisitAll(func(f *pflag.Flag) {
-			if title := strings.Join(f.Annotations[groupKey], ""); title == s.Title {
-				sections[i].Flags.AddFlag(f)
+			if strings.Join(f.Annotations[groupKey], "") == title {
+				group.Flags.AddFlag(f)
 			}
 		})
+		if group.Flags.HasAvailableFlags() {
+			found = append(found, group)
+		}
 	}
-	return slices.DeleteFunc(sections, func(s flagGroup) bool { return !s.Flags.HasAvailableFlags() })
+	return found
 }
 
 // WriteUsage writes the usage of a command as cobra does, but groups the flags.

@@ -4,25 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 )
 
-// OutputUsage is the usage of -o in every command that has it.
-const OutputUsage = "table, wide, json or yaml"
+// Outputs are the formats of most commands.
+var Outputs = []string{"table", "wide", "json", "yaml"}
 
-// WriterOf returns the function that writes an answer in the format of -o: table for people (text is an alias, and wide
+// Output adds -o, of which the first format is the default; text is another name of table.
+func Output(flags *pflag.FlagSet, value *string, formats ...string) {
+	flags.StringVarP(value, "output", "o", formats[0], oneOf(formats))
+	f := flags.Lookup("output")
+	f.Value = &validated{f.Value, oneOf(formats),
+		func() bool { return *value == "text" || slices.Contains(formats, *value) }, formats}
+}
+
+// WriterOf returns the function that writes an answer in the format of -o: table for people (wide
 // shows all columns), json and yaml for programs.
-func WriterOf[T any](output string, table func(io.Writer, T) error) (func(io.Writer, T) error, error) {
+func WriterOf[T any](output string, table func(io.Writer, T) error) func(io.Writer, T) error {
 	switch output {
-	case "table", "text", "wide":
-		return table, nil
 	case "json":
-		return writeJSON[T], nil
+		return writeJSON[T]
 	case "yaml":
-		return writeYAML[T], nil
+		return writeYAML[T]
 	}
-	return nil, BadInput(fmt.Errorf("--output %q: want %s", output, OutputUsage))
+	return table
 }
 
 // writeYAML writes the same keys as writeJSON.

@@ -23,17 +23,10 @@ type NodeReaderFlags struct {
 
 // AddTo adds the flags to a command.
 func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.poolLabel, "pool-label", "",
-		"a node label that names the pool, and takes precedence over those of the clouds")
-	ValidateString(
-		flags,
-		"pool-label",
-		&f.poolLabel,
+	Text(flags, &f.poolLabel, "pool-label",
+		"a node label that names the pool, and takes precedence over those of the clouds",
 		"a string, a label's name such as example.com/pool",
-		func(name string) bool {
-			return name == "" || len(validation.IsQualifiedName(name)) == 0
-		},
-	)
+		func(name string) bool { return name == "" || len(validation.IsQualifiedName(name)) == 0 })
 	flags.StringArrayVar(
 		&f.resources,
 		"resource",

@@ -33,7 +33,6 @@ func AddSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
 	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which take precedence over the "+
 		"command line")
-	groupServeFlags(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv),
 			refuseRemovedVariables(Variables(c.Flags()), os.Environ()),

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,12 +20,14 @@ type validated struct {
 	want string
 	// valid reports whether the current value is valid.
 	valid func() bool
+	// words are the only valid values; nil if there are others.
+	words []string
 }
 
 // Validate makes a defined flag reject invalid values.
 func Validate(flags *pflag.FlagSet, name, want string, valid func() bool) {
 	f := flags.Lookup(name)
-	of := validated{f.Value, want, valid}
+	of := validated{Value: f.Value, want: want, valid: valid}
 	f.Value = &of
 	if list, ok := of.Value.(pflag.SliceValue); ok {
 		f.Value = &validatedList{of, list}
@@ -59,36 +61,71 @@ func (c *validatedList) Replace(items []string) error { return c.afterSet(c.list
 // GetSlice returns the items.
 func (c *validatedList) GetSlice() []string { return c.list.GetSlice() }
 
-// ValidateString makes a flag accept only values for which valid returns true.
-func ValidateString(flags *pflag.FlagSet, name string, value *string, want string, valid func(string) bool) {
+// The functions below add a flag that rejects invalid values. Its default is the value that it has.
+
+// Text adds a flag for a string that valid accepts; want describes such strings.
+func Text(flags *pflag.FlagSet, value *string, name, usage, want string, valid func(string) bool) {
+	flags.StringVar(value, name, *value, usage)
 	Validate(flags, name, want, func() bool { return valid(*value) })
 }
 
-// ValidateAddress makes a flag accept host:port or nothing.
-func ValidateAddress(flags *pflag.FlagSet, name string, value *string) {
-	ValidateString(
-		flags,
-		name,
-		value,
-		"host:port such as 127.0.0.1:8090, the port a number, or nothing",
+// Word adds a flag for one of a few words, which its usage ends with.
+func Word(flags *pflag.FlagSet, value *string, name, usage string, words ...string) {
+	if usage != "" {
+		usage += ": "
+	}
+	flags.StringVar(value, name, *value, usage+oneOf(words))
+	f := flags.Lookup(name)
+	f.Value = &validated{f.Value, oneOf(words), func() bool { return slices.Contains(words, *value) }, words}
+}
+
+// oneOf returns "a, b or c".
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Address adds a flag for host:port or nothing.
+func Address(flags *pflag.FlagSet, value *string, name, usage string) {
+	Text(flags, value, name, usage, "host:port such as 127.0.0.1:8090, the port a number, or nothing",
 		func(text string) bool {
 			_, port, err := net.SplitHostPort(text)
 			_, number := strconv.ParseUint(port, 10, 16)
 			return text == "" || err == nil && number == nil
-		},
-	)
+		})
 }
 
-// ValidateDuration sets the bounds of a flag.
-func ValidateDuration(flags *pflag.FlagSet, name string, value *time.Duration, least, most time.Duration) {
+// Namespace adds a flag for the name of a namespace.
+func Namespace(flags *pflag.FlagSet, value *string, name, usage string) {
+	Text(flags, value, name, usage, "a string, the name of a namespace: at most 63 of a to z, 0 to 9 and -",
+		IsNamespace)
+}
+
+// Duration adds a flag for a duration within bounds.
+func Duration(flags *pflag.FlagSet, value *time.Duration, name string, least, most time.Duration, usage string) {
+	flags.DurationVar(value, name, *value, usage)
 	Validate(flags, name,
 		fmt.Sprintf("a duration such as 300ms, 90s or 1h30m, from %s to %s", ShortDuration(least), ShortDuration(most)),
-		Within(value, least, most))
+		func() bool { return *value >= least && *value <= most })
 }
 
-// Within returns a check that a value is within bounds; NaN never is.
-func Within[T cmp.Ordered](value *T, least, most T) func() bool {
-	return func() bool { return *value >= least && *value <= most }
+// Number adds a flag for a number within bounds; NaN never is.
+func Number[T int | float32 | float64](
+	flags *pflag.FlagSet, value *T, name string, least, most float64, usage string,
+) {
+	kind := "a number"
+	switch value := any(value).(type) {
+	case *int:
+		flags.IntVar(value, name, *value, usage)
+		kind = "a whole number"
+	case *float32:
+		flags.Float32Var(value, name, *value, usage)
+	case *float64:
+		flags.Float64Var(value, name, *value, usage)
+	}
+	digits := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	Validate(flags, name, fmt.Sprintf("%s from %s to %s", kind, digits(least), digits(most)),
+		func() bool { return float64(*value) >= least && float64(*value) <= most })
 }
 
 // ShortDuration formats a duration without trailing zeros.
@@ -104,6 +141,3 @@ func ShortDuration(d time.Duration) string {
 
 // IsNamespace reports whether the name is valid for a namespace.
 func IsNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
-
-// WantNamespace describes a namespace's name in errors.
-const WantNamespace = "a string, the name of a namespace: at most 63 of a to z, 0 to 9 and -"

@@ -28,12 +28,9 @@ func benchmarkCycleAtRest(b *testing.B, workers int) {
 	for _, p := range w.kube.cluster.Workers {
 		simulated.AddNode(simray.Node{Instance: p.Pod, Group: p.Group, Resources: w.kube.cluster.Groups[0].Resources})
 	}
-	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+	c := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
-	}, Config{CyclesPerSecond: 1e6})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}, complete(Config{CyclesPerSecond: 1e6}))
 	defer c.Close()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -65,12 +65,11 @@ func newChurn(t *testing.T, seed uint64, config Config, groups ...nodepool.Worke
 	t.Cleanup(head.Close)
 	c := &churn{world: w, t: t, clock: clock, head: head, random: rand.New(rand.NewPCG(seed, 1)),
 		joins: map[string]time.Time{}, nodes: map[string]raydemand.NodeID{}}
+	config = complete(config)
 	config.Now, config.Jitter = clock.Now, func() float64 { return 0.5 }
 	config.Published = c.check
 	config.DefaultMode = nodepool.Managed
-	if w.c, err = New(w.kube, c.dial, config); err != nil {
-		t.Fatal(err)
-	}
+	w.c = New(w.kube, c.dial, config)
 	t.Cleanup(w.c.Close)
 	return c
 }

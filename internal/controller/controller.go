@@ -11,7 +11,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,8 +21,10 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/pace"
+	"heliostat.dev/heliostat/internal/controller/planbudget"
 	"heliostat.dev/heliostat/internal/controller/promise"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
@@ -46,16 +47,13 @@ type Controller struct {
 }
 
 // New returns a controller that is ready for Cycle.
-func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("checking the controller's configuration: %w", err)
-	}
-	config = config.withDefaults()
+func New(kube Kube, dial head.Dialer, config Config) *Controller {
+	config.plans, config.nodeTimes = planbudget.New(config.PlanBudget), &arrival.Pools{}
 	return &Controller{
 		kube: kube, dial: dial, config: config, entries: head.NewEntries(),
 		guardWrites: rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
 		records:     map[nodepool.ClusterKey]*record{},
-	}, nil
+	}
 }
 
 func (c *Controller) record(key nodepool.ClusterKey) *record {

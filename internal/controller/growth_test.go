@@ -159,7 +159,7 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
 	slice := gpuGroup("slice", 0, 0, 8)
 	slice.NumOfHosts = 2
-	w := newWorld(t, Config{MaxInFlight: 5}, slice)
+	w := newWorld(t, Config{Policy: planner.Policy{MaxInFlight: 5}}, slice)
 	w.want(8, gpu(1))
 	w.cycle()
 	if got := w.lastChange(); got.Replicas != 2 {

@@ -92,7 +92,7 @@ func TestAHugeGoalIsCountedAndNotListed(t *testing.T) {
 }
 
 func TestPodsOnTheirWayThatAreNotListedCountInFlight(t *testing.T) {
-	w := newWorld(t, Config{MaxInFlight: 3 * listedAtMost}, gpuGroup("gpu", 0, 0, 1<<31-1))
+	w := newWorld(t, Config{Policy: planner.Policy{MaxInFlight: 3 * listedAtMost}}, gpuGroup("gpu", 0, 0, 1<<31-1))
 	w.group("gpu").Replicas = 2 * listedAtMost
 	w.want(10*listedAtMost, gpu(1))
 	w.cycle()

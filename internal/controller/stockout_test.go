@@ -227,7 +227,7 @@ func TestLaunchesKeepToTheCapsOfRaysGrid(t *testing.T) {
 			}
 			snapshot.Nodes = append(snapshot.Nodes, planner.Node{Group: "g", State: state})
 		}
-		plan := planner.Compute(snapshot, Config{MaxInFlight: row.MaxConcurrentLaunches}.withDefaults().Policy)
+		plan := planner.Compute(snapshot, planner.Policy{MaxInFlight: row.MaxConcurrentLaunches})
 		allowed, held := plan.Launch["g"], plan.Groups[0].Held
 		want := row.MaxConcurrentLaunches - row.Requested
 		if allowed != want || allowed < row.ExpectNewlyRequested || allowed+held != 1000 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -67,17 +68,26 @@ func (w *world) settle() {
 // restart begins with an empty memory, as a new process does.
 func (w *world) restart(config Config) {
 	w.t.Helper()
+	config = complete(config)
 	config.Now = func() time.Time { return w.now }
 	config.Jitter = func() float64 { return 0.5 }
 	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
-	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+	w.c = New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		w.dials++
 		return w.ray, w.dialErr
 	}, config)
-	if err != nil {
-		w.t.Fatal(err)
+}
+
+// complete returns the defaults with the fields that a test sets.
+func complete(set Config) Config {
+	config := DefaultConfig()
+	to, from := reflect.ValueOf(&config).Elem(), reflect.ValueOf(set)
+	for i := range from.NumField() {
+		if field := to.Field(i); field.CanSet() && !from.Field(i).IsZero() {
+			field.Set(from.Field(i))
+		}
 	}
-	w.c = c
+	return config
 }
 
 // cycle runs one cycle and returns what it decided.

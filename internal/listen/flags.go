@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -22,7 +21,7 @@ import (
 )
 
 // Flags configure the servers: their addresses, TLS, and who may call. Addresses are host:port; there is no server for
-// an empty one. A command may set the exported fields itself, REST and Metrics after AddTo, which sets their defaults.
+// an empty one. A command may set the exported fields itself; before AddTo, REST and Metrics are defaults.
 type Flags struct {
 	// REST is the address of the REST API and the page.
 	REST string
@@ -44,14 +43,8 @@ type Flags struct {
 
 // AddTo adds the flags to those of a command, with a check of each value. Validate checks how they go together.
 func (f *Flags) AddTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.REST, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
-	flags.StringVar(&f.Metrics, "metrics-bind-address", "",
-		"address that serves only /metrics, without authentication (default: the REST API serves it, to callers who "+
-			"may get the path /metrics)")
-	flags.StringVar(&f.probes, "health-probe-bind-address", "",
-		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
-	flags.StringVar(&f.pprof, "pprof-bind-address", "",
-		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
+	cli.Address(flags, &f.REST, "listen", "address of the REST API and the page; empty for none")
+	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
 	flags.StringVar(&f.certs.Cert, "tls-cert-file", "",
 		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS); its authorities are "+
 			"those in ca.crt beside it, or the system's")
@@ -60,16 +53,20 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 		"certificate's common name is the user, its organizations are the groups")
 	flags.StringSliceVar(&f.audiences, "token-audiences", nil,
 		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
-	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
-	flags.Float64Var(&f.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond,
-		"REST calls per second and caller; 0 for no limit")
-	cli.ValidateAddress(flags, "listen", &f.REST)
-	cli.ValidateAddress(flags, "metrics-bind-address", &f.Metrics)
-	cli.ValidateAddress(flags, "health-probe-bind-address", &f.probes)
-	cli.ValidateAddress(flags, "pprof-bind-address", &f.pprof)
-	cli.Validate(flags, "requests-per-second", "a number of 0 or more", cli.Within(&f.perSecond, 0, math.MaxFloat64))
 	cli.Validate(flags, "token-audiences", "a list of strings, each an audience",
 		func() bool { return !slices.Contains(f.audiences, "") })
+	f.perSecond = limits.DefaultRequestsPerSecond
+	cli.Number(flags, &f.perSecond, "requests-per-second", 0, 1e6, "REST calls per second and caller; 0 for no limit")
+	cli.Group(flags, cli.RESTFlags)
+
+	cli.Address(flags, &f.Metrics, "metrics-bind-address",
+		"address that serves only /metrics, without authentication (default: the REST API serves it, to callers who "+
+			"may get the path /metrics)")
+	cli.Address(flags, &f.probes, "health-probe-bind-address",
+		"address that serves only /healthz and /readyz, for the kubelet's probes; the REST API serves both too")
+	cli.Address(flags, &f.pprof, "pprof-bind-address",
+		"loopback address of /debug/pprof/, the Go profiles of this process; empty for none")
+	cli.Group(flags, cli.TelemetryFlags)
 }
 
 // Validate returns an error that names the flags if they would let any caller in, or do not go together.

@@ -24,6 +24,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -122,15 +123,13 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.options = &options{loop: controller.Config{Form: mode.Fleet,
-		DefaultMode: nodepool.Managed, CyclesPerSecond: 1e6, GCSTimeout: time.Minute, Log: log, Now: f.now}}
+	f.options = newOptions(mode.Fleet, listen.Flags{})
+	l := &f.options.loop
+	l.DefaultMode, l.CyclesPerSecond, l.GCSTimeout, l.Log, l.Now = nodepool.Managed, 1e6, time.Minute, log, f.now
 	f.options.passOn(log, tel)
-	loop, err := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
+	loop := controller.New(f, func(_ context.Context, cluster nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: heads[cluster.Key]})
 	}, f.options.loop)
-	if err != nil {
-		b.Fatal(err)
-	}
 	b.Cleanup(loop.Close)
 	return f, loop
 }

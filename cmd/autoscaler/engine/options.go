@@ -17,7 +17,6 @@ type options struct {
 	kubeconfig          string
 	ports               listen.Flags
 	logFormat, logLevel string
-	waitingCost         float64
 	kube                kube.Options
 	gcsAddress          string
 	nodes               cli.NodeReaderFlags

@@ -54,10 +54,6 @@ func (o *options) run(c *cobra.Command) error {
 	telemetry.AdoptLibraries(local)
 	cli.LogUnknownVariables(cli.Variables(c.Flags()), os.Environ(), local)
 	o.kube.Logger = local
-	o.loop.Policy.WaitingCost = o.waitingCost
-	if err := o.loop.Validate(); err != nil {
-		return cli.BadInput(err)
-	}
 	if err := o.ports.Validate(); err != nil {
 		return cli.BadInput(err)
 	}
@@ -144,10 +140,7 @@ func (o *options) work(
 	}
 	o.ready.manager.Store(manager)
 	o.bounds.Add(manager.BoundsUsed)
-	loop, err := o.newLoop(log, manager, tel)
-	if err != nil {
-		return cli.BadInput(err)
-	}
+	loop := o.newLoop(log, manager, tel)
 	defer loop.Close()
 	manager.WatchOthers(loop.Watch)
 	if err := o.listen(ctx, servers, log, config, manager, loop, tel.Tracer, registry, o.ready.check); err != nil {
@@ -162,7 +155,7 @@ func (o *options) newLoop(
 	log *slog.Logger,
 	manager *kube.Manager,
 	tel *telemetry.Telemetry,
-) (*controller.Controller, error) {
+) *controller.Controller {
 	o.passOn(log, tel)
 	o.loop.Owned = manager.OwnedRequests()
 	return controller.New(manager, o.dialer(manager), o.loop)

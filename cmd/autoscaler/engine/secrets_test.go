@@ -107,12 +107,11 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		simulated.Close()
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
-		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+		config := controller.DefaultConfig()
+		config.Log, config.Published = logger, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }
+		loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
-		}, controller.Config{Log: logger, Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, config)
 		t.Cleanup(loop.Close)
 		traced(loop, told.Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
 		d, known := loop.Decision(k.cluster.Key)
@@ -140,7 +139,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, simulated := atRest(t)
-	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, simulated, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, simulated, logger, nil)}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

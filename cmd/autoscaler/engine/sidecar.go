@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/listen"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -20,7 +20,8 @@ const raysMetrics = ":44217"
 // --cluster-namespace …`. It runs the same engine for one RayCluster, with the Role that KubeRay grants. It ignores
 // flags that only Ray's own autoscaler knows, so that newer operators do not break it.
 func Sidecar() *cobra.Command {
-	o := options{loop: controller.Config{Form: mode.Sidecar}}
+	// The other ports of the head pod belong to Ray and its users.
+	o := newOptions(mode.Sidecar, listen.Flags{Metrics: raysMetrics})
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",
@@ -40,11 +41,9 @@ func Sidecar() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
-	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
-	cli.ValidateAddress(f, "gcs-address", &o.gcsAddress)
-	// The other ports of the head pod belong to Ray and its users.
-	o.ports.REST, o.ports.Metrics = "", raysMetrics
-	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
+	cli.Group(f, cli.ScalingFlags)
+	cli.Address(f, &o.gcsAddress, "gcs-address", "host:port of the GCS (default: the head pod's address)")
+	cli.Group(f, cli.RayFlags)
 	cli.RefuseRemovedFlags(c)
 	return cli.AddSettings(c)
 }

@@ -88,15 +88,16 @@ func atRest(t testing.TB) (*stillKube, *simray.Head) {
 	return &stillKube{cluster: cluster}, simulated
 }
 
-func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, config controller.Config) *controller.Controller {
+func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, log *slog.Logger, published func(*decision.Decision)) *controller.Controller {
 	t.Helper()
-	config.CyclesPerSecond = 1e6
-	loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+	config := controller.DefaultConfig()
+	config.CyclesPerSecond, config.Published = 1e6, published
+	if log != nil {
+		config.Log = log
+	}
+	loop := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
 	}, config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(loop.Close)
 	return loop
 }
@@ -118,7 +119,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 	k, head := atRest(t)
 	k.err = errors.New("forbidden")
 	out := &records{}
-	loop := loopOf(t, k, head, controller.Config{Log: slog.New(out)})
+	loop := loopOf(t, k, head, slog.New(out), nil)
 	traced(loop, toNobody(t).Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
 	if len(out.traced) != 1 || !out.traced[0] {
 		t.Errorf("records with a trace: %v, want one", out.traced)
@@ -128,7 +129,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 	k, head := atRest(t)
 	k.panics = "index out of range"
-	cycle := traced(loopOf(t, k, head, controller.Config{}), toNobody(t).Tracer, keepsNothing)
+	cycle := traced(loopOf(t, k, head, nil, nil), toNobody(t).Tracer, keepsNothing)
 	defer func() {
 		got, named := recover().(kube.Panic)
 		if !named || got.Cause != k.panics || !trace.SpanContextFromContext(got.Context).IsValid() {
@@ -149,8 +150,8 @@ func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
-	plain := loopOf(b, k, head, controller.Config{})
-	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }}), told.Tracer, keepsNothing)
+	plain := loopOf(b, k, head, nil, nil)
+	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }), told.Tracer, keepsNothing)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()

@@ -175,9 +175,6 @@ type Planned struct {
 
 // Write writes the plan and its inputs for people, or only the plan for programs.
 func (p Planned) Write(out io.Writer, output string) error {
-	write, err := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return WritePlanText(out, p) })
-	if err != nil {
-		return err
-	}
+	write := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return WritePlanText(out, p) })
 	return write(out, p.Plan)
 }

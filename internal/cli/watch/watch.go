@@ -29,18 +29,18 @@ type Flags struct {
 	Watch  bool
 }
 
-// AddTo adds the flags to a command, which must have its RunE.
-func (f *Flags) AddTo(cmd *cobra.Command) {
+// AddTo adds the flags to a command, which must have its RunE. The formats are those of -o, the default first.
+func (f *Flags) AddTo(cmd *cobra.Command, formats ...string) {
 	f.Server.AddTo(cmd)
-	cmd.Flags().StringVarP(&f.Output, "output", "o", "table", cli.OutputUsage)
+	cli.Output(cmd.Flags(), &f.Output, formats...)
 	cmd.Flags().BoolVarP(&f.Watch, "watch", "w", false,
 		"show the output again whenever something changes; in a file or pipe, only what changed")
 	f.Server.CompleteCluster(cmd)
 }
 
 // AddBesideFile adds the flags to a command that can also read a file, which it does not watch.
-func (f *Flags) AddBesideFile(cmd *cobra.Command) {
-	f.AddTo(cmd)
+func (f *Flags) AddBesideFile(cmd *cobra.Command, formats ...string) {
+	f.AddTo(cmd, formats...)
 	watch := cmd.Flags().Lookup("watch")
 	watch.Usage = "with a RayCluster: " + watch.Usage
 }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -71,7 +70,8 @@ func (o *Options) writable() error {
 	return nil
 }
 
-// Validate returns an error for the first invalid option.
+// Validate returns an error for the first option that is missing, or that does not go together with another one.
+// Whoever reads the options from a user checks each of them.
 func (o Options) Validate() error {
 	switch {
 	case o.Logger == nil:
@@ -85,46 +85,12 @@ func (o Options) Validate() error {
 			"their Leases", o.LeaseName)
 	case o.LeaderElection && o.Sharded:
 		return fmt.Errorf("options: Sharded excludes LeaderElection")
-	case o.MostShards < 0:
-		return fmt.Errorf("options: MostShards is %d, want 0 or more", o.MostShards)
 	case o.Single != nil && (o.LeaderElection || o.Sharded || len(o.Namespaces) > 0):
 		return fmt.Errorf("options: Single excludes LeaderElection, Sharded and Namespaces")
-	case o.RequestMemory < 0:
-		return fmt.Errorf("options: RequestMemory is %d, want more than zero", o.RequestMemory)
-	case o.Poll < 0:
-		return fmt.Errorf("options: Poll is %v, want more than zero", o.Poll)
-	}
-	// To controller-runtime an empty name means all namespaces, so an unset variable would serve all of them.
-	for _, namespace := range o.Namespaces {
-		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
-			return fmt.Errorf("options: namespace %q: %s", namespace, wrong[0])
-		}
-	}
-	for _, name := range o.NodeAutoscalers {
-		if name == "" || name == corev1.DefaultSchedulerName {
-			return fmt.Errorf(
-				"options: node autoscaler %q: want the source of a node autoscaler's Events, as kubectl describe "+
-					"shows it under From",
-				name,
-			)
-		}
-	}
-	if o.StatusNamespace != "" {
-		if wrong := validation.IsDNS1123Label(o.StatusNamespace); len(wrong) > 0 {
-			return fmt.Errorf("options: StatusNamespace %q: %s", o.StatusNamespace, wrong[0])
-		}
 	}
 	if o.Address != "" {
 		if _, err := netip.ParseAddrPort(o.Address); err != nil {
 			return fmt.Errorf("options: Address %q: want an IP address and a port: %w", o.Address, err)
-		}
-	}
-	if o.LeaderElection || o.Sharded {
-		if wrong := validation.IsDNS1123Label(o.LeaseNamespace); len(wrong) > 0 {
-			return fmt.Errorf("options: LeaseNamespace %q: %s", o.LeaseNamespace, wrong[0])
-		}
-		if wrong := validation.IsDNS1123Subdomain(o.LeaseName); len(wrong) > 0 {
-			return fmt.Errorf("options: LeaseName %q: %s", o.LeaseName, wrong[0])
 		}
 	}
 	return nil

@@ -97,8 +97,7 @@ func TestAFightWithGitOpsIsFoundAndPausesReductions(t *testing.T) {
 			s.must(test.apply(s, git))
 			m := s.manager(kube.Options{})
 			s.read(m, "llm")
-			c, err := controller.New(withHead{m}, func(context.Context, nodepool.Cluster) (head.Ray, error) { return &busyRay{}, nil }, controller.Config{})
-			s.must(err)
+			c := controller.New(withHead{m}, func(context.Context, nodepool.Cluster) (head.Ray, error) { return &busyRay{}, nil }, controller.DefaultConfig())
 			defer c.Close()
 			for round := range 2 {
 				d := s.loop(c, "a worker", func(*decision.Decision) bool { return len(s.workers("llm", "gpu")) == 1 })
