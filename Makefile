@@ -364,9 +364,9 @@ devcluster-down: ## stop it
 	go run ./cmd/devcluster down --name="$(DEVCLUSTER)"
 
 .PHONY: screenshots
-screenshots: ## pictures of the page for the documentation, taken in a real browser
+screenshots: ## the picture of the page for the documentation, taken in a real browser
 	@cd test
-	go test -vet=off -count=1 ./page -run Screenshots -args -screenshots "$(CURDIR)/docs/images"
+	go test -vet=off -count=1 ./page -run Screenshot -args -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: clean
 clean: ## remove what make built, all of it in $HELIOSTAT_CACHE

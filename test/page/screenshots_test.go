@@ -12,31 +12,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "folder that gets the pictures of the documentation (default: one that is removed)")
+var screenshots = flag.String("screenshots", "", "folder that gets the picture of the documentation (default: one that is removed)")
 
-func TestScreenshotsShowThePageOfTheDocumentation(t *testing.T) {
-	server := newServer(t, newBusyFleet(), withLines, nil)
-	folder := cmp.Or(*screenshots, t.TempDir())
-	for name, shot := range map[string]struct {
-		screen
-		of string
-	}{
-		"page-light": {screen{width: 1280, height: 1480}, "ml/llm"}, "page-dark": {screen{width: 1280, height: 1480, dark: true}, "ml/llm"},
-		"page-phone": {phone, "ml/llm"}, "page-nodes": {screen{width: 1280, height: 620}, "nodes"},
-	} {
-		s := shot.screen
-		b := open(t, s, server.URL+"/#"+shot.of)
-		b.shows(map[string]string{"ml/llm": "Decisions", "nodes": "2 nodes in 1 pool"}[shot.of])
-		b.do(chromedp.Evaluate(`document.querySelectorAll('summary').forEach(summary => summary.click())`, nil))
-		var picture []byte
-		b.do(chromedp.CaptureScreenshot(&picture))
-		config, err := png.DecodeConfig(bytes.NewReader(picture))
-		if err != nil || int64(config.Width) != s.width || int64(config.Height) != s.height {
-			t.Errorf("%s is %d × %d (%v), want %d × %d", name, config.Width, config.Height, err, s.width, s.height)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		b.unharmed()
+func TestTheScreenshotShowsThePageOfTheDocumentation(t *testing.T) {
+	folder, size := cmp.Or(*screenshots, t.TempDir()), screen{width: 1280, height: 1024}
+	b := open(t, size, newServer(t, newBusyFleet(), withLines, nil).URL+"/#ml/llm")
+	b.shows("Decisions")
+	var picture []byte
+	b.do(chromedp.CaptureScreenshot(&picture))
+	config, err := png.DecodeConfig(bytes.NewReader(picture))
+	if err != nil || int64(config.Width) != size.width || int64(config.Height) != size.height {
+		t.Errorf("the picture is %d × %d (%v), want %d × %d", config.Width, config.Height, err, size.width, size.height)
 	}
+	if err := os.WriteFile(filepath.Join(folder, "page.png"), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.unharmed()
 }
