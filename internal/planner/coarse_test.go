@@ -35,11 +35,11 @@ func looksFor(s Snapshot) int64 {
 	return p.Looks
 }
 
-// notShort skips tests that are slow under the race detector; they run without it.
+// notShort skips slow tests where tests are to be short.
 func notShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("so many shapes take long under the race detector")
+		t.Skip("so many shapes take long")
 	}
 }
 

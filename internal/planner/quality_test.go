@@ -134,7 +134,7 @@ func quantile(sorted []float64, share float64) float64 {
 
 func TestPlansCostLittleMoreThanTheLowerBound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("computing the bounds takes long under the race detector")
+		t.Skip("computing the bounds takes long")
 	}
 	judgeMarkets(t, markets(200), most{p50: 1.005, p90: 1.04, total: 1.006})
 }
@@ -143,7 +143,7 @@ func TestPlansCostLittleMoreThanTheLowerBound(t *testing.T) {
 // gang count as one.
 func TestPlansForGangsCostLittleMoreThanTheLowerBound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("computing the bounds takes long under the race detector")
+		t.Skip("computing the bounds takes long")
 	}
 	random := rand.New(rand.NewPCG(13, 17))
 	all := markets(100)

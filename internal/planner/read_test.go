@@ -145,7 +145,7 @@ func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %.200v, want it to begin with %s", err, want)
 		}
-		// The race detector, under which tests are short, allocates memory of its own.
+		// The race detector, under which tests are short too, allocates memory of its own.
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(12*len(text)); used > most && !testing.Short() {
 			t.Errorf("%s: %d MiB were allocated for %d MiB of text", want, used>>20, len(text)>>20)
 		}

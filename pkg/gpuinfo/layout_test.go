@@ -95,7 +95,7 @@ func plain(p Profile) bool { return p.Plain() && (p.Slices != 1 || p.Size != 2) 
 
 func TestNothingCanBeAddedToMaximalLayoutsAndSomethingToOthers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("trying every layout takes long under the race detector")
+		t.Skip("trying every layout takes long")
 	}
 	eachProduct(t, func(t *testing.T, p Product) {
 		legal := brute(p)

@@ -14,10 +14,10 @@ import (
 )
 
 // TestARoundOfChaos runs one round with one fault of each kind. SEED in the environment moves them. It is no part of
-// make test as long as a run of two hours has violations (docs/benchmarks.md).
+// make test-all as long as a run of two hours has violations (docs/benchmarks.md).
 func TestARoundOfChaos(t *testing.T) {
 	if os.Getenv("CHAOS_ROUND") == "" {
-		t.Skip("make chaos-round runs it")
+		t.Skip("make nightly NAME=chaos-round runs it")
 	}
 	s, err := fromEnvironment()
 	if err != nil {

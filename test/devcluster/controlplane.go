@@ -196,7 +196,7 @@ func (cp *controlPlane) etcd() []string {
 
 // apiServerMemory lets the API server's heap grow to five times its live size before a garbage collection. With Go's
 // default of two times, it spends up to half of its time on that under writes of RayClusters, whose definition is
-// large, and all parts share two cores here (measured with make bench-rest).
+// large, and all parts share two cores here (measured with make bench NAME=rest).
 const apiServerMemory = "GOGC=400"
 
 // apiServer returns the API server's flags. They turn off the taint of new nodes, which only a node lifecycle

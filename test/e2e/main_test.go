@@ -36,13 +36,13 @@ func allNodes() ([]nodeagent.NodeSpec, error) {
 	return append(nodes, further...), err
 }
 
-// isSlow: only the tests that take minutes run, which make test skips.
+// isSlow: only the tests that take minutes run, which make test-all skips.
 var isSlow = os.Getenv("HELIOSTAT_TEST_SLOW") != ""
 
 func slow(t *testing.T) {
 	t.Helper()
 	if !isSlow {
-		t.Skip("it takes minutes: make e2e-slow")
+		t.Skip("it takes minutes: make nightly NAME=suspend")
 	}
 	t.Parallel()
 }

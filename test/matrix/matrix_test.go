@@ -117,7 +117,7 @@ func TestThePageHasTheResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(page)); diff != "" {
-		t.Errorf("docs/versions.md differs from docs/versions.json (make matrix writes both):\n%s", diff)
+		t.Errorf("docs/versions.md differs from docs/versions.json (make nightly NAME=matrix writes both):\n%s", diff)
 	}
 	all, err := combinations()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // The lines around the table in a page.
 const (
-	tableBegins = "<!-- make matrix writes this table from versions.json -->"
+	tableBegins = "<!-- make nightly NAME=matrix writes this table from versions.json -->"
 	tableEnds   = "<!-- end of the table -->"
 )
 

@@ -1,10 +1,8 @@
-// Command concurrency selects the packages of the module in the current directory that need the race detector, so that
-// the other packages are tested without its cost.
+// Command concurrency selects the packages of the module in the current directory whose tests need a second run, so
+// that the others are tested without its cost.
 //
-//	concurrency race     packages whose code or tests are concurrent
-//	concurrency plain    the other packages that have tests
-//	concurrency long     tests that -short makes shorter, in packages of the first kind: a pattern for go test -run,
-//	                     then the packages
+//	concurrency race     packages whose code or tests are concurrent, for the race detector
+//	concurrency long     packages with tests that -short makes shorter
 //
 // It reads the source, so no list of packages can become outdated. It must not run tests.
 package main
@@ -29,28 +27,22 @@ func main() {
 }
 
 func run(arguments []string, out io.Writer) error {
-	if len(arguments) != 1 || !slices.Contains([]string{"race", "plain", "long"}, arguments[0]) {
-		return errors.New("usage: concurrency race|plain|long")
+	if len(arguments) != 1 || !slices.Contains([]string{"race", "long"}, arguments[0]) {
+		return errors.New("usage: concurrency race|long")
 	}
 	packages, err := list()
 	if err != nil {
 		return err
 	}
-	var lines, patterns []string
+	var lines []string
 	for _, p := range packages {
 		found, err := p.read()
 		switch {
 		case err != nil:
 			return err
-		case arguments[0] == "long" && found.concurrent && len(found.long) > 0:
-			lines, patterns = append(lines, p.ImportPath), append(patterns, found.long...)
-		case arguments[0] == "race" && found.concurrent && found.tested,
-			arguments[0] == "plain" && !found.concurrent && found.tested:
+		case arguments[0] == "long" && found.long, arguments[0] == "race" && found.concurrent && found.tested:
 			lines = append(lines, p.ImportPath)
 		}
-	}
-	if len(patterns) > 0 {
-		lines = append([]string{"^(" + strings.Join(patterns, "|") + ")$"}, lines...)
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err

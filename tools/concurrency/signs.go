@@ -14,7 +14,7 @@ import (
 // signs is the result of the search in the source of one package.
 type signs struct {
 	concurrent, tested bool
-	long               []string // the tests that call testing.Short
+	long               bool // its tests call testing.Short
 }
 
 // concurrentImports are packages whose importers run goroutines or share memory between them. HTTP and gRPC servers and
@@ -28,7 +28,6 @@ var onceOnly = []string{"Once", "OnceFunc", "OnceValue", "OnceValues"}
 
 // read searches all files of a package.
 func (p listed) read() (found signs, err error) {
-	var helpers []string
 	found.tested = len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
 	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil,
@@ -40,16 +39,7 @@ func (p listed) read() (found signs, err error) {
 			continue
 		}
 		found.concurrent = found.concurrent || isConcurrent(file)
-		if strings.HasSuffix(name, "_test.go") {
-			found.long = append(found.long, longTests(file)...)
-			if helper := shortHelper(file); helper != "" {
-				helpers = append(helpers, helper)
-			}
-		}
-	}
-	if found.concurrent && len(helpers) > 0 {
-		return found, fmt.Errorf("package %s: %s calls testing.Short, so no test would run in full: "+
-			"call it in the test itself", p.ImportPath, helpers[0])
+		found.long = found.long || strings.HasSuffix(name, "_test.go") && callsShort(file)
 	}
 	return found, nil
 }
@@ -76,32 +66,9 @@ func isConcurrent(file *ast.File) (concurrent bool) {
 	return concurrent
 }
 
-// longTests returns the names of the tests of a file that call testing.Short.
-func longTests(file *ast.File) (names []string) {
-	for _, declaration := range file.Decls {
-		if function, is := declaration.(*ast.FuncDecl); is && isTest(function) && callsShort(function) {
-			names = append(names, function.Name.Name)
-		}
-	}
-	return names
-}
-
-// shortHelper returns the name of a function of a file that calls testing.Short and is not a test.
-func shortHelper(file *ast.File) string {
-	for _, declaration := range file.Decls {
-		if function, is := declaration.(*ast.FuncDecl); is && !isTest(function) && callsShort(function) {
-			return function.Name.Name
-		}
-	}
-	return ""
-}
-
-func isTest(function *ast.FuncDecl) bool {
-	return function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") && function.Name.Name != "TestMain"
-}
-
-func callsShort(function *ast.FuncDecl) (calls bool) {
-	ast.Inspect(function, func(node ast.Node) bool {
+// callsShort reports whether a test file calls testing.Short.
+func callsShort(file *ast.File) (calls bool) {
+	ast.Inspect(file, func(node ast.Node) bool {
 		if call, is := node.(*ast.SelectorExpr); is && call.Sel.Name == "Short" {
 			of, isName := call.X.(*ast.Ident)
 			calls = calls || isName && of.Name == "testing"

@@ -44,7 +44,7 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 	variable := "HELIOSTAT_RAY_VENV_" + strings.ReplaceAll(string(version), ".", "_")
 	venv := os.Getenv(variable)
 	if venv == "" {
-		t.Skipf("%s is not set: it names a virtual environment with ray[default]==%s; make test sets it", variable, version)
+		t.Skipf("%s is not set: it names a virtual environment with ray[default]==%s; make test-all sets it", variable, version)
 	}
 	dir, err := os.MkdirTemp("/tmp", "rc")
 	if err != nil {
