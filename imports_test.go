@@ -18,7 +18,7 @@ import (
 // Names of packages are without the module's path and separated by spaces. "x/..." is x and all packages below it.
 const (
 	// values decide and compute. They see no clock, network or file, so that a decision can be replayed anywhere.
-	values = "internal/typo internal/fieldpath pkg/fairshare pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
+	values = "internal/typo internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
 		"pkg/raydemand/jobs"
 
 	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger internal/savings " +
@@ -37,7 +37,6 @@ var floors = []struct{ packages, see string }{
 	{"api/proto/...", ""},
 
 	{"internal/typo internal/fieldpath", ""},
-	{"pkg/fairshare", ""},
 	{"pkg/gpuinfo", ""},
 	{"pkg/raydemand pkg/raydemand/jobs", ""},
 	{"pkg/shard", ""},

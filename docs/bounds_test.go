@@ -16,7 +16,7 @@ type source struct{ shown, path, code string }
 // boundSources lists, for each row of the table, the code of its numbers. A row without numbers has none: its bound is a
 // flag, or the number of objects.
 var boundSources = map[string][]source{
-	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil, "demand of one plan": nil, "requests of owners, their bundles": nil,
+	"of a RayCluster": nil, "of a worker group": nil, "of a worker": nil, "demand of one plan": nil,
 	"nodes, pods on them, NodeClaims, ResourceSlices, Workloads, ProvisioningRequests, namespaces": nil,
 	// client-go's recorder has this number (maxQueuedEvents).
 	"Events on RayClusters that wait to be written": nil,
@@ -28,8 +28,8 @@ var boundSources = map[string][]source{
 		{"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"}, {"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"},
 	},
 	"kinds of gangs in one plan": {{"2,000", "internal/planner/fleet/turn.go", "2000"}},
-	"requests of owners in one plan": {
-		{"1,000", "internal/planner/search/toomany.go", "MaxOwned = 1000"}, {"5,000", "internal/planner/search/toomany.go", "MaxOwnedShapes = 5000"},
+	"requests of owners that count": {
+		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
 	},
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observation/snapshot.go", "maxExpected = 4096"}},
 	"drains":                                  {{"16", "internal/controller/drain.go", "maxDrains = 16"}},

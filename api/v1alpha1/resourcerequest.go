@@ -45,8 +45,16 @@ type ResourceRequestList struct {
 
 // ResourceRequestSpec is the requested capacity, and for how long.
 //
+// A request is for one job or application. Most ask for one to four kinds of bundles, each with two to four resources
+// and a label or two; a Serve application or a data pipeline may ask for one for each of its parts. The limits are
+// above that: 10 kinds of bundles, 8 resources and 4 alternative label selectors in each, and in all bundles together
+// 40 values of labels and 1,024 characters of resource names, labels and expressions. A job that needs more makes
+// several requests, which add up. Together, the limits bound a request to 20 KiB in Heliostat's memory.
+//
 // +kubebuilder:validation:XValidation:rule="has(self.leaseSeconds) != (has(self.holdUntilDeleted) && self.holdUntilDeleted)",message="give one of leaseSeconds and holdUntilDeleted: true"
 // +kubebuilder:validation:XValidation:rule="self.bundles.map(b, b.count).sum() <= 10000",message="all counts together are at most 10000"
+// +kubebuilder:validation:XValidation:rule="self.bundles.map(b, has(b.labelSelectors) ? b.labelSelectors.map(s, s.map(k, s[k].split(',').size()).sum()).sum() : 0).sum() <= 40",message="all label selectors together have at most 40 values; in(a,b) has two"
+// +kubebuilder:validation:XValidation:rule="self.bundles.map(b, (has(b.resources) ? b.resources.map(n, size(n)).sum() : 0) + (has(b.labelSelectors) ? b.labelSelectors.map(s, s.map(k, size(k) + size(s[k])).sum()).sum() : 0)).sum() <= 1024",message="all resource names, labels and expressions together have at most 1024 characters"
 // +kubebuilder:validation:XValidation:rule="self.rayCluster == oldSelf.rayCluster",message="rayCluster cannot be changed: make another request"
 type ResourceRequestSpec struct {
 	// RayCluster is the name of the RayCluster in the same namespace. It is immutable.
@@ -61,8 +69,8 @@ type ResourceRequestSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[\pL\pM\pN\pP\pS ]*$`
 	Owner string `json:"owner"`
-	// Priority orders requests if a limit prevents serving all: a higher priority comes first, and then the older
-	// request.
+	// Priority orders requests: a higher priority comes first, then the older request, then the name. The order decides
+	// which are served if a limit prevents serving all, and which 400 requests of a namespace count.
 	//
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-2147483648
@@ -89,10 +97,10 @@ type ResourceRequestSpec struct {
 	//
 	// +optional
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
-	// Bundles are the requested bundles.
+	// Bundles are the requested kinds of bundles.
 	//
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	Bundles []Bundle `json:"bundles"`
 }
@@ -103,7 +111,7 @@ type ResourceRequestSpec struct {
 type Bundle struct {
 	// Resources are amounts by Ray's resource names, memory in bytes.
 	//
-	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:MaxProperties=8
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, size(name) <= 256 && name.matches(r'^[\pL\pM\pN\pP\pS]([\pL\pM\pN\pP\pS ]*[\pL\pM\pN\pP\pS])?$'))`,message="a resource's name has 1 to 256 printable characters, no space around it"
 	// +optional
 	Resources map[string]Amount `json:"resources,omitempty"`
@@ -117,7 +125,7 @@ type Bundle struct {
 	// LabelSelectors are alternatives in order of preference, each from label to expression: v, !v, in(a,b) or
 	// !in(a,b).
 	//
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
 	// +optional
 	LabelSelectors []LabelSelector `json:"labelSelectors,omitempty"`
@@ -222,8 +230,7 @@ type ResourceRequestStatus struct {
 	//
 	// +optional
 	ExpectedAt *metav1.Time `json:"expectedAt,omitempty"`
-	// Conditions are Satisfied and Expired, and Accepted with status False while the memory budget has no room for the
-	// request.
+	// Conditions are Satisfied and Expired.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -248,9 +255,4 @@ type GroupPods struct {
 const (
 	ConditionSatisfied = "Satisfied"
 	ConditionExpired   = "Expired"
-	// ConditionAccepted exists, with status False, while Heliostat does not accept the request.
-	ConditionAccepted = "Accepted"
 )
-
-// ReasonOverMemory is the reason of ConditionAccepted if the memory budget has no room for the request.
-const ReasonOverMemory = "OverMemoryBudget"

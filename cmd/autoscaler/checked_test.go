@@ -28,8 +28,6 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		{"requests-per-second", "-1", "-1", "a number from 0 to 1000000"},
 		{"requests-per-second", "Inf", "", "a number from 0 to 1000000"},
 		{"kube-api-qps", "-1", "-1", "a number from 0.1 to 100000"},
-		{"request-memory", "lots", "lots", "an amount of memory from 1Mi to 1Ti"},
-		{"request-memory", "0", "0", "an amount of memory from 1Mi to 1Ti"},
 		{"pool-label", "%%", `"%%"`, "a label's name such as example.com/pool"},
 		{"listen", "8090", `"8090"`, "host:port such as 127.0.0.1:8090"},
 		{"listen", ":http", `":http"`, "host:port"},

@@ -24,7 +24,7 @@ import (
 // owners stores requests of owners in memory.
 type owners struct{ *remote }
 
-func (o owners) All() ([]nodepool.OwnedRequest, error) { return o.List(llmKey) }
+func (o owners) All(string) ([]nodepool.OwnedRequest, error) { return o.List(llmKey) }
 
 func (o owners) List(nodepool.ClusterKey) (all []nodepool.OwnedRequest, err error) {
 	o.mu.Lock()

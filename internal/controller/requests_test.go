@@ -193,16 +193,16 @@ func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestARequestThatTheMemoryHasNoRoomForSaysSoAndDoesNotCount(t *testing.T) {
+func TestARequestThatIsTooManySaysSoAndDoesNotCount(t *testing.T) {
 	w, _ := newOwnedWorld(t, 0)
-	w.ask("large", 2, 0).Omit(nodepool.Refused, 64<<20)
+	w.ask("many", 2, 0).TooMany = true
 	w.cycle()
-	got := w.request("large").Status
-	if got.State != raydemand.RequestCapped || got.Code != raydemand.CodeOverMemory || !strings.Contains(got.Message, "64 MiB") || w.group("gpu").Replicas != 0 {
+	got := w.request("many").Status
+	if got.State != raydemand.RequestCapped || got.Code != raydemand.CodeTooMany || !strings.Contains(got.Message, "400 requests of namespace ml come before it") || w.group("gpu").Replicas != 0 {
 		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
 	}
-	if got.ObservedRequest != w.request("large").Fingerprint() {
-		t.Errorf("the status is about %q, the request is %q", got.ObservedRequest, w.request("large").Fingerprint())
+	if got.ObservedRequest != w.request("many").Fingerprint() {
+		t.Errorf("the status is about %q, the request is %q", got.ObservedRequest, w.request("many").Fingerprint())
 	}
 }
 

@@ -32,8 +32,8 @@ type Requests interface {
 // none) right before they write, and return its error. All methods return the errors of package nodepool:
 // ErrNoRequests, ErrGone, ErrNoRequest, ErrRequestElsewhere, ErrRequestRefused and ErrConflict.
 type OwnedRequests interface {
-	// All lists all requests, List those of one cluster.
-	All() ([]nodepool.OwnedRequest, error)
+	// All lists the requests of a namespace, or of all if it is empty; List those of one cluster.
+	All(namespace string) ([]nodepool.OwnedRequest, error)
 	List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error)
 	Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error)
 	// Put creates or replaces a request, and reports which.

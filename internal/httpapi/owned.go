@@ -24,7 +24,7 @@ type noOwned struct{ OwnedRequests }
 
 var errNoOwned = fmt.Errorf("%w: this server does not store any", nodepool.ErrNoRequests)
 
-func (noOwned) All() ([]nodepool.OwnedRequest, error) { return nil, errNoOwned }
+func (noOwned) All(string) ([]nodepool.OwnedRequest, error) { return nil, errNoOwned }
 
 func (noOwned) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) { return nil, errNoOwned }
 
@@ -51,10 +51,8 @@ func (s *server) owned() OwnedRequests {
 
 // ListRequests serves GET /v1/requests.
 func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
-	all, unavailable := s.owned().All()
-	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool {
-		return !matches(params.Namespace, r.Cluster.Namespace) || !matches(params.Owner, r.Owner)
-	})
+	all, unavailable := s.owned().All(string(params.Namespace))
+	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool { return !matches(params.Owner, r.Owner) })
 	all, err := visible(s, c, all, func(r nodepool.OwnedRequest) string { return r.Cluster.Namespace })
 	if err = cmp.Or(err, unavailable); err != nil {
 		s.answers.Fail(c, err)

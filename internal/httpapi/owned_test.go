@@ -31,7 +31,7 @@ func newFakeOwned() *fakeOwned {
 	return &fakeOwned{kept: map[string]nodepool.OwnedRequest{}, changes: make(chan struct{})}
 }
 
-func (f *fakeOwned) All() ([]nodepool.OwnedRequest, error) { return f.List(llm) }
+func (f *fakeOwned) All(string) ([]nodepool.OwnedRequest, error) { return f.List(llm) }
 
 func (f *fakeOwned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	var all []nodepool.OwnedRequest

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestOwnersAndClustersHaveLimitsOfActiveRequests(t *testing.T) {
+func TestOwnersAndNamespacesHaveLimitsOfActiveRequests(t *testing.T) {
 	const body = `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`
 	for name, c := range map[string]struct {
 		there, status int
@@ -23,8 +24,8 @@ func TestOwnersAndClustersHaveLimitsOfActiveRequests(t *testing.T) {
 		"room for one":                  {maxActiveOfOwner - 1, http.StatusCreated, func(int) string { return "anonymous" }, "new"},
 		"one too many of an owner":      {maxActiveOfOwner, http.StatusConflict, func(int) string { return "anonymous" }, "new"},
 		"one that is there is replaced": {maxActiveOfOwner, http.StatusOK, func(int) string { return "anonymous" }, "r-0"},
-		"of other owners":               {maxActiveOfCluster - 1, http.StatusCreated, func(i int) string { return fmt.Sprint(i) }, "new"},
-		"one too many of a RayCluster":  {maxActiveOfCluster, http.StatusConflict, func(i int) string { return fmt.Sprint(i) }, "new"},
+		"of other owners":               {nodepool.MaxRequests - 1, http.StatusCreated, func(i int) string { return fmt.Sprint(i) }, "new"},
+		"one too many of a namespace":   {nodepool.MaxRequests, http.StatusConflict, func(i int) string { return fmt.Sprint(i) }, "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owned := newFakeOwned()
@@ -37,8 +38,8 @@ func TestOwnersAndClustersHaveLimitsOfActiveRequests(t *testing.T) {
 			if got.Code != c.status {
 				t.Fatalf("answer %d %s, want %d", got.Code, got.Body, c.status)
 			}
-			if problem := readAnswer[apiv1.Problem](t, got); c.status == http.StatusConflict && problem.Type != problemBase+"too-many-requests-kept" {
-				t.Errorf("the problem is %s", problem.Type)
+			if problem := readAnswer[apiv1.Problem](t, got); c.status == http.StatusConflict && (problem.Type != problemBase+"too-many-requests-kept" || !strings.Contains(problem.Detail, fmt.Sprintf("%d active requests", c.there))) {
+				t.Errorf("the problem is %+v", problem)
 			}
 		})
 	}
@@ -55,7 +56,7 @@ func TestExpiredRequestsDoNotCountAsActive(t *testing.T) {
 		status       int
 	}{
 		"a new one beside many that are over":         {maxActiveOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusCreated},
-		"of a RayCluster":                             {maxActiveOfCluster, 0, func(i int) string { return fmt.Sprint(i) }, http.MethodPut, "new", http.StatusCreated},
+		"of a namespace":                              {nodepool.MaxRequests, 0, func(i int) string { return fmt.Sprint(i) }, http.MethodPut, "new", http.StatusCreated},
 		"one more of an owner than is kept":           {maxStoredOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusConflict},
 		"one that is over is asked for again":         {maxStoredOfOwner, 0, anonymous, http.MethodPut, "over-0", http.StatusOK},
 		"one that is over is renewed":                 {maxStoredOfOwner, 0, anonymous, http.MethodPost, "over-0/renew", http.StatusOK},

@@ -42,9 +42,6 @@ func (s *server) ownedView(r *nodepool.OwnedRequest) apiv1.OwnedRequest {
 	if r.LeaseSeconds > 0 {
 		view.RenewedAt = apiv1.Time(r.RenewedAt)
 	}
-	if r.Omitted != nil && len(r.Requests) == 0 {
-		view.MoreBundles = r.Omitted.Bundles
-	}
 	for _, g := range status.Groups {
 		view.Groups = append(view.Groups, apiv1.ServingGroup{Name: g.Name, Pods: g.Pods})
 	}
@@ -89,7 +86,7 @@ func truncated(r apiv1.OwnedRequest) apiv1.OwnedRequest {
 		}
 		shown++
 	}
-	r.MoreBundles += len(r.Bundles) - shown
+	r.MoreBundles = len(r.Bundles) - shown
 	r.Bundles = r.Bundles[:shown:shown]
 	return r
 }

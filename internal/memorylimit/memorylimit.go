@@ -19,8 +19,7 @@ import (
 
 const (
 	// calmMemory is the size up to which the Go runtime collects garbage instead of taking more memory, in bytes. It
-	// includes live objects: a fleet of 100 RayClusters has 50 MiB, and the requests of owners at most the 64 MiB of
-	// --request-memory.
+	// includes live objects: a fleet of 100 RayClusters has 50 MiB, and 2,000 of the largest ResourceRequests 40 MiB.
 	calmMemory = 160 << 20
 	// liveRoom is how much the runtime may take beyond live memory, as a part of it, so that it does not collect all
 	// the time. It may take as much again as is live up to cheapRoom: with less, a fleet of 1,000 RayClusters spent

@@ -8,7 +8,6 @@ package planner
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -109,9 +108,6 @@ type (
 
 // PlainRequest is the Question.Request for calls of request_resources without an owner.
 const PlainRequest = model.PlainRequest
-
-// MaxOwned is how many requests of owners one plan takes.
-const MaxOwned = search.MaxOwned
 
 // Errors of Explain.
 var (

@@ -188,24 +188,6 @@ func TestWhatIsNotPlannedKeepsTheWorkersThatItCouldUse(t *testing.T) {
 	}
 }
 
-// TestRequestsBeyondTheBoundKeepTheirWorkers: a request that a plan does not include does not lose what it has.
-func TestRequestsBeyondTheBoundKeepTheirWorkers(t *testing.T) {
-	s := gpuWorld()
-	s.LaunchConfigCheckDisabled = true
-	s.Groups[0].Name = "g"
-	for i := range 1001 {
-		of := gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1)
-		of.Requests[0].Count = 0
-		s.OwnedRequests = append(s.OwnedRequests, of)
-	}
-	s.OwnedRequests[0].Requests[0].Count = 2
-	gpu := raydemand.Bundle{"GPU": raydemand.One}
-	idleNodes(&s, gpu, gpu)
-	if plan := Compute(s, Policy{}); len(plan.Terminate) > 0 {
-		t.Errorf("stops %+v", plan.Terminate)
-	}
-}
-
 // TestAGroupSaysThatDemandWaitsForItsTurn although the plan launches nothing of it.
 func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
 	s := oneGroup(noJoining(0, 300), 5)

@@ -48,14 +48,6 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	observer.ObserveFloat64(m.clusters, float64(len(all)))
 	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
 	m.observeDivision(observer)
-	if m.memory != nil {
-		memory := m.memory()
-		observer.ObserveFloat64(m.requestMemory, float64(memory.Budget),
-			metric.WithAttributes(attribute.String("of", "budget")))
-		observer.ObserveFloat64(m.requestMemory, float64(memory.Held),
-			metric.WithAttributes(attribute.String("of", "held")))
-		observer.ObserveFloat64(m.overMemory, float64(memory.Over))
-	}
 	used := map[string]float64{}
 	if m.bounds != nil {
 		used = m.bounds.Used()

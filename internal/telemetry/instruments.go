@@ -63,8 +63,6 @@ type states struct {
 	shards        metric.Float64ObservableGauge
 	unowned       metric.Float64ObservableGauge
 	shardsReadAge metric.Float64ObservableGauge
-	requestMemory metric.Float64ObservableGauge
-	overMemory    metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
 	boundUsed     metric.Float64ObservableGauge
 }
@@ -203,14 +201,6 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			shardsReadAge: m.gauge("heliostat_shards_read_age_seconds", "s",
 				"How long ago this process has read the Leases of all shards. Absent without --shards and before the "+
 					"first reading."),
-			requestMemory: m.gauge(
-				"heliostat_request_memory_bytes",
-				"By",
-				"Memory for the requests of owners: budget, and held, what those kept take of it by Heliostat's own "+
-					"estimate.",
-			),
-			overMemory: m.gauge("heliostat_requests_over_memory", "{request}",
-				"Requests of owners that are not kept, because the memory for requests has no room for them."),
 			boundUsed: m.gauge("heliostat_bound_used_ratio", "",
 				"How much of a bound of what the process keeps is in use: 1 is all of it."),
 			droppedSeries: m.gauge("heliostat_dropped_series", "{series}",
@@ -264,8 +254,6 @@ func (i *instruments) observables() []metric.Observable {
 		i.shards,
 		i.unowned,
 		i.shardsReadAge,
-		i.requestMemory,
-		i.overMemory,
 		i.droppedSeries,
 		i.boundUsed,
 		i.activeNodes,

@@ -18,8 +18,6 @@ type Metrics struct {
 	limits Limits
 	// leads reports whether this process makes decisions; nil if it never does.
 	leads func() bool
-	// memory returns the memory use of ResourceRequests; nil if there are none.
-	memory func() RequestMemory
 	// bounds knows how much of each bound is in use; nil if nothing is known.
 	bounds *Bounds
 	// division returns what is known of the shards; nil, or false, without shards.
@@ -48,13 +46,6 @@ type cluster struct {
 	stages    stages
 }
 
-// RequestMemory is the memory use of ResourceRequests. Budget and Held are in bytes. Over is the number of requests
-// above the budget, which are not kept.
-type RequestMemory struct {
-	Budget, Held int64
-	Over         int
-}
-
 // Division is what one of several processes that divide the RayClusters knows of the others.
 type Division struct {
 	// Shard names this process.
@@ -75,7 +66,6 @@ func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
 		instruments: made,
 		limits:      config.Limits.withDefaults(),
 		leads:       config.Leads,
-		memory:      config.RequestMemory,
 		bounds:      config.Bounds,
 		division:    config.Division,
 		known:       map[string]*cluster{},

@@ -38,8 +38,6 @@ type Config struct {
 	Limits Limits
 	// Leads reports whether this process currently makes decisions and can write; nil if it never does.
 	Leads func() bool
-	// RequestMemory returns the memory use of ResourceRequests; nil if there are none.
-	RequestMemory func() RequestMemory
 	// Bounds knows how much of each bound of what the process keeps is in use; nil if nothing is known.
 	Bounds *Bounds
 	// Division returns what this process knows of the shards; nil, or false, without shards.

@@ -35,6 +35,11 @@ func (requestConflict) Error() string { return "others change the request at the
 
 func (requestConflict) Is(target error) bool { return target == ErrConflict }
 
+// MaxRequests is how many requests of a namespace count: those that come first in the order of admission
+// (raydemand.Owned.Before) and are valid. A namespace has about one request for each job that runs in it. With it and
+// the limits on one request (raydemand.MaxOwnedBundles), a plan has at most 4,000 kinds of bundles from requests.
+const MaxRequests = 400
+
 // ExpiredKept is how long a request remains after its lease is over, so that its owner can see why it expired.
 const ExpiredKept = time.Hour
 
@@ -58,17 +63,15 @@ type OwnedRequest struct {
 	// HeldUntil is until when the lease lasts at least, because renewals could not be seen for a while; zero otherwise.
 	HeldUntil time.Time
 	Deleting  bool
-	// Unreadable says why the object cannot be read, or is empty. An unreadable request does not count.
+	// Unreadable says why the object cannot be read, or which limit it exceeds, or is empty. An unreadable request does
+	// not count.
 	Unreadable string
+	// TooMany: MaxRequests requests of the namespace come before this one, so it does not count.
+	TooMany bool
 	// Trace is the W3C traceparent of the call that made the request and when it was made, `<traceparent> <RFC 3339>`;
 	// empty if none is stored.
 	Trace  string
 	Status OwnedStatus
-	// Bytes is the Footprint of the whole request. Admission says whether the memory budget has room for it. Omitted
-	// replaces its spec if the spec is not kept in memory; otherwise it is nil.
-	Bytes     int64
-	Admission Admission
-	Omitted   *OmittedSpec
 }
 
 // OwnedStatus is the status of a request, as stored in its object.
@@ -131,18 +134,19 @@ func (r *OwnedRequest) Expired(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Counts reports whether the request is for this RayCluster and valid now. A request for a deleted RayCluster of the
-// same name does not count, nor does one for which the memory budget has no room.
+// Valid reports whether the request can be read and is in force. It then counts, unless there are TooMany.
+func (r *OwnedRequest) Valid(now time.Time) bool {
+	return r.Unreadable == "" && !r.Deleting && !r.Expired(now)
+}
+
+// Counts reports whether the request counts for this RayCluster now. One for a deleted RayCluster of the same name does
+// not count.
 func (r *OwnedRequest) Counts(clusterUID string, now time.Time) bool {
-	return r.Admission == Admitted && r.Unreadable == "" && !r.Deleting && !r.Expired(now) &&
-		(r.ClusterUID == "" || r.ClusterUID == clusterUID)
+	return !r.TooMany && r.Valid(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
 }
 
 // Fingerprint identifies what is requested, and by whom; a renewal does not change it.
 func (r *OwnedRequest) Fingerprint() string {
-	if r.Omitted != nil {
-		return r.Omitted.Fingerprint
-	}
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%q %d %v %d\n", r.Owner, r.Priority, r.AllOrNothing, r.LeaseSeconds)
 	for _, request := range r.Requests {
@@ -166,17 +170,33 @@ func (r *OwnedRequest) Version() string {
 	return r.UID + "." + r.Fingerprint()
 }
 
+// Excluded returns the status of a request that no plan considers, because it cannot be read or because too many come
+// before it.
+func (r *OwnedRequest) Excluded() (status OwnedStatus, excluded bool) {
+	switch {
+	case r.Unreadable != "":
+		return OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: r.Unreadable},
+			true
+	case r.TooMany:
+		return OwnedStatus{State: raydemand.RequestCapped, Code: raydemand.CodeTooMany,
+			Message: fmt.Sprintf("it does not count, because %d requests of namespace %s come before it, and no more "+
+				"count: first those with a higher priority, then older ones; delete requests that nobody needs",
+				MaxRequests, r.Cluster.Namespace)}, true
+	}
+	return OwnedStatus{}, false
+}
+
 // Current returns the status if it describes the current spec; otherwise the request waits for a plan. A request that
-// the memory budget refuses says so at once.
+// no plan considers says so at once.
 func (r *OwnedRequest) Current() OwnedStatus {
-	if r.Admission == Refused && r.Status.State != raydemand.RequestExpired {
-		status := OverMemory(r)
-		if r.Status.Code == status.Code {
+	described := r.Status.State != "" && r.Status.ObservedRequest == r.Fingerprint()
+	if status, excluded := r.Excluded(); excluded && r.Status.State != raydemand.RequestExpired {
+		if described && r.Status.Code == status.Code {
 			status.Since = r.Status.Since
 		}
 		return status
 	}
-	if r.Status.State != "" && r.Status.ObservedRequest == r.Fingerprint() {
+	if described {
 		return r.Status
 	}
 	return OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotLookedAt,

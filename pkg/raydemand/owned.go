@@ -2,8 +2,10 @@ package raydemand
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Owned is a request for capacity that an owner made and that lasts: the cluster keeps room for its bundles in total,
@@ -27,12 +29,55 @@ type Owned struct {
 	Requests       []Request `json:"requests"`
 }
 
-// SortOwned sorts requests into the order in which they are served when there is not enough for all: by priority, then
-// by age, then by name.
+// Before compares two requests in the one order of admission: by priority, then by age, then by name. It decides which
+// requests of a namespace count if there are too many, and which are served first when there is not enough for all.
+func (o *Owned) Before(other *Owned) int {
+	return cmp.Or(
+		cmp.Compare(other.Priority, o.Priority), o.Since.Compare(other.Since), cmp.Compare(o.ID, other.ID))
+}
+
+// SortOwned sorts requests into the order of admission.
 func SortOwned(requests []Owned) {
-	slices.SortFunc(requests, func(a, b Owned) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(requests, func(a, b Owned) int { return a.Before(&b) })
+}
+
+// Limits on what one request asks for. The CustomResourceDefinition says why, and repeats them, as does
+// api/openapi.yaml.
+const (
+	MaxOwnedBundles   = 10   // kinds of bundles
+	MaxOwnedResources = 8    // of one bundle
+	MaxOwnedSelectors = 4    // alternatives of one bundle
+	MaxOwnedLabels    = 16   // of one alternative
+	MaxOwnedValues    = 40   // of all labels together; in(a,b) has two
+	MaxOwnedText      = 1024 // characters of all resource names, labels and expressions together
+)
+
+// OverLimit names the limit that bundles exceed, and what they have; "" if none.
+func OverLimit(bundles []Request) string {
+	over := func(n, most int, what string) string {
+		if n <= most {
+			return ""
+		}
+		return fmt.Sprintf("%d %s, the limit is %d", n, what, most)
+	}
+	values, text := 0, 0
+	why := over(len(bundles), MaxOwnedBundles, "bundles")
+	for i := range bundles {
+		why = cmp.Or(why, over(len(bundles[i].Bundle), MaxOwnedResources, "resources in a bundle"),
+			over(len(bundles[i].Selectors), MaxOwnedSelectors, "label selectors of a bundle"))
+		for name := range bundles[i].Bundle {
+			text += utf8.RuneCountInString(name)
+		}
+		for _, selector := range bundles[i].Selectors {
+			why = cmp.Or(why, over(len(selector), MaxOwnedLabels, "labels in a selector"))
+			for _, label := range selector {
+				values += len(label.Values)
+				text += utf8.RuneCountInString(label.Key) + len(label.Expression())
+			}
+		}
+	}
+	return cmp.Or(why, over(values, MaxOwnedValues, "values of labels"),
+		over(text, MaxOwnedText, "characters of resource names, labels and expressions"))
 }
 
 // RequestState is the state of an owned request.
@@ -57,10 +102,9 @@ const (
 	CodeLeaseOver   = "lease_over"    // Its lease is over, so it does not count.
 	CodeDeleting    = "deleting"      // The object is being deleted.
 	CodeUnreadable  = "unreadable"    // The object cannot be read.
-	// CodeTooMany means that so many requests come before it that the plan does not consider it.
+	// CodeTooMany means that too many requests come before it: more than count in its namespace, or than the plan could
+	// consider.
 	CodeTooMany = "too_many"
-	// CodeOverMemory means that the memory budget for requests has no room for it.
-	CodeOverMemory = "over_memory_budget"
 	// CodeUnknownCluster means that the RayCluster does not exist, or is not one that this process watches.
 	CodeUnknownCluster = "unknown_cluster"
 )

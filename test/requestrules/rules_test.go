@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +29,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/test/rig"
 )
 
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
@@ -101,7 +103,7 @@ func (d definition) takes(t *testing.T, spec map[string]any) (bool, string) {
 // store takes every request.
 type store struct{ httpapi.OwnedRequests }
 
-func (store) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) { return nil, nil }
+func (store) All(string) ([]nodepool.OwnedRequest, error) { return nil, nil }
 
 func (store) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
 	return wanted, true, may(nil)
@@ -152,11 +154,31 @@ func many(n int, value string) string {
 	return "{" + strings.Join(names, ", ") + "}"
 }
 
+// kinds is a body with n bundles.
+func kinds(n int) string {
+	return `{"holdUntilDeleted": true, "bundles": [` + strings.Repeat(`{"resources": {"GPU": 1}}, `, n-1) + `{"resources": {"GPU": 1}}]}`
+}
+
+// text are resources whose names have n characters together, each of them two bytes.
+func text(n int) string {
+	resources := map[string]int{}
+	for k := range 8 {
+		resources[strings.Repeat("é", (n+k)/8-1)+strconv.Itoa(k)] = 1
+	}
+	encoded, _ := json.Marshal(resources)
+	return string(encoded)
+}
+
 // Three differences are intended: REST accepts 2.0 as a whole number, the API server drops a null like a missing field,
 // and a memory that no card has, such as -1Gi or 1Pi, is reported as unreadable if kubectl wrote it.
 func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 	const gpu = `"bundles": [{"resources": {"GPU": 1}}]`
 	d, handler := readDefinition(t), rest(t)
+	encoded, err := json.Marshal(map[string]any{"holdUntilDeleted": true, "bundles": rig.LargestBundles(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := string(encoded)
 	for body, want := range map[string]bool{
 		`{"leaseSeconds": 60, ` + gpu + `}`:                            true,
 		`{"leaseSeconds": 60, "holdUntilDeleted": false, ` + gpu + `}`: true,
@@ -205,8 +227,8 @@ func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 		resource("日本", "1"):                                                      true,
 		resource(strings.Repeat("ä", 256), "1"):                                  true,
 		resource(strings.Repeat("a", 257), "1"):                                  false,
-		bundle(`"resources": ` + many(32, "1")):                                  true,
-		bundle(`"resources": ` + many(33, "1")):                                  false,
+		bundle(`"resources": ` + many(8, "1")):                                   true,
+		bundle(`"resources": ` + many(9, "1")):                                   false,
 		selector("zone", "us-1"):                                                 true,
 		selector("zone", ""):                                                     true,
 		selector("zone", "  "):                                                   true,
@@ -226,8 +248,10 @@ func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 		selector("zone", "in(a,\u00a0b)"):                                        false,
 		selector("zone", strings.Repeat("a", 63)):                                true,
 		selector("zone", strings.Repeat("a", 64)):                                false,
-		selector("zone", "in("+strings.Repeat("a,", 509)+"ab)"):                  true,
-		selector("zone", "in("+strings.Repeat("a,", 509)+"abc)"):                 false,
+		selector("zone", "in("+strings.Repeat("a,", 39)+"a)"):                    true,
+		selector("zone", "in("+strings.Repeat("a,", 40)+"a)"):                    false,
+		selector("zone", "in("+strings.Repeat(" ", 1009)+"a,bc)"):                true,
+		selector("zone", "in("+strings.Repeat(" ", 1010)+"a,bc)"):                false,
 		selector("", "a"):                                                        false,
 		selector("zone\u0007", "a"):                                              false,
 		selector(strings.Repeat("z", 257), "a"):                                  false,
@@ -235,9 +259,15 @@ func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{}]`):                true,
 		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{"zone": "a"}, {}]`): true,
 		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{"zone": 1}]`):       false,
-		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + strings.Repeat("{}, ", 8) + `{}]`): false,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + strings.Repeat("{}, ", 3) + `{}]`): true,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + strings.Repeat("{}, ", 4) + `{}]`): false,
 		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + many(16, `"a"`) + `]`):             true,
 		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + many(17, `"a"`) + `]`):             false,
+		kinds(10): true,
+		kinds(11): false,
+		bundle(`"resources": ` + text(1015) + `, "labelSelectors": [{"zone": "us-1a"}]`): true,
+		bundle(`"resources": ` + text(1016) + `, "labelSelectors": [{"zone": "us-1a"}]`): false,
+		largest:                                         true,
 		bundle(`"slice": {}`):                           false,
 		bundle(`"slice": {"memory": "10Gi"}`):           true,
 		bundle(`"slice": {"memory": 1073741824}`):       true,

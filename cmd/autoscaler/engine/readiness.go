@@ -46,14 +46,3 @@ func (r *readiness) division() (telemetry.Division, bool) {
 	return telemetry.Division{Shard: member.ID(), Shards: known.Shards, Unowned: known.Unowned, ReadAge: known.ReadAge},
 		known.Started
 }
-
-// requestMemory returns the memory that the requests of owners take; zero before the API server has answered, and in a
-// sidecar.
-func (r *readiness) requestMemory() telemetry.RequestMemory {
-	manager := r.manager.Load()
-	if manager == nil {
-		return telemetry.RequestMemory{}
-	}
-	memory := manager.RequestMemory()
-	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
-}

@@ -76,14 +76,13 @@ func (o *options) run(c *cobra.Command) error {
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())
 	tel, err := telemetry.Start(ctx, telemetry.Config{
-		Registerer:    registry,
-		Getenv:        os.Getenv,
-		Version:       httpapi.Release,
-		Log:           local,
-		Leads:         o.ready.leads,
-		RequestMemory: o.ready.requestMemory,
-		Bounds:        &o.bounds,
-		Division:      o.ready.division,
+		Registerer: registry,
+		Getenv:     os.Getenv,
+		Version:    httpapi.Release,
+		Log:        local,
+		Leads:      o.ready.leads,
+		Bounds:     &o.bounds,
+		Division:   o.ready.division,
 	})
 	if err != nil {
 		return cli.BadInput(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/internal/cli"
@@ -26,7 +25,7 @@ func Serve() *cobra.Command {
 	o.apiQPS = kube.DefaultQPS
 	o.kube = kube.Options{LeaseName: "heliostat", LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		StatusNamespace: "kube-system"}
-	mode, pools, prices, requestMemory, shards := string(nodepool.Shadow), "", "", "64Mi", ""
+	mode, pools, prices, shards := string(nodepool.Shadow), "", "", ""
 	c := &cobra.Command{
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
@@ -53,7 +52,7 @@ func Serve() *cobra.Command {
 				o.kube.Sharded = true
 				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
 			}
-			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
+			o.kube.Pools, o.kube.ReadOnly = config, o.loop.ReadOnly
 			return o.run(c)
 		},
 	}
@@ -106,10 +105,6 @@ func Serve() *cobra.Command {
 	cli.Number(f, &o.apiQPS, "kube-api-qps", 0.1, 100_000, "average requests to the API server per second, up to "+
 		"twice as many at once; writes for callers of the REST API have a separate limit of four times that, and "+
 		"reviews of callers have one of their own")
-	cli.Text(f, &requestMemory, "request-memory", "memory for the ResourceRequests of all owners, shared fairly by "+
-		"namespaces and owners; requests beyond it do not count, and their status says so",
-		"an amount of memory from 1Mi to 1Ti, such as 64Mi",
-		func(text string) bool { return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40 })
 	cli.Group(f, cli.KubernetesFlags)
 
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
@@ -133,13 +128,4 @@ func Serve() *cobra.Command {
 func isShards(text string) bool {
 	n, err := strconv.Atoi(text)
 	return text == "" || text == "auto" || err == nil && n >= 1 && n <= 1000
-}
-
-// bytesOf parses an amount of memory as Kubernetes writes it, such as 64Mi; 0 if it is invalid.
-func bytesOf(text string) int64 {
-	quantity, err := resource.ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return quantity.Value()
 }

@@ -128,7 +128,6 @@ clientcafile: api.tls.clientCA
 tokenaudiences: api.tokenAudiences
 metricsbindaddress: metrics.enabled and metrics.port
 healthprobebindaddress: health.port
-requestmemory: requestMemory
 protectbusy: protectBusy
 provisioningrequests: provisioningRequests
 warmnodes: warmNodes
@@ -147,6 +146,7 @@ kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent
 planBudget: the plans of a cycle take about 2 s at most
 keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/howto/costs.md)
 forecast: use schedules of a CapacityPolicy, or a longer idle timeout
+requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota
 {{- end -}}
 
 {{- /* Checks that values.schema.json cannot express. */ -}}

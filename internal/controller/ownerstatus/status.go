@@ -100,10 +100,9 @@ func update(
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
 	reported.expired = reported.expired && request.Expired(v.Now) // a renewed request may expire once more
-	var status nodepool.OwnedStatus
+	status, excluded := request.Excluded()
 	switch {
-	case request.Unreadable != "":
-		status = unreadable(request)
+	case excluded:
 	case request.Expired(v.Now):
 		if goes := request.DeletionTime(); !goes.IsZero() && !v.Now.Before(goes) {
 			u.Delete = true
@@ -111,8 +110,6 @@ func update(
 		}
 		reported.expired = true
 		status = leaseOver(request)
-	case request.Admission == nodepool.Refused:
-		status = nodepool.OverMemory(request)
 	case v.Mode == nodepool.Managed && plan != nil:
 		status = statusOf(plan, expected(plan, starts, v.Now))
 	case v.Mode != nodepool.Managed && (plan != nil || v.Mode == nodepool.Off):
@@ -139,14 +136,6 @@ func notScaled(plan *planner.RequestPlan, v *observation.View) nodepool.OwnedSta
 	}
 	return nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotScaled,
 		Message: "nothing is launched for it, because the RayCluster is not scaled now: " + v.Why.Message}
-}
-
-func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
-	return nodepool.OwnedStatus{
-		State:   raydemand.RequestImpossible,
-		Code:    raydemand.CodeUnreadable,
-		Message: request.Unreadable,
-	}
 }
 
 func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {

@@ -17,10 +17,9 @@ func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.
 		UID:             request.UID,
 		ResourceVersion: request.ResourceVersion,
 	}
-	var status nodepool.OwnedStatus
+	status, excluded := request.Excluded()
 	switch {
-	case request.Unreadable != "":
-		status = unreadable(request)
+	case excluded:
 	case request.Expired(now):
 		if goes := request.DeletionTime(); !goes.IsZero() {
 			if until = goes.Sub(now); until <= 0 {
@@ -29,17 +28,12 @@ func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.
 			}
 		}
 		status = leaseOver(request)
-	case request.Admission == nodepool.Refused:
-		status = nodepool.OverMemory(request)
-		if request.LeaseSeconds > 0 {
-			until = request.ExpiresAt().Sub(now)
-		}
 	default:
 		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
 			Message: fmt.Sprintf("Heliostat does not watch a RayCluster %s, or it does not exist", request.Cluster)}
-		if request.LeaseSeconds > 0 {
-			until = request.ExpiresAt().Sub(now)
-		}
+	}
+	if request.LeaseSeconds > 0 && !request.Expired(now) {
+		until = request.ExpiresAt().Sub(now)
 	}
 	complete(&status, request, now)
 	if request.Status.Equal(status) {

@@ -67,8 +67,8 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 			`spec.bundles[0].slice.isolation: "hard": want one of hardware, limit, any`,
 			`spec.leaseSeconds: "60": want a whole number from 1 to 31536000`,
 			`spec.rayCluster: "LLM": want a text of 1 to 253 characters that matches ^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`},
-		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: []}}": {"spec.bundles: []: want a list of 1 to 1000 elements"},
-		request + "spec: {rayCluster: llm, owner: ann, holdUntilDeleted: true}}":        {"spec.bundles: missing: want a list of 1 to 1000 elements"},
+		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: []}}": {"spec.bundles: []: want a list of 1 to 10 elements"},
+		request + "spec: {rayCluster: llm, owner: ann, holdUntilDeleted: true}}":        {"spec.bundles: missing: want a list of 1 to 10 elements"},
 		request + "specs: {}}": {"specs: {}: want spec", "spec: missing: want an object"},
 		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, renewTime: soon, bundles: [{resources: {GPU: 1}}]}}": {
 			`spec.renewTime: "soon": want a time such as 2026-01-31T08:00:00Z`},

@@ -661,8 +661,7 @@ type OwnedRequest struct {
 	LeaseSeconds int32  `json:"leaseSeconds,omitempty"`
 
 	// MoreBundles How many bundles are not shown. A list shows at most the first eight bundles, and fewer if they are large. A
-	// call for the request shows all, unless its reason is `over_memory_budget`: then Heliostat holds none of
-	// them.
+	// call for the request shows all.
 	MoreBundles int    `json:"moreBundles,omitempty"`
 	Namespace   string `json:"namespace"`
 
@@ -734,7 +733,9 @@ type RequestSpec struct {
 	// AllOrNothing Launch workers only if all bundles can be served.
 	AllOrNothing bool `json:"allOrNothing,omitempty"`
 
-	// Bundles The requested bundles; the sum of all counts is at most 10000.
+	// Bundles The requested kinds of bundles; the sum of all counts is at most 10000. All label selectors together have at
+	// most 40 values, of which `in(a,b)` has two. All resource names, labels and expressions together have at most
+	// 1024 characters.
 	Bundles []OwnedBundle `json:"bundles"`
 
 	// HoldUntilDeleted The request lasts until it is deleted.

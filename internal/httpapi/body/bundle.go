@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
@@ -96,6 +97,7 @@ func (d *decoder) bundleWith(path fieldpath.Path, special func(name string) (boo
 		if !isName(name) {
 			return d.badName(path, name, "a resource name")
 		}
+		d.text += utf8.RuneCountInString(name)
 		amount, err := d.amount(at)
 		if amount > 0 {
 			bundle[name] = amount

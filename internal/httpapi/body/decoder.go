@@ -25,6 +25,8 @@ type decoder struct {
 	faults []apiv1.FieldError
 	// maxResources is the limit of names in one bundle, maxLabels of labels in one selector.
 	maxResources, maxLabels int
+	// text counts the characters of resource names, labels and expressions, values the values of labels.
+	text, values int
 }
 
 func newDecoder(body []byte) *decoder {

@@ -10,14 +10,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Limits of a request with an owner; api/openapi.yaml and the CRD repeat them.
+// Limits of a request with an owner beside those of package raydemand; api/openapi.yaml and the CRD repeat them.
 const (
-	maxOwnedBundles   = 1000
-	maxOwnedCount     = 10_000
-	maxOwnedSelectors = 8
-	maxOwnedResources = 32
-	maxOwnedLabels    = 16
-	maxLeaseSeconds   = 31_536_000
+	maxOwnedCount   = 10_000
+	maxLeaseSeconds = 31_536_000
 )
 
 // DecodeSpec decodes the body that creates or replaces a request with an owner.
@@ -27,7 +23,7 @@ func DecodeSpec(body []byte) (apiv1.RequestSpec, error) {
 		return spec, err
 	}
 	d := newDecoder(body)
-	d.maxResources, d.maxLabels = maxOwnedResources, maxOwnedLabels
+	d.maxResources, d.maxLabels = raydemand.MaxOwnedResources, raydemand.MaxOwnedLabels
 	err := d.object(
 		fieldpath.Path{},
 		func(name string, path fieldpath.Path) error { return d.specField(&spec, name, path) },
@@ -59,7 +55,7 @@ func (d *decoder) specField(spec *apiv1.RequestSpec, name string, path fieldpath
 	case "holdUntilDeleted":
 		return d.boolean(path, &spec.HoldUntilDeleted)
 	case "bundles":
-		return d.list(path, maxOwnedBundles, func(path fieldpath.Path) error {
+		return d.list(path, raydemand.MaxOwnedBundles, func(path fieldpath.Path) error {
 			request, err := d.ownedBundle(path)
 			spec.Bundles = append(spec.Bundles, request)
 			return err
@@ -87,6 +83,14 @@ func (d *decoder) checkSpec(spec *apiv1.RequestSpec) {
 	if all > maxOwnedCount {
 		d.fault(bundles, fmt.Sprintf("%d, the sum of all counts", all), fmt.Sprintf("at most %d", maxOwnedCount))
 	}
+	if d.values > raydemand.MaxOwnedValues {
+		d.fault(bundles, fmt.Sprintf("%d values in all labelSelectors", d.values),
+			fmt.Sprintf("at most %d; in(a,b) has two", raydemand.MaxOwnedValues))
+	}
+	if d.text > raydemand.MaxOwnedText {
+		d.fault(bundles, fmt.Sprintf("%d characters of resource names, labels and expressions", d.text),
+			fmt.Sprintf("at most %d", raydemand.MaxOwnedText))
+	}
 }
 
 func (d *decoder) ownedBundle(path fieldpath.Path) (raydemand.Request, error) {
@@ -98,7 +102,7 @@ func (d *decoder) ownedBundle(path fieldpath.Path) (raydemand.Request, error) {
 		case "count":
 			request.Count, err = d.integer(at, 1, maxOwnedCount)
 		case "labelSelectors":
-			err = d.list(at, maxOwnedSelectors, func(path fieldpath.Path) error {
+			err = d.list(at, raydemand.MaxOwnedSelectors, func(path fieldpath.Path) error {
 				selector, err := d.selector(path)
 				request.Selectors = append(request.Selectors, selector)
 				return err

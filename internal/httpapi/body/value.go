@@ -108,6 +108,8 @@ func (d *decoder) selector(path fieldpath.Path) (raydemand.Selector, error) {
 		expression, ok, err := d.expression(at, key)
 		if ok {
 			expressions[key] = expression
+			d.values += strings.Count(expression, ",") + 1
+			d.text += utf8.RuneCountInString(key) + utf8.RuneCountInString(expression)
 		}
 		return err
 	})

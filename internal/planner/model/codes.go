@@ -106,10 +106,6 @@ const FindingUnpriced = "price-missing"
 // are known.
 const FindingSlicesUnknown = "slices-unknown"
 
-// FindingTooManyRequests reports that a RayCluster has more requests of owners, or more shapes in them, than a plan
-// takes.
-const FindingTooManyRequests = "too-many-requests"
-
 // FindingWithoutEffect reports promises and names of pods in a snapshot file that match nothing.
 const FindingWithoutEffect = "without-effect"
 

@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,23 +64,4 @@ func (w *Writer) UnpricedFindings() []raydemand.Finding {
 		}
 	}
 	return all
-}
-
-func (w *Writer) ShareFindings() []raydemand.Finding {
-	if len(w.Beyond) == 0 {
-		return nil
-	}
-	return []raydemand.Finding{{
-		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
-		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
-		Why: fmt.Sprintf(
-			"a plan takes at most %d requests of owners with at most %d shapes in total; owners share both fairly, "+
-				"and each owner's requests count by priority, satisfied ones first, then by age; "+
-				"%d requests do not count",
-			search.MaxOwned,
-			search.MaxOwnedShapes,
-			len(w.Beyond),
-		),
-		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles",
-	}}
 }

@@ -34,7 +34,6 @@ func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 			r.UnpricedFindings(),
 			r.LimitFindings(),
 			r.SliceFindings(),
-			r.ShareFindings(),
 			r.WarmFindings(),
 		),
 	}

@@ -29,7 +29,6 @@ func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.Requ
 	for _, s := range r.AssignmentOrder() {
 		plans = append(plans, d.of(s, given, out))
 	}
-	plans = append(plans, r.beyondPlans()...)
 	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
 		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
@@ -242,32 +241,4 @@ func (t *tally) rows(given []int64) []model.RequestGroup {
 func (t *tally) names() []string {
 	slices.Sort(t.pods)
 	return t.pods[:min(len(t.pods), model.MaxRequestPods)]
-}
-
-// beyondPlans reports the requests that exceed the bounds of a plan.
-func (r *Reporter) beyondPlans() []model.RequestPlan {
-	plans := make([]model.RequestPlan, 0, len(r.Beyond))
-	for _, of := range r.Beyond {
-		plan := model.RequestPlan{
-			ID:       of.ID,
-			Owner:    of.Owner,
-			Priority: of.Priority,
-			State:    raydemand.RequestCapped,
-			Reason: model.Reason{Code: raydemand.CodeTooMany,
-				Message: fmt.Sprintf(
-					"a plan takes at most %d requests of owners with at most %d shapes in total, "+
-						"shared fairly among owners; "+
-						"this request, with %s, comes after those of its owner that have a higher priority, "+
-						"are satisfied, or are older",
-					search.MaxOwned,
-					search.MaxOwnedShapes,
-					phrase.Plural(int64(len(of.Requests)), "shape"),
-				)},
-		}
-		for _, request := range of.Requests {
-			plan.Asked = min(plan.Asked+max(request.Count, 0), vector.MaxCount)
-		}
-		plans = append(plans, plan)
-	}
-	return plans
 }

@@ -6,7 +6,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A plan keeps to the work that its policy allows in these ways:
@@ -123,7 +122,7 @@ const mostChecked = 5000
 // needs them.
 func (p *Search) keepForDeferred(out *Outcome) {
 	items := p.DeferredItems()
-	if len(items)+len(p.Beyond) == 0 {
+	if len(items) == 0 {
 		return
 	}
 	known := map[*vector.Shape]bool{}
@@ -134,7 +133,7 @@ func (p *Search) keepForDeferred(out *Outcome) {
 		}
 		needed, asked := known[n.Shape]
 		if !asked {
-			needed = len(items) > mostChecked || vector.SuitsAny(items, n.Shape) || p.couldServeBeyond(n)
+			needed = len(items) > mostChecked || vector.SuitsAny(items, n.Shape)
 			known[n.Shape] = needed
 		}
 		if needed {
@@ -176,29 +175,4 @@ func (p *Search) DeferredItems() (all []*vector.Item) {
 		}
 	}
 	return all
-}
-
-// couldServeBeyond reports whether a worker has as much as some bundle of the requests that exceed the bounds of a
-// plan. The catalog does not number what only they request, and their selectors do not count.
-func (p *Search) couldServeBeyond(n *fleet.Node) bool {
-	g := &p.Groups[n.GroupIndex]
-	has := func(name string) raydemand.Amount {
-		return max(n.Total.Has(name), n.Resources.Has(name), g.Resources.Has(name))
-	}
-	checked := 0
-	for i := range p.Beyond {
-		for k := range p.Beyond[i].Requests {
-			if checked++; checked > mostChecked {
-				return true
-			}
-			fits := true
-			for name, amount := range p.Beyond[i].Requests[k].Bundle {
-				fits = fits && amount <= has(name)
-			}
-			if fits {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -14,16 +14,16 @@ import (
 // Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
 // brokenOff soon after stop is closed; nil is never closed.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
-	within, beyond := withinBounds(s.WithMoving())
+	s = s.WithMoving()
 	var spent int64
-	beside := besideOf(within)
+	beside := besideOf(s)
 	level := 0
 	for readings := int64(1); ; readings++ {
 		budget := beside.budgetOf(policy.Work, readings)
-		r := fleet.New(within)
+		r := fleet.New(s)
 		r.Limit(budget, level)
-		p = newSearch(r, within, policy)
-		p.level, p.budget, p.Stop, p.Beyond = level, onLevel(budget, level), stop, beyond
+		p = newSearch(r, s, policy)
+		p.level, p.budget, p.Stop = level, onLevel(budget, level), stop
 		p.MostLooks = p.allowance(level)
 		spent += beside.read
 		if placing.UnlessTooMuchWork(func() { given, out = p.decide() }) {
@@ -52,7 +52,6 @@ func (p *Search) decide() (given []int64, out Outcome) {
 func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	p := &Search{Placer: &placing.Placer{Fleet: r, Policy: policy}, Gangs: r.NewGangs(s.Gangs)}
 	p.RestRequests = newRestRequests(r, s)
-	p.OwnedCount, p.OwnedShapes = len(s.OwnedRequests), ShapesOf(s.OwnedRequests)
 	p.settleKinds()
 	requests, within, overREST := r.Items(s.Requests), r.Items(s.Constraint), p.restItems()
 	r.Divide(len(requests), []int{len(within), len(overREST)}, fleet.CountDistinct(p.Gangs))

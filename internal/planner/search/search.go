@@ -21,10 +21,6 @@ type Search struct {
 	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
-	// Beyond are requests of owners that exceed the bounds of a plan. OwnedCount and OwnedShapes count those that do
-	// not.
-	Beyond                  []raydemand.Owned
-	OwnedCount, OwnedShapes int
 	// Ready knows how soon pods can work.
 	Ready readiness.Readiness
 	// level is how much less than usual the plan takes on, and budget how much work it has for that; 0 means no limit.

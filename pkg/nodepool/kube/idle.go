@@ -12,6 +12,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
@@ -73,21 +74,26 @@ func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) er
 }
 
 // unrequested lists ResourceRequests, because one that a watch has not shown yet changes nothing in the RayCluster. One
-// for the RayCluster is a conflict, also if it has expired.
+// for the RayCluster is a conflict, also if it has expired. It reads page by page: there may be many.
 func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) error {
-	list, err := m.requestObjects.Namespace(key.Namespace).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil // the API server does not serve them
-	}
-	if err != nil {
-		return fmt.Errorf("listing ResourceRequests: %w", err)
-	}
-	for i := range list.Items {
-		if of, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "rayCluster"); of == key.Name {
-			return fmt.Errorf("ResourceRequest %s is for it: %w", list.Items[i].GetName(), nodepool.ErrConflict)
+	options := metav1.ListOptions{Limit: requests.Page}
+	for {
+		list, err := m.requestObjects.Namespace(key.Namespace).List(ctx, options)
+		if apierrors.IsNotFound(err) {
+			return nil // the API server does not serve them
+		}
+		if err != nil {
+			return fmt.Errorf("listing ResourceRequests: %w", err)
+		}
+		for i := range list.Items {
+			if of, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "rayCluster"); of == key.Name {
+				return fmt.Errorf("ResourceRequest %s is for it: %w", list.Items[i].GetName(), nodepool.ErrConflict)
+			}
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
 		}
 	}
-	return nil
 }
 
 // Resume resumes a RayCluster that Heliostat has suspended. Users ask for it, so any process may write it, as SetFreeze

@@ -81,7 +81,6 @@ type Manager struct {
 	// requests and requestWriter are nil in the single form. Users' calls write ResourceRequests through userRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	userRequests   dynamic.NamespaceableResourceInterface
-	requestPages   requests.PageReader
 	discovery      discovery.ServerResourcesInterface
 	requests       *requests.Store
 	requestWriter  *requests.Writer
@@ -202,9 +201,6 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	asked, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
 		return fmt.Errorf("connecting for users' calls: %w", err)
-	}
-	if m.requestPages, err = requests.NewPageReader(config, client); err != nil {
-		return err
 	}
 	m.userClusters, m.userRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
 	return nil

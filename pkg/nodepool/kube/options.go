@@ -45,9 +45,6 @@ type Options struct {
 	StatusNamespace string
 	// GPUs says how nodes are read: the meaning of additional resources, and the label that names a node's pool.
 	GPUs nodegpu.Reader
-	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by
-	// nodepool.OwnedRequest.Footprint; zero means nodepool.DefaultRequestMemory.
-	RequestMemory int64
 	// Traces stores traces beyond the process.
 	Traces Traces
 	// Provisioning reads and writes ProvisioningRequests for groups that ask for them. It has no effect with Single.

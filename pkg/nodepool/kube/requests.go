@@ -1,11 +1,9 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 )
 
@@ -14,14 +12,6 @@ func (m *Manager) OwnedRequests() requests.Calls {
 	return requests.Calls{
 		Store: m.requests, Writer: m.requestWriter, Cluster: m.newest, Writable: m.options.writable, Trace: m.callTrace,
 	}
-}
-
-// RequestMemory returns the memory that ResourceRequests use; zero in the single form, which has none.
-func (m *Manager) RequestMemory() requests.Memory {
-	if m.requests == nil {
-		return requests.Memory{}
-	}
-	return m.requests.Memory()
 }
 
 // BoundsUsed returns how much of each bound of what it keeps of optional objects is in use, from 0 to 1.
@@ -35,8 +25,7 @@ func (m *Manager) BoundsUsed() map[string]float64 {
 // wireRequests prepares the store of ResourceRequests and the writer of their status.
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
-		Client: m.userRequests, Pages: m.requestPages, Discovery: m.discovery, Namespaces: m.options.Namespaces,
-		Memory: cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory), Logger: m.options.Logger,
+		Client: m.userRequests, Discovery: m.discovery, Namespaces: m.options.Namespaces, Logger: m.options.Logger,
 		Changed: m.pool.EnqueueForRequest, StatusChanged: m.pool.EnqueueForStatus,
 	})
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.MayWrite, m.options.Logger)

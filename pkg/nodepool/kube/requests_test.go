@@ -14,7 +14,7 @@ import (
 
 func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
 	ignore := func(nodepool.ClusterKey) {}
-	store := requests.New(requests.Config{Memory: 1 << 20, Changed: ignore, StatusChanged: ignore, Logger: slog.New(slog.DiscardHandler)})
+	store := requests.New(requests.Config{Changed: ignore, StatusChanged: ignore, Logger: slog.New(slog.DiscardHandler)})
 	m := &Manager{requests: store, source: nothing{}}
 	if m.needsWorker(llm) {
 		t.Error("nobody asks for anything")

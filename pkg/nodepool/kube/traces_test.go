@@ -133,7 +133,7 @@ func TestAResourceRequestKeepsTheTraceOfItsCall(t *testing.T) {
 		t.Errorf("kept is %q", got)
 	}
 	ignore := func(nodepool.ClusterKey) {}
-	m.requests = requests.New(requests.Config{Memory: 1 << 20, Changed: ignore, StatusChanged: ignore})
+	m.requests = requests.New(requests.Config{Changed: ignore, StatusChanged: ignore})
 	m.requests.Set(requests.Decode(object))
 	if call, at, _ := m.Kept(llm); call != "call" || !at.Equal(now) {
 		t.Errorf("the RayCluster is asked for by %q at %v", call, at)

@@ -162,32 +162,17 @@ func (s *scene) keepProfile(ctx context.Context, name string) error {
 }
 
 // flood makes large objects, over all hostile namespaces in turn.
-func (s *scene) flood(ctx context.Context, objects, bytes int) error {
+func (s *scene) flood(ctx context.Context, objects int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i := range objects {
 		namespace := s.hostile[i%len(s.hostile)]
-		group.Go(func() error { return s.create(ctx, namespace, "large-"+strconv.Itoa(i), "mallory", large(i, bytes)) })
+		group.Go(func() error {
+			return s.create(ctx, namespace, "large-"+strconv.Itoa(i), "mallory", rig.LargestBundles(i))
+		})
 	}
 	s.made += objects
 	return group.Wait()
-}
-
-// large is so many bytes in BUNDLES (250) bundles, no two alike; the API server takes at most 1000, and needs long for
-// so many.
-func large(seed, bytes int) []any {
-	bundles := make([]any, number("BUNDLES", 250))
-	names := 1 + bytes/len(bundles)/256 // a name has at most 256 characters
-	for i := range bundles {
-		resources := map[string]any{}
-		for k := range names {
-			// {"count":1,"resources":{"…":1,"…":1}}, and a comma
-			name := fmt.Sprintf("resource-%06d-%04d-%d-", seed, i, k)
-			resources[name+fmt.Sprintf("%0*d", max(1, (bytes/len(bundles)-27)/names-5-len(name)), 0)] = int64(1)
-		}
-		bundles[i] = map[string]any{"count": int64(1), "resources": resources}
-	}
-	return bundles
 }
 
 func (s *scene) create(ctx context.Context, namespace, name, owner string, bundles []any) error {
@@ -236,7 +221,7 @@ func (s *scene) settled(ctx context.Context) (lines []string, err error) {
 		counts, missing, err := s.statuses(ctx)
 		if err != nil || missing == 0 || time.Now().After(deadline) {
 			if err == nil && missing > 0 {
-				err = fmt.Errorf("%d large objects have no status yet", missing)
+				err = fmt.Errorf("%d large objects do not have the right status", missing)
 			}
 			return counts, err
 		}

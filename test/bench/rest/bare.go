@@ -74,8 +74,13 @@ func (f *fleet) removeRequests(ctx context.Context) error {
 			return err
 		}
 	}
-	requests := f.objects.Resource(v1alpha1.Resource).Namespace(namespace)
-	return requests.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	for i := 0; i < len(f.keys); i += perNamespace {
+		requests := f.objects.Resource(v1alpha1.Resource).Namespace(namespaceOf(i))
+		if err := requests.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *fleet) patchNothing(ctx context.Context, key nodepool.ClusterKey) error {

@@ -24,7 +24,10 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-const namespace = "bench"
+// perNamespace is how many RayClusters a namespace has: an owner may have 200 valid requests in one.
+const perNamespace = 10
+
+func namespaceOf(cluster int) string { return fmt.Sprintf("bench-%03d", cluster/perNamespace) }
 
 // room is how many CPUs each RayCluster's worker has: more than all that is asked of it at once.
 const room = 100_000_000
@@ -43,7 +46,7 @@ type fleet struct {
 // newFleet may return a fleet beside an error; it is to be closed then too.
 func newFleet(ctx context.Context, r *rig.Rig, clusters int) (*fleet, error) {
 	f := &fleet{Rig: r, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
-	if err := f.prepare(ctx); err != nil {
+	if err := f.prepare(ctx, clusters); err != nil {
 		return nil, err
 	}
 	kube, err := f.eager()
@@ -84,11 +87,13 @@ func (f *fleet) eager() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// prepare makes the namespace and the definition of ResourceRequests.
-func (f *fleet) prepare(ctx context.Context) error {
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := f.Kube.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("making the namespace: %w", err)
+// prepare makes the namespaces and the definition of ResourceRequests.
+func (f *fleet) prepare(ctx context.Context, clusters int) error {
+	for i := 0; i < clusters; i += perNamespace {
+		space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(i)}}
+		if _, err := f.Kube.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("making a namespace: %w", err)
+		}
 	}
 	text, err := os.ReadFile("../deploy/chart/crds/heliostat.dev_resourcerequests.yaml")
 	if err != nil {
@@ -109,7 +114,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 
 // add makes a RayCluster and the pods that its operator would have made. Each head listens on an address of its own.
 func (f *fleet) add(ctx context.Context, kube kubernetes.Interface, i int) error {
-	key := nodepool.ClusterKey{Namespace: namespace, Name: fmt.Sprintf("cluster-%04d", i)}
+	key := nodepool.ClusterKey{Namespace: namespaceOf(i), Name: fmt.Sprintf("cluster-%04d", i)}
 	ip := fmt.Sprintf("127.77.%d.%d", i/250, 1+i%250)
 	head, err := simray.Start(
 		simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: key.Name + "-head", IP: ip}})
@@ -127,11 +132,12 @@ func (f *fleet) add(ctx context.Context, kube kubernetes.Interface, i int) error
 		},
 	)
 	manifest := rig.Cluster{
-		Namespace: namespace,
+		Namespace: key.Namespace,
 		Name:      key.Name,
 		Groups:    []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}},
 	}.Manifest()
-	made, err := f.objects.Resource(rig.RayClusters).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{})
+	rayClusters := f.objects.Resource(rig.RayClusters).Namespace(key.Namespace)
+	made, err := rayClusters.Create(ctx, manifest, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", key, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -78,7 +81,7 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 
 	t.Run("what makes no sense is refused by the API server", func(t *testing.T) { refusals(&scene{t, s.namespace}) })
 	t.Run("a request is made, read, replaced, renewed and deleted", func(t *testing.T) { lifetime(&scene{t, s.namespace}, owned) })
-	t.Run("what the memory has no room for is refused and says so, and is read again", func(t *testing.T) { overMemory(&scene{t, s.namespace}) })
+	t.Run("one that an older kind took beyond the limits says so", func(t *testing.T) { beyondTheLimits(&scene{t, s.namespace}, manager) })
 	t.Run("one that kubectl made is adopted and told what becomes of it", func(t *testing.T) { adoption(&scene{t, s.namespace}, manager) })
 
 	if err := rig.RemoveCRDs(t.Context(), lab.Dynamic()); err != nil {
@@ -113,82 +116,52 @@ func refusals(s *scene) {
 	}
 }
 
-// overMemory requests more than a small budget allows, beside a valid owner in the same namespace. It then repeats the
-// test with another process.
-func overMemory(s *scene) {
-	names := make([]any, 400)
-	for i := range names {
-		names[i] = fmt.Sprintf(`{"resources": {"hostile-%04d": 1}}`, i)
-	}
-	large := strings.ReplaceAll(strings.Trim(fmt.Sprint(names), "[]"), "} {", "}, {")
-	for i := range 6 {
-		if err := s.apply(fmt.Sprintf("large-%d", i), `{"rayCluster": "llm", "owner": "mallory", "holdUntilDeleted": true, "bundles": [`+large+`]}`); err != nil {
-			s.Fatal(err)
-		}
-	}
-	if err := s.apply("small", `{"rayCluster": "llm", "owner": "ann", "holdUntilDeleted": true, "bundles": [{"resources": {"GPU": 1}}]}`); err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		for _, name := range []string{"large-0", "large-1", "large-2", "large-3", "large-4", "large-5", "small"} {
-			_ = lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Delete(context.Background(), name, metav1.DeleteOptions{})
-		}
-	})
-	want := map[string]nodepool.Admission{"large-0": nodepool.Admitted, "large-1": nodepool.Admitted, "large-2": nodepool.Refused,
-		"large-3": nodepool.Refused, "large-4": nodepool.Refused, "large-5": nodepool.Refused, "small": nodepool.Admitted}
-	s.admits("at first", want)
-	admitted := s.admits("after a restart", want)
-	if err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Delete(s.Context(), "large-0", metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
-	delete(want, "large-0")
-	want["large-2"] = nodepool.Admitted
-	s.until("the request that has got room to be read again", func() bool { return cmp.Equal(want, admitted()) })
-}
-
-// admits starts a manager with room for two large requests, waits for its decision, and lets it write a status. It
-// returns the admission of each request.
-func (s *scene) admits(what string, want map[string]nodepool.Admission) func() map[string]nodepool.Admission {
-	s.Helper()
-	manager := s.manager(kube.Options{RequestMemory: 400 << 10})
-	owned, key := manager.OwnedRequests(), s.key("llm")
-	admitted := func() map[string]nodepool.Admission {
-		got := map[string]nodepool.Admission{}
-		for _, r := range owned.Of(key) {
-			got[r.ID] = r.Admission
-			if whole := len(r.Requests) > 0; whole != (r.Admission == nodepool.Admitted) && r.Admission != nodepool.Undecided {
-				s.Errorf("%s is admitted as %d and has %d bundles", r.ID, r.Admission, len(r.Requests))
-			}
-		}
-		return got
-	}
-	s.until(what+": who has a place", func() bool { return cmp.Equal(want, admitted()) })
-	if used := manager.RequestMemory(); used.Held > used.Budget || used.Refused != 4 {
-		s.Errorf("%d bytes of %d are held, %d requests have no room", used.Held, used.Budget, used.Refused)
-	}
-	refused, err := owned.Get(key, "large-5")
+// beyondTheLimits replaces the CustomResourceDefinition by one without limits on bundles, as an older one, makes an
+// object, and puts the limits back: the object stays, counts no more, and its status names the limit.
+func beyondTheLimits(s *scene, manager *kube.Manager) {
+	definitions := lab.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	now, err := definitions.Get(s.Context(), rig.ResourceRequests.GroupResource().String(), metav1.GetOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
-	status := refused.Current()
-	status.ObservedRequest, status.Since = refused.Fingerprint(), time.Now()
-	status.SatisfiedSince, status.ExpiredSince = status.Since, status.Since
-	owned.Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "large-5", UID: refused.UID, Status: &status}})
-	s.until("the status of what is refused", func() bool {
-		object := s.request("large-5")
-		code, _, _ := unstructured.NestedString(object.Object, "status", "reason", "code")
-		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, is := c.(map[string]any); is && c["type"] == "Accepted" && c["status"] == "False" && c["reason"] == "OverMemoryBudget" {
-				return code == raydemand.CodeOverMemory
-			}
+	const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/bundles/maxItems"
+	limit := func(n int) {
+		patch := fmt.Sprintf(`[{"op": "replace", "path": %q, "value": %d}]`, path, n)
+		if _, err := definitions.Patch(s.Context(), now.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			s.Fatal(err)
 		}
-		return false
-	})
-	if !cmp.Equal(want, admitted()) {
-		s.Errorf("a status moves somebody: %v", admitted())
 	}
-	return admitted
+	bundles := strings.TrimSuffix(strings.Repeat(`{"resources": {"GPU": 0.1}}, `, 20), ", ")
+	spec := func(owner string) string {
+		return `{"rayCluster": "llm", "owner": "` + owner + `", "holdUntilDeleted": true, "bundles": [` + bundles + `]}`
+	}
+	limit(100)
+	s.until("an object of the older kind", func() bool { return s.apply("stored", spec("ann")) == nil })
+	limit(raydemand.MaxOwnedBundles)
+	s.until("the limit", func() bool { return apierrors.IsInvalid(s.apply("new", spec("bob"))) })
+	var seen nodepool.OwnedRequest
+	s.until("the object", func() bool {
+		all := s.read(manager, "llm").Owned
+		i := slices.IndexFunc(all, func(r nodepool.OwnedRequest) bool { return r.ID == "stored" })
+		if i >= 0 {
+			seen = all[i]
+		}
+		return i >= 0
+	})
+	status, excluded := seen.Excluded()
+	if !excluded || !strings.Contains(status.Message, "20 bundles, the limit is 10") || seen.Counts("", time.Now()) {
+		s.Errorf("read as %+v, status %+v", seen, status)
+	}
+	status.ObservedRequest, status.Since = seen.Fingerprint(), time.Now()
+	status.SatisfiedSince, status.ExpiredSince = status.Since, status.Since
+	manager.OwnedRequests().Report([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "stored", UID: seen.UID, Status: &status}})
+	s.until("its status, which the API server takes although the spec is beyond the limit", func() bool {
+		code, _, _ := unstructured.NestedString(s.request("stored").Object, "status", "reason", "code")
+		return code == raydemand.CodeUnreadable
+	})
+	if err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Delete(s.Context(), "stored", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
 }
 
 func lifetime(s *scene, owned requests.Calls) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
@@ -59,12 +60,12 @@ func (o Calls) Available(namespace string) error {
 	return o.Store.available(namespace)
 }
 
-// All lists every request.
-func (o Calls) All() ([]nodepool.OwnedRequest, error) {
-	if err := o.Available(metav1.NamespaceAll); err != nil {
+// All lists the requests of a namespace; an empty one means all of them.
+func (o Calls) All(namespace string) ([]nodepool.OwnedRequest, error) {
+	if err := o.Available(namespace); err != nil {
 		return nil, err
 	}
-	return o.Store.all(), nil
+	return o.Store.all(namespace), nil
 }
 
 // List lists the requests for one RayCluster.
@@ -341,27 +342,8 @@ func (o Calls) turn(ctx context.Context, key nodepool.ClusterKey, id string) (le
 	return o.Store.locks.call(ctx, requestKey{key.Namespace, id})
 }
 
-func (o Calls) client(namespace string) requestClient {
+func (o Calls) client(namespace string) dynamic.ResourceInterface {
 	return o.Store.client.Namespace(namespace)
-}
-
-// requestClient is the calls that writing ResourceRequests of one namespace needs.
-type requestClient interface {
-	Create(
-		ctx context.Context,
-		object *unstructured.Unstructured,
-		options metav1.CreateOptions,
-		subresources ...string,
-	) (*unstructured.Unstructured, error)
-	Patch(
-		ctx context.Context,
-		name string,
-		kind types.PatchType,
-		patch []byte,
-		options metav1.PatchOptions,
-		subresources ...string,
-	) (*unstructured.Unstructured, error)
-	Delete(ctx context.Context, name string, options metav1.DeleteOptions, subresources ...string) error
 }
 
 // found returns the known request, or else reads it from the API server: a watch may not have reported it yet.

@@ -3,7 +3,6 @@ package requests
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func callsOf(store *Store) Calls {
 func storedHere(t *testing.T, known, there *unstructured.Unstructured) (Calls, *oneRequest) {
 	t.Helper()
 	server := &oneRequest{object: there}
-	requests := newStore(server, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	requests := storeOn(server, nil)
 	var list []any
 	if known != nil {
 		list = append(list, known)

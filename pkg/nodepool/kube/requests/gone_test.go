@@ -3,7 +3,6 @@ package requests
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,13 +30,13 @@ func (kindless) Create(context.Context, *unstructured.Unstructured, metav1.Creat
 // Deleting their definition deletes all requests first. That there are none is then no news of what anybody asks for.
 func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 	absent := false
-	requests := newStore(kindless{}, func(context.Context) *bool { return &absent }, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	requests := storeOn(kindless{}, func(context.Context) *bool { return &absent })
 	watched := &namespaceStore{requests, ""}
 	_ = watched.Replace([]any{storedRequest("a", "5", "llm")}, "5")
 	o := callsOf(requests)
 	llm := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 	calls := map[string]func() error{
-		"All":  func() error { _, err := o.All(); return err },
+		"All":  func() error { _, err := o.All(""); return err },
 		"List": func() error { _, err := o.List(llm); return err },
 		"Get":  func() error { _, err := o.Get(llm, "a"); return err },
 		"Put": func() error {

@@ -2,6 +2,8 @@ package requests
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,6 +19,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
+
+// Page is how many objects a page of a list has. The process holds the decoded objects of one page at a time.
+const Page = 50
 
 // namespaceStore is the store of the watch of one namespace. Its lists contain names alone, so it is not a
 // reflector.Store.
@@ -37,15 +42,31 @@ func (w *namespaceStore) Transformer() toolscache.TransformFunc {
 	}
 }
 
-// take keeps an object, as far as it fits into the memory budget, and returns its name and version.
-func (w *namespaceStore) take(o *unstructured.Unstructured) *takenRequest {
+// list takes all objects of the namespace page by page, and returns their names.
+func (w *namespaceStore) list(ctx context.Context) (runtime.Object, error) {
+	all := &metav1.PartialObjectMetadataList{}
+	for from := ""; ; from = all.Continue {
+		page, err := w.client.Namespace(w.namespace).List(ctx, metav1.ListOptions{Limit: Page, Continue: from})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			all.Items = append(all.Items, *w.take(&page.Items[i]))
+		}
+		all.ResourceVersion, all.Continue = page.GetResourceVersion(), page.GetContinue()
+		if all.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// take keeps an object, and returns its name and version.
+func (w *namespaceStore) take(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
 	if !w.knows(o) {
 		w.Set(Decode(o))
 	}
-	taken := &takenRequest{}
-	taken.Namespace, taken.Name = o.GetNamespace(), o.GetName()
-	taken.UID, taken.ResourceVersion = o.GetUID(), o.GetResourceVersion()
-	return taken
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
 }
 
 // Add keeps an object that was added.
@@ -75,29 +96,28 @@ func (w *namespaceStore) Replace(list []any, version string) error {
 		if o, ok := object.(*unstructured.Unstructured); ok {
 			object = w.take(o)
 		}
-		if taken, ok := object.(*takenRequest); ok {
+		if taken, ok := object.(*metav1.PartialObjectMetadata); ok {
 			there[requestKey{taken.Namespace, taken.Name}] = true
 		}
 	}
 	w.mu.Lock()
 	late := w.readings[w.namespace].succeed(w.uptime())
 	var changed []nodepool.ClusterKey
-	for key, r := range w.objects {
-		mine := w.namespace == metav1.NamespaceAll || key.namespace == w.namespace
-		if mine && !there[key] && !reflector.Older(version, r.ResourceVersion) {
+	w.each(w.namespace, func(key requestKey, r *nodepool.OwnedRequest) {
+		switch {
+		case !there[key] && !reflector.Older(version, r.ResourceVersion):
 			changed = append(changed, r.Cluster)
 			w.noteRemoval(r.UID, true)
 			w.remove(key)
-		} else if mine && late {
+		case late:
 			changed = append(changed, r.Cluster) // no cycle has seen it before the list was complete
 		}
-	}
-	w.budget.divideAgain()
+	})
 	w.mu.Unlock()
 	if late {
 		w.log.Info("ResourceRequests are readable", "namespace", w.namespace, "requests", len(list))
 	}
-	w.notify(distinctKeys(changed))
+	w.notify(distinct(changed))
 	return nil
 }
 
@@ -121,7 +141,7 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 		client, store := s.client.Namespace(namespace), &namespaceStore{s, namespace}
 		source := &toolscache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-				list, err := store.list(ctx, s.pages)
+				list, err := store.list(ctx)
 				heard(ctx, err)
 				return list, err
 			},
@@ -163,24 +183,20 @@ func (s *Store) miss(ctx context.Context, namespace string, err error) {
 	r.fail(s.now(), err, known)
 	why := r.why
 	var lost []nodepool.ClusterKey
-	for key, kept := range s.objects {
-		if mine := namespace == allNamespaces || key.namespace == namespace; !mine {
-			continue
-		}
+	s.each(namespace, func(key requestKey, kept *nodepool.OwnedRequest) {
 		lost = append(lost, kept.Cluster)
 		if why == notInstalled {
 			s.remove(key)
 		}
-	}
+	})
 	news := before != why || settled != r.settled
 	settled = r.settled
-	s.budget.divideAgain()
 	s.mu.Unlock()
 	if !news {
 		return
 	}
 	s.log.Info("cannot read ResourceRequests", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
-	s.notify(lost)
+	s.notify(distinct(lost))
 }
 
 // resume notes that a watch continues where it broke off, so that it missed nothing.
@@ -192,4 +208,24 @@ func (s *Store) resume(namespace string) {
 	if late {
 		s.log.Info("ResourceRequests are readable", "namespace", namespace)
 	}
+}
+
+// each calls f with each request that the watch of a namespace covers; f may remove it. The caller holds mu.
+func (s *Store) each(namespace string, f func(requestKey, *nodepool.OwnedRequest)) {
+	for of, objects := range s.objects {
+		if namespace != allNamespaces && of != namespace {
+			continue
+		}
+		for name, r := range objects {
+			f(requestKey{of, name}, r)
+		}
+	}
+}
+
+func distinct(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
+	set := map[nodepool.ClusterKey]bool{}
+	for _, key := range keys {
+		set[key] = true
+	}
+	return slices.Collect(maps.Keys(set))
 }

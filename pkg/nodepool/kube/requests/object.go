@@ -37,24 +37,28 @@ type requestObject struct{ *nodepool.OwnedRequest }
 // rayClusterKind is the kind of a request's owner.
 const rayClusterKind = "RayCluster"
 
-// Decode reads one object. It reports faults in Unreadable, so that a bad object does not affect others.
-func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
-	r := decodeWhole(object)
-	r.Bytes = r.Footprint()
-	return r
+// kept returns a text that the API server does not bound, or nothing if it is longer than any real one.
+func kept(text string) string {
+	if len(text) > 128 {
+		return ""
+	}
+	return text
 }
 
-func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
+// Decode reads one object. It reports faults in Unreadable, so that a bad object does not affect others. An object
+// stored before its kind had today's limits may exceed them; like an unreadable one, it does not count, and its bundles
+// are not kept.
+func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	r := requestObject{&nodepool.OwnedRequest{
 		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
 		Deleting: object.GetDeletionTimestamp() != nil,
 	}}
 	r.ID, r.Since = object.GetName(), object.GetCreationTimestamp().UTC()
 	r.Cluster.Namespace, r.RenewedAt = object.GetNamespace(), r.Since
-	r.Trace, _, _ = unstructured.NestedString(object.Object, "metadata", "annotations", rayobject.TraceAnnotation)
+	r.Trace = kept(object.GetAnnotations()[rayobject.TraceAnnotation])
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Kind == rayClusterKind {
-			r.ClusterUID = string(owner.UID)
+			r.ClusterUID = kept(string(owner.UID))
 		}
 	}
 	// Owner, RayCluster and lease are known even if the rest cannot be read, so that the owner can replace the request,
@@ -63,22 +67,29 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	if status, err := readPart[v1alpha1.ResourceRequestStatus](object, "status"); err == nil {
 		r.Status = statusOf(&status)
 	}
+	r.Requests, r.Unreadable = r.readBundles(object)
+	return r.OwnedRequest
+}
+
+// readBundles returns the bundles, or why they cannot be read.
+func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles []raydemand.Request, wrong string) {
 	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
-		r.Unreadable = unreadable(object.Object["spec"], err)
-		return r.OwnedRequest
+		return nil, unreadable(object.Object["spec"], err)
+	}
+	if over := raydemand.OverLimit(spec.Bundles); over != "" {
+		return nil, "spec.bundles: " + over + "; make several requests instead"
 	}
 	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
 	for i, request := range spec.Bundles {
 		request.Count = max(request.Count, 1)
 		request = request.Sliced()
 		if err := rayobject.CheckRequest(request); err != nil {
-			r.Unreadable = fmt.Sprintf("spec.bundles[%d]: %v", i, err)
-			return r.OwnedRequest
+			return nil, fmt.Sprintf("spec.bundles[%d]: %v", i, err)
 		}
-		r.Requests = append(r.Requests, request)
+		bundles = append(bundles, request)
 	}
-	return r.OwnedRequest
+	return bundles, ""
 }
 
 // readWho reads single fields independently.
@@ -190,16 +201,10 @@ func conditionsOf(s *nodepool.OwnedStatus) []metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: string(s.State), Message: s.Message,
 			LastTransitionTime: metav1.NewTime(since), ObservedGeneration: s.ObservedGeneration}
 	}
-	all := []metav1.Condition{
+	return []metav1.Condition{
 		condition(v1alpha1.ConditionSatisfied, s.State == raydemand.RequestSatisfied, s.SatisfiedSince),
 		condition(v1alpha1.ConditionExpired, s.State == raydemand.RequestExpired, s.ExpiredSince),
 	}
-	if s.Code == raydemand.CodeOverMemory {
-		accepted := condition(v1alpha1.ConditionAccepted, false, s.Since)
-		accepted.Reason = v1alpha1.ReasonOverMemory
-		all = append(all, accepted)
-	}
-	return all
 }
 
 // timeForm is a time as the API server stores it; nil removes one.

@@ -131,7 +131,7 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	r := *s.readingOf(cluster.Key.Namespace)
 	s.mu.Unlock()
 	cluster.OwnedUnknown = r.unknown()
-	s.addMemory(cluster)
+	addExcess(cluster)
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code:     RequestsForbidden,

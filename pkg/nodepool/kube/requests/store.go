@@ -1,11 +1,11 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +26,6 @@ const allNamespaces = metav1.NamespaceAll
 // none.
 type Store struct {
 	client dynamic.NamespaceableResourceInterface
-	// pages reads lists.
-	pages PageReader
 	// known asks discovery whether there are ResourceRequests; nil means no response.
 	known func(context.Context) *bool
 	now   func() time.Time
@@ -40,8 +38,8 @@ type Store struct {
 	locks                  *writeLocks
 
 	mu sync.Mutex
-	// Guarded by mu. objects is by namespace and name; names lists those of each RayCluster.
-	objects map[requestKey]*nodepool.OwnedRequest
+	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
+	objects map[string]map[string]*nodepool.OwnedRequest
 	names   map[nodepool.ClusterKey]map[string]bool
 	// next is closed when a request changes, for callers that wait for it.
 	next map[requestKey]chan struct{}
@@ -52,8 +50,8 @@ type Store struct {
 	pruned time.Time // when old entries of gone were removed
 	// readings is the state of each watch, by namespace.
 	readings map[string]*reading
-	// budget counts the memory of objects.
-	budget budget
+	// beyond has, by namespace, the requests that do not count because too many come before them (see excess).
+	beyond map[string]excess
 }
 
 // removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
@@ -74,12 +72,9 @@ type decidedStatus struct {
 // Config says what a store reads, and which functions it calls.
 type Config struct {
 	Client    dynamic.NamespaceableResourceInterface
-	Pages     PageReader
 	Discovery discovery.ServerResourcesInterface
 	// Namespaces are watched one by one; empty means all at once.
 	Namespaces []string
-	// Memory bounds the specs of all requests, in bytes.
-	Memory int64
 	// Changed is called after a request for a RayCluster changed, StatusChanged after nothing but its status did.
 	Changed, StatusChanged func(nodepool.ClusterKey)
 	Logger                 *slog.Logger
@@ -87,36 +82,28 @@ type Config struct {
 
 // New prepares a store; Start begins to watch.
 func New(c Config) *Store {
-	s := newStore(c.Client, knows(c.Discovery), c.Namespaces, c.Logger, c.Changed, c.StatusChanged)
-	s.pages, s.budget = c.Pages, newBudget(c.Memory)
-	return s
+	return newStore(c, knows(c.Discovery))
 }
 
-func newStore(
-	client dynamic.NamespaceableResourceInterface,
-	known func(context.Context) *bool,
-	namespaces []string,
-	log *slog.Logger,
-	changed, statusChanged func(nodepool.ClusterKey),
-) *Store {
+func newStore(c Config, known func(context.Context) *bool) *Store {
 	begun := time.Now()
 	s := &Store{
-		client:        client,
+		client:        c.Client,
 		known:         known,
 		now:           time.Now,
 		uptime:        func() time.Duration { return time.Since(begun) },
-		namespaces:    namespaces,
-		log:           log,
-		changed:       changed,
-		statusChanged: statusChanged,
+		namespaces:    c.Namespaces,
+		log:           c.Logger,
+		changed:       c.Changed,
+		statusChanged: c.StatusChanged,
 		locks:         newWriteLocks(),
 		next:          map[requestKey]chan struct{}{},
-		objects:       map[requestKey]*nodepool.OwnedRequest{},
+		objects:       map[string]map[string]*nodepool.OwnedRequest{},
 		names:         map[nodepool.ClusterKey]map[string]bool{},
 		decided:       map[requestKey]decidedStatus{},
 		gone:          map[string]removal{},
 		readings:      map[string]*reading{},
-		budget:        newBudget(nodepool.DefaultRequestMemory),
+		beyond:        map[string]excess{},
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -130,7 +117,6 @@ func newStore(
 // Start watches until ctx ends.
 func (s *Store) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
-	watches.Go(func() { s.admitAll(ctx) })
 	for _, namespace := range s.namespaces {
 		watches.Go(func() { s.follow(ctx, namespace) })
 	}
@@ -147,11 +133,11 @@ func (s *Store) available(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if namespace != allNamespaces || s.readings[allNamespaces] != nil {
-		return s.readingOf(namespace).unavailable(len(s.objects))
+		return s.readingOf(namespace).unavailable(len(s.names))
 	}
 	var err error
 	for _, r := range s.readings {
-		if err = r.unavailable(len(s.objects)); err == nil {
+		if err = r.unavailable(len(s.names)); err == nil {
 			return nil
 		}
 	}
@@ -160,7 +146,7 @@ func (s *Store) available(namespace string) error {
 
 // Of lists the requests for one RayCluster by name, as they are written.
 func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.withGrace)
+	return s.list(key, s.withAdmission)
 }
 
 // shownOf lists them with the decisions about them.
@@ -180,7 +166,7 @@ func (s *Store) list(
 	}
 	all := make([]nodepool.OwnedRequest, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, as(*s.objects[requestKey{key.Namespace, name}]))
+		all = append(all, as(*s.objects[key.Namespace][name]))
 	}
 	return all
 }
@@ -196,7 +182,7 @@ func (s *Store) Any(key nodepool.ClusterKey) bool {
 func (s *Store) clusterOf(key requestKey) nodepool.ClusterKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.objects[key]; known != nil {
+	if known := s.objects[key.namespace][key.name]; known != nil {
 		return known.Cluster
 	}
 	return nodepool.ClusterKey{}
@@ -209,16 +195,14 @@ func (s *Store) Clusters() []nodepool.ClusterKey {
 	return slices.Collect(maps.Keys(s.names))
 }
 
-// all lists every request by namespace and name.
-func (s *Store) all() []nodepool.OwnedRequest {
+// all lists the requests of a namespace, or of all of them, by namespace and name.
+func (s *Store) all(namespace string) []nodepool.OwnedRequest {
+	var all []nodepool.OwnedRequest
 	s.mu.Lock()
-	all := make([]nodepool.OwnedRequest, 0, len(s.objects))
-	for _, r := range s.objects {
-		all = append(all, s.withDecision(*r))
-	}
+	s.each(namespace, func(_ requestKey, r *nodepool.OwnedRequest) { all = append(all, s.withDecision(*r)) })
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int {
-		return strings.Compare(a.Cluster.Namespace+"/"+a.ID, b.Cluster.Namespace+"/"+b.ID)
+		return cmp.Or(cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }
@@ -226,7 +210,7 @@ func (s *Store) all() []nodepool.OwnedRequest {
 func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.objects[requestKey{namespace, name}]; r != nil {
+	if r := s.objects[namespace][name]; r != nil {
 		return s.withDecision(*r), true
 	}
 	return nodepool.OwnedRequest{}, false
@@ -237,7 +221,7 @@ func (s *Store) changes(namespace, name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := requestKey{namespace, name}
-	if s.objects[key] == nil {
+	if s.objects[namespace][name] == nil {
 		return nil
 	}
 	if s.next[key] == nil {
@@ -255,19 +239,19 @@ func (s *Store) wake(key requestKey) {
 }
 
 // knows reports whether the store already has this version of an object, because this process wrote it: then there is
-// nothing to decode, and no news. It includes requests whose spec the budget dropped.
+// nothing to decode, and no news.
 func (s *Store) knows(object *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.objects[requestKey{object.GetNamespace(), object.GetName()}]
+	known := s.objects[object.GetNamespace()][object.GetName()]
 	return known != nil && known.UID == string(object.GetUID()) && known.ResourceVersion == object.GetResourceVersion()
 }
 
 // Set keeps a request unless a newer one is known. Watches lag behind the writes of this process.
 func (s *Store) Set(r *nodepool.OwnedRequest) {
-	key := requestKey{r.Cluster.Namespace, r.ID}
+	namespace := r.Cluster.Namespace
 	s.mu.Lock()
-	known := s.objects[key]
+	known := s.objects[namespace][r.ID]
 	s.noteRenewal(r, known)
 	left, gone := s.gone[r.UID]
 	if gone && (left.final || !r.Deleting) ||
@@ -280,31 +264,33 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 		of = append(of, known.Cluster)
 		delete(s.names[known.Cluster], r.ID)
 	}
-	s.budget.take(r, known, s.readingOf(key.namespace).read)
-	s.objects[key] = r
+	if s.objects[namespace] == nil {
+		s.objects[namespace] = map[string]*nodepool.OwnedRequest{}
+	}
+	s.objects[namespace][r.ID] = r
 	if s.names[r.Cluster] == nil {
 		s.names[r.Cluster] = map[string]bool{}
 	}
 	s.names[r.Cluster][r.ID] = true
-	s.wake(key)
+	s.wake(requestKey{namespace, r.ID})
+	news := known == nil || !statusAlone(known, r)
+	if news {
+		delete(s.beyond, namespace)
+	}
 	s.mu.Unlock()
-	if known != nil && statusAlone(known, r) && known.Admission == r.Admission {
+	if !news {
 		s.statusChanged(r.Cluster)
 		return
 	}
 	s.notify(append(of, r.Cluster))
 }
 
-// keep sets what the API server returned, and returns it as get does but complete: the caller has it, whether it fits
-// into the memory budget or not.
+// keep sets what the API server returned, and returns it as get does.
 func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
-	asked := r.Requests
 	s.Set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	whole := s.withDecision(*r)
-	whole.Requests = asked
-	return whole
+	return s.withDecision(*r)
 }
 
 // withDecision returns a request with the decision about it, written or not. The caller holds mu.
@@ -312,7 +298,7 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
 		r.Status = *decided.status
 	}
-	return s.withGrace(r)
+	return s.withAdmission(r)
 }
 
 // decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
@@ -331,7 +317,7 @@ func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus)
 	}
 	s.decided[key] = decidedStatus{uid, status}
 	s.wake(key)
-	known := s.objects[key]
+	known := s.objects[key.namespace][key.name]
 	return true, known == nil || known.Status.State != status.State || known.Status.Code != status.Code
 }
 
@@ -363,7 +349,7 @@ func statusAlone(before, now *nodepool.OwnedRequest) bool {
 func (s *Store) drop(namespace, name, uid string) {
 	key := requestKey{namespace, name}
 	s.mu.Lock()
-	known := s.objects[key]
+	known := s.objects[namespace][name]
 	if known == nil || known.UID != uid {
 		s.mu.Unlock()
 		return
@@ -402,13 +388,16 @@ func (s *Store) noteRemoval(uid string, final bool) {
 
 // remove forgets an object. The caller holds mu.
 func (s *Store) remove(key requestKey) {
-	of := s.objects[key].Cluster
-	s.budget.release(s.objects[key])
-	delete(s.objects, key)
+	of := s.objects[key.namespace][key.name].Cluster
+	delete(s.objects[key.namespace], key.name)
+	delete(s.beyond, key.namespace)
 	delete(s.decided, key)
 	s.wake(key)
 	if delete(s.names[of], key.name); len(s.names[of]) == 0 {
 		delete(s.names, of)
+	}
+	if len(s.objects[key.namespace]) == 0 {
+		delete(s.objects, key.namespace)
 	}
 }
 

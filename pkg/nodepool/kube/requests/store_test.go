@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -33,9 +34,16 @@ func storedRequest(name, version, cluster string) *unstructured.Unstructured {
 // requestStore is the store of a watch of all namespaces, and the RayClusters that it looked at.
 func requestStore() (*namespaceStore, map[string]int) {
 	looked := map[string]int{}
-	s := newStore(nil, nil, nil, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { looked[key.Name]++ },
-		func(key nodepool.ClusterKey) { looked["watched "+key.Name]++ })
+	s := storeOn(nil, nil)
+	s.changed = func(key nodepool.ClusterKey) { looked[key.Name]++ }
+	s.statusChanged = func(key nodepool.ClusterKey) { looked["watched "+key.Name]++ }
 	return &namespaceStore{s, ""}, looked
+}
+
+// storeOn is a store of an API server that tells nobody of changes.
+func storeOn(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool) *Store {
+	ignore := func(nodepool.ClusterKey) {}
+	return newStore(Config{Client: client, Logger: slog.New(slog.DiscardHandler), Changed: ignore, StatusChanged: ignore}, known)
 }
 
 // versions are those of the requests for a RayCluster, by name.
@@ -117,8 +125,8 @@ func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
 		t.Errorf("looked at: %s", diff)
 	}
 	_ = s.Delete(storedRequest("a", "7", "other"))
-	if len(s.all()) != 0 {
-		t.Errorf("left %v", s.all())
+	if len(s.all("")) != 0 {
+		t.Errorf("left %v", s.all(""))
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Limits on statuses and other writes of this process to ResourceRequests: many requests of many clusters may change at
@@ -34,12 +33,6 @@ const (
 	// While callers write more than fewCalls a second, updates that are not urgent are limited to ordinaryWrites a
 	// second: each status costs the API server as much as a caller's write.
 	ordinaryWrites = 10
-	// overWrites is how many statuses of rejected requests are written a second, overWriters at a time. There may be
-	// thousands of large ones, and the API server validates the whole object with each status. A busy API server takes
-	// seconds for that, so these writes have overTimeout: a write that is given up costs it as much, for nothing.
-	overWrites  = 10
-	overWriters = 2
-	overTimeout = 20 * time.Second
 	// lookAgain is the pause before the next look if no waiting update may be written yet.
 	lookAgain = 20 * time.Millisecond
 )
@@ -54,49 +47,24 @@ type Writer struct {
 	log        *slog.Logger
 	// limit applies to all writes, ordinaryLimit to writes that are not urgent while callers write much.
 	limit, ordinaryLimit flowcontrol.RateLimiter
-	// overMemory applies to statuses of rejected requests.
-	overMemory flowcontrol.RateLimiter
-	wake       chan struct{}
+	wake                 chan struct{}
 
 	mu sync.Mutex // guards the rest
 	// waiting is by object; queue lists them in the order in which they arrived.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
-	// served has for each namespace the turn of its last write. writesOver is how many statuses of rejected requests
-	// are being written.
-	served     map[string]int64
-	turn       int64
-	writesOver int
+	// served has for each namespace the turn of its last write.
+	served map[string]int64
+	turn   int64
 	// backOffUntil has the requests whose last write failed within requestWritesPause.
 	backOffUntil map[requestKey]time.Time
 }
 
-// urgency orders waiting updates.
-type urgency int
-
-// Urgent updates change what users wait for: the state of a request, or whether it exists. Unadmitted updates are about
-// requests that do not fit into the memory budget, and come last.
-const (
-	urgent urgency = iota
-	ordinary
-	unadmitted
-)
-
-// waitingUpdate is the newest update of a request.
+// waitingUpdate is the newest update of a request. urgent: it changes what users wait for, the state of a request or
+// whether it exists.
 type waitingUpdate struct {
 	nodepool.OwnedUpdate
-	urgency urgency
-}
-
-// urgencyOf returns how soon an update must be written.
-func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
-	switch {
-	case u.Status != nil && u.Status.Code == raydemand.CodeOverMemory:
-		return unadmitted
-	case changes || u.Adopt != nil:
-		return urgent
-	}
-	return ordinary
+	urgent bool
 }
 
 // NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may
@@ -108,20 +76,16 @@ func NewWriter(
 	log *slog.Logger,
 ) *Writer {
 	return &Writer{
-		requests:   requests,
-		client:     client,
-		mayWriteTo: mayWriteTo,
-		log:        log,
-		limit:      flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(
-			ordinaryWrites,
-			1,
-		),
-		overMemory:   flowcontrol.NewTokenBucketRateLimiter(overWrites, 1),
-		wake:         make(chan struct{}, 1),
-		waiting:      map[requestKey]waitingUpdate{},
-		served:       map[string]int64{},
-		backOffUntil: map[requestKey]time.Time{},
+		requests:      requests,
+		client:        client,
+		mayWriteTo:    mayWriteTo,
+		log:           log,
+		limit:         flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
+		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(ordinaryWrites, 1),
+		wake:          make(chan struct{}, 1),
+		waiting:       map[requestKey]waitingUpdate{},
+		served:        map[string]int64{},
+		backOffUntil:  map[requestKey]time.Time{},
 	}
 }
 
@@ -143,7 +107,7 @@ func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 		if _, there := w.waiting[key]; !there {
 			w.queue = append(w.queue, key)
 		}
-		w.waiting[key] = waitingUpdate{u, urgencyOf(&u, changes)}
+		w.waiting[key] = waitingUpdate{u, changes || u.Adopt != nil}
 	}
 	w.mu.Unlock()
 	w.look()
@@ -206,10 +170,10 @@ func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave f
 func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, now := range []urgency{urgent, ordinary, unadmitted} {
-		for _, i := range w.order(now) {
+	for _, urgent := range []bool{true, false} {
+		for _, i := range w.order(urgent) {
 			key := w.queue[i]
-			if !w.mayWrite(now) {
+			if !urgent && w.requests.locks.busy() && !w.ordinaryLimit.TryAccept() {
 				return update, nil, true
 			}
 			if leave, _ = w.requests.locks.begin(key); leave == nil {
@@ -220,7 +184,7 @@ func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) 
 			w.queue = slices.Delete(w.queue, i, i+1)
 			w.turn++
 			w.served[key.namespace] = w.turn
-			return update, w.until(now, leave), false
+			return update, leave, false
 		}
 	}
 	if len(w.queue) == 0 {
@@ -229,14 +193,14 @@ func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) 
 	return update, nil, len(w.queue) > 0
 }
 
-// order lists the places in the queue with this urgency: first one of each namespace, the one that waited longest
-// first, then all others. A namespace with many updates does not delay others.
-func (w *Writer) order(now urgency) (places []int) {
+// order lists the places in the queue of urgent updates, or of the others: first one of each namespace, the one that
+// waited longest first, then all others. A namespace with many updates does not delay others.
+func (w *Writer) order(urgent bool) (places []int) {
 	var others []int
 	seen := map[string]bool{}
 	for i, key := range w.queue {
 		switch {
-		case w.waiting[key].urgency != now:
+		case w.waiting[key].urgent != urgent:
 		case seen[key.namespace]:
 			others = append(others, i)
 		default:
@@ -248,29 +212,6 @@ func (w *Writer) order(now urgency) (places []int) {
 		return cmp.Compare(w.served[w.queue[a].namespace], w.served[w.queue[b].namespace])
 	})
 	return append(places, others...)
-}
-
-// mayWrite reports whether the limits allow another write of this urgency now.
-func (w *Writer) mayWrite(now urgency) bool {
-	if now != urgent && w.requests.locks.busy() && !w.ordinaryLimit.TryAccept() {
-		return false
-	}
-	return now != unadmitted || w.writesOver < overWriters && w.overMemory.TryAccept()
-}
-
-// until returns a leave that also ends a write about a rejected request. The caller of until holds mu; the caller of
-// leave does not.
-func (w *Writer) until(now urgency, leave func()) func() {
-	if now != unadmitted {
-		return leave
-	}
-	w.writesOver++
-	return func() {
-		leave()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.writesOver--
-	}
 }
 
 // carryOut writes an update, if this process may write about the RayCluster.
@@ -303,11 +244,7 @@ func (w *Writer) backOff(key requestKey, now time.Time) {
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
-	timeout := timing.RequestTimeout
-	if urgencyOf(&u, false) == unadmitted {
-		timeout = overTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {

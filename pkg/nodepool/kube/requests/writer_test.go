@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
@@ -78,7 +77,7 @@ func (o *oneRequest) Delete(context.Context, string, metav1.DeleteOptions, ...st
 
 func newOneRequest() (*oneRequest, *Writer) {
 	there := &oneRequest{object: storedRequest("a", "5", "llm")}
-	requests := newStore(there, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	requests := storeOn(there, nil)
 	return there, NewWriter(requests, there, func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler))
 }
 
@@ -409,37 +408,27 @@ func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// What one namespace has to be written, or has no room, must not delay what owners of another wait for.
-func TestNamespacesAreWrittenRoundRobinAndRequestsWithoutRoomLast(t *testing.T) {
+// What one namespace has to be written must not delay what owners of another wait for.
+func TestNamespacesAreWrittenInTurn(t *testing.T) {
 	_, w := newOneRequest()
-	update := func(namespace, name, code string) nodepool.OwnedUpdate {
-		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped, Code: code}}
+	update := func(namespace, name string) nodepool.OwnedUpdate {
+		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped}}
 	}
-	w.overMemory = flowcontrol.NewFakeAlwaysRateLimiter()
 	var updates []nodepool.OwnedUpdate
-	for _, name := range []string{"x", "y", "z"} {
-		updates = append(updates, update("hostile", name, raydemand.CodeOverMemory))
-	}
 	for i := range 4 {
-		updates = append(updates, update("hostile", fmt.Sprint(i), raydemand.CodeTooMany))
+		updates = append(updates, update("hostile", fmt.Sprint(i)))
 	}
-	w.Report(append(updates, update("ml", "a", raydemand.CodeSatisfied), update("ml", "b", raydemand.CodeSatisfied)))
+	w.Report(append(updates, update("ml", "a"), update("ml", "b")))
 	var order []string
 	for {
-		update, leave, later := w.take()
+		update, leave, _ := w.take()
 		if leave == nil {
-			if !later {
-				t.Error("what waits for the bound on requests without room is forgotten")
-			}
 			break
 		}
 		order = append(order, update.Namespace+"/"+update.Name)
-		if len(order) < 7 {
-			leave()
-		}
+		leave()
 	}
-	want := []string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3", "hostile/x", "hostile/y"}
-	if diff := cmp.Diff(want, order); diff != "" {
+	if diff := cmp.Diff([]string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3"}, order); diff != "" {
 		t.Errorf("written (-want +got): %s", diff)
 	}
 }
