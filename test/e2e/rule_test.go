@@ -79,39 +79,6 @@ func TestASuspendedClusterIsLeftAlone(t *testing.T) {
 	s.workers("gpu", 1)
 }
 
-// TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head. The sidecar scales the RayCluster.
-// Heliostat reports that it only observes.
-func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
-	t.Parallel()
-	s := stage(t, rig.Cluster{Name: "python", IdleSeconds: 60, InTree: true, Groups: []rig.Group{gpu}})
-	s.k8sEvent("SidecarAlive")
-	s.told("shadow", func(st status) bool { return st.Mode == "shadow" })
-	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
-	s.quiet("Heliostat leaves the request to a sidecar that does not read it")
-
-	driver := s.drive()
-	s.do(driver, task("theirs", 1))
-	s.see(driver, "theirs", "running")
-	s.created("gpu", 1)
-}
-
-// TestOurSidecarScalesWithTheRoleKubeRayGrants runs Heliostat instead of Ray's sidecar. The fleet instance does not
-// scale that RayCluster.
-func TestOurSidecarScalesWithTheRoleKubeRayGrants(t *testing.T) {
-	t.Parallel()
-	s := stage(t, rig.Cluster{Name: "sidecar", IdleSeconds: 5, InTree: true, SidecarImage: rig.SidecarImage, Groups: []rig.Group{gpu}})
-	s.k8sEvent("SidecarManages")
-	driver := s.drive()
-	s.do(driver, task("ours", 1))
-	s.see(driver, "ours", "running")
-	s.workers("gpu", 1)
-	s.quiet("two of one kind do not both scale")
-	s.created("gpu", 1)
-	s.do(driver, release("ours"))
-	s.workers("gpu", 0)
-	s.drainedBeforeStopped()
-}
-
 // TestADeletedAndRecreatedClusterStartsAnew deletes a RayCluster that has a worker and creates one with the same name.
 func TestADeletedAndRecreatedClusterStartsAnew(t *testing.T) {
 	t.Parallel()

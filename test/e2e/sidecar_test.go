@@ -19,6 +19,50 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
+// TestOurSidecarScalesAndHandsOver runs Heliostat instead of Ray's sidecar, with the role that KubeRay grants. The fleet
+// instance does not scale that RayCluster until an annotation says so. Then the maximum falls below the number of busy
+// workers: with enableInTreeAutoscaling, the operator does not react to that by itself.
+func TestOurSidecarScalesAndHandsOver(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "sidecar", IdleSeconds: 600, InTree: true, SidecarImage: rig.SidecarImage, Groups: []rig.Group{gpu}})
+	s.step("the sidecar launches one worker, and removes it")
+	s.k8sEvent("SidecarManages")
+	driver := s.drive()
+	s.do(driver, task("ours", 1))
+	s.see(driver, "ours", "running")
+	s.workers("gpu", 1)
+	s.quiet("two of one kind do not both scale")
+	s.created("gpu", 1)
+	s.do(driver, release("ours"))
+	s.idleTimeout(2)
+	s.workers("gpu", 0)
+	s.drainedBeforeStopped()
+
+	s.step("the fleet instance takes over, and keeps the maximum")
+	s.idleTimeout(600)
+	s.setGroup(0, map[string]any{"maxReplicas": 1})
+	s.annotate("mode", "managed")
+	s.told("that it manages the RayCluster", func(st status) bool { return st.Mode == "managed" })
+	s.do(driver, actor("first", 1), actor("second", 1))
+	s.workers("gpu", 1)
+	s.quiet("the maximum is 1")
+	s.created("gpu", 2)
+	s.setGroup(0, map[string]any{"maxReplicas": 2})
+	s.see(driver, "first", "running")
+	s.see(driver, "second", "running")
+	busy := s.workers("gpu", 2)
+
+	s.step("the maximum falls below the busy workers, which have ten minutes to end their work")
+	s.setGroup(0, map[string]any{"maxReplicas": 1})
+	s.quiet("both workers are busy")
+	s.do(driver, rig.Command{Do: "ask", ID: "first"}, rig.Command{Do: "ask", ID: "second"})
+	s.see(driver, "first", "answered")
+	s.see(driver, "second", "answered")
+	if living := rig.Living(s.journal.Facts(), "gpu"); !slices.Equal(living, busy) {
+		s.Errorf("workers %v became %v", busy, living)
+	}
+}
+
 // comparison is the response of GET …/shadow.
 type comparison struct {
 	Writer      string
@@ -43,19 +87,18 @@ type comparison struct {
 // leadTold matches the text in the table that shows how much earlier one side decided.
 var leadTold = regexp.MustCompile(`[0-9](ms|s) earlier`)
 
-// TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar runs `serve --mode shadow` beside Ray's Python autoscaler,
-// which scales one task up and down. Both decide. The comparison reports both, and Heliostat writes nothing to the
-// RayCluster.
-func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
+// TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head, which scales one task up and down.
+// Heliostat decides too, and only observes: the comparison reports both, and Heliostat writes nothing to the RayCluster.
+func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "theirs")
 	writers := s.writers()
 	s.create(rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 5, InTree: true, Groups: []rig.Group{gpu}})
-	looker, err := lab.Serve(s.ctx, "--mode", "shadow", "--namespaces", s.namespace)
-	s.must(err)
-	t.Cleanup(looker.Kill)
+	s.k8sEvent("SidecarAlive")
+	s.told("shadow", func(st status) bool { return st.Mode == "shadow" })
 
-	s.compared(looker, "both at rest", func(c comparison) bool {
+	s.step("Heliostat and Ray's autoscaler compare")
+	s.compared("both at rest", func(c comparison) bool {
 		return len(c.Groups) == 1 && c.Groups[0].Ours == 0 && c.Groups[0].Theirs == 0 && c.Agreement != nil
 	})
 	driver := s.drive()
@@ -65,11 +108,11 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	s.must(err)
 	s.must(syscall.Kill(theirs, syscall.SIGSTOP))
 	s.do(driver, task("work", 1))
-	s.compared(looker, "one worker wanted by Heliostat alone", func(c comparison) bool {
+	s.compared("one worker wanted by Heliostat alone", func(c comparison) bool {
 		return len(c.Differences) > 0 && c.Differences[0].Until == nil && c.Groups[0].Ours == 1 && c.Groups[0].Theirs == 0
 	})
 	s.must(syscall.Kill(theirs, syscall.SIGCONT))
-	up := s.compared(looker, "one worker wanted by both, after a difference", func(c comparison) bool {
+	up := s.compared("one worker wanted by both, after a difference", func(c comparison) bool {
 		return len(c.Differences) > 0 && c.Differences[0].Until != nil && c.Groups[0].Ours == 1 && c.Groups[0].Theirs == 1
 	})
 	first := up.Differences[len(up.Differences)-1]
@@ -82,10 +125,10 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	}
 	s.see(driver, "work", "running")
 	s.do(driver, release("work"))
-	down := s.compared(looker, "no worker wanted by either", func(c comparison) bool {
+	down := s.compared("no worker wanted by either", func(c comparison) bool {
 		return len(c.Differences) > 0 && c.Differences[0].Until != nil && c.Groups[0].Ours == 0 && c.Groups[0].Theirs == 0
 	})
-	table, err := exec.CommandContext(s.ctx, lab.Program, "shadow", "--server", looker.URL, s.namespace+"/"+s.name).CombinedOutput()
+	table, err := exec.CommandContext(s.ctx, lab.Program, "shadow", "--server", fleet.URL, s.namespace+"/"+s.name).CombinedOutput()
 	t.Logf("autoscaler shadow:\n%s", table)
 	if err != nil || !strings.Contains(string(table), "last written by "+down.Writer) || !leadTold.Match(table) {
 		s.Errorf("autoscaler shadow ends with %v and does not tell writer and lead", err)
@@ -93,16 +136,20 @@ func TestShadowReportsWhatItWouldDecideBesideRaysOwnSidecar(t *testing.T) {
 	if managers := writers(); slices.Contains(managers, "heliostat") || len(managers) < 2 {
 		s.Errorf("the RayCluster was written by %q, want others and never heliostat", managers)
 	}
+	s.created("gpu", 1)
+	s.step("Heliostat leaves a request to a sidecar that does not read it")
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.quiet("Ray's autoscaler decides")
 }
 
-// compared waits until a Heliostat's comparison satisfies want, and returns it.
-func (s *scene) compared(looker *rig.Heliostat, what string, want func(comparison) bool) comparison {
+// compared waits until Heliostat's comparison satisfies want, and returns it.
+func (s *scene) compared(what string, want func(comparison) bool) comparison {
 	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
 	for {
 		var got comparison
-		status, answer, err := looker.Call(ctx, http.MethodGet, "/v1/namespaces/"+s.namespace+"/rayclusters/"+s.name+"/shadow", "")
+		status, answer, err := fleet.Call(ctx, http.MethodGet, "/v1/namespaces/"+s.namespace+"/rayclusters/"+s.name+"/shadow", "")
 		if err == nil && status == http.StatusOK {
 			s.must(json.Unmarshal(answer, &got))
 			if want(got) {
