@@ -47,6 +47,9 @@ func slow(t *testing.T) {
 	t.Parallel()
 }
 
+// allocationTimeout is how long pods may take to join. A fifth of it is silence enough about a pod without a node.
+const allocationTimeout = 5 * time.Minute
+
 // serve starts a Heliostat that may be the fleet. It knows how far the pools of pools.yaml may grow, guards busy
 // workers, and soon drains workers of RayClusters that let their work move.
 func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
@@ -54,7 +57,7 @@ func serve(ctx context.Context, arguments ...string) (*rig.Heliostat, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s", "--allocation-timeout", "10m"}
+	own := []string{"--pools", pools, "--protect-busy", "--consolidate-after", "5s", "--allocation-timeout", allocationTimeout.String()}
 	return lab.Serve(ctx, append(own, arguments...)...)
 }
 

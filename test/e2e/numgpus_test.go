@@ -3,7 +3,10 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
@@ -19,16 +22,18 @@ type gpuCase struct {
 	// derived is the number that the operator passes by default, or -1 for no flag. gpus is the number that a pod gets,
 	// and that it announces in the end.
 	derived, gpus float64
+	// ray: the group's pods run Ray, and not only KubeRay's command for it.
+	ray bool
 }
 
 var gpuCases = []gpuCase{
-	{name: "single", devices: map[string]int64{"nvidia.com/gpu": 7}, pool: "single", derived: 7, gpus: 7},
+	{name: "single", devices: map[string]int64{"nvidia.com/gpu": 7}, pool: "single", derived: 7, gpus: 7, ray: true},
 	{name: "mixed-small", devices: map[string]int64{"nvidia.com/mig-1g.5gb": 1}, derived: 1, gpus: 1},
-	{name: "mixed-both", devices: map[string]int64{"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-3g.20gb": 1}, derived: 2, gpus: 3},
+	{name: "mixed-both", devices: map[string]int64{"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-3g.20gb": 1}, derived: 2, gpus: 3, ray: true},
 	{name: "sliced", devices: map[string]int64{"nvidia.com/gpu": 1}, pool: "sliced", derived: 1, gpus: 1},
 	{name: "renamed", devices: map[string]int64{"nvidia.com/gpu.shared": 1}, derived: -1, gpus: 1},
 	{name: "mps", devices: map[string]int64{"nvidia.com/gpu": 1}, pool: "mps", derived: 1, gpus: 1},
-	{name: "memory", devices: map[string]int64{"aliyun.com/gpu-mem": 4}, derived: -1, gpus: 1},
+	{name: "memory", devices: map[string]int64{"aliyun.com/gpu-mem": 4}, derived: -1, gpus: 1, ray: true},
 	{name: "memory-cores", devices: map[string]int64{"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-core.percentage": 20}, derived: -1, gpus: 1},
 	{name: "hami", devices: map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000}, pool: "hami", derived: 1, gpus: 1},
 	{name: "volcano", devices: map[string]int64{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 2000}, derived: -1, gpus: 1},
@@ -38,13 +43,17 @@ var gpuCases = []gpuCase{
 
 // TestEveryWayToHandOutGPUsIsCountedRight runs one RayCluster with one group for each way to expose GPUs. At first,
 // Heliostat writes nothing, and the columns show where the operator counts wrong. Then, while the groups are empty,
-// Heliostat writes the numbers that the device plugin reports. A task that needs all GPUs of a pod runs in each group.
-// Finally, the plugin removes devices, which must not change a number that is correct for running pods.
+// Heliostat writes the numbers that the device plugin reports. A task that needs all GPUs of a pod launches a pod of each
+// group, whose command tells Ray that number: it runs in some groups, the others have no Ray. Finally, the plugin removes
+// devices, which must not change a number that is correct for running pods.
 func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	t.Parallel()
 	cluster := rig.Cluster{Name: "counts", IdleSeconds: 600}
 	for _, c := range gpuCases {
 		group := rig.Group{Name: c.name, Max: 1, Devices: c.devices, Labels: map[string]string{"handed-out": c.name}}
+		if !c.ray {
+			group.Image = rig.SleeperImage
+		}
 		if c.pool != "" {
 			group.NodeSelector = map[string]string{"gpus": c.pool}
 		}
@@ -59,20 +68,22 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	s.told("numbers that agree", func(st status) bool { return columns(st, true) })
 	s.headAlive()
 	driver := s.drive()
-	for some := range slices.Chunk(gpuCases, 6) { // more Ray nodes that start at once starve the other tests
-		for _, c := range some {
-			work := task(c.name, c.gpus)
-			work.Labels = map[string]string{"handed-out": c.name}
-			s.do(driver, work)
-		}
-		for _, c := range some {
+	for _, c := range gpuCases {
+		work := task(c.name, c.gpus)
+		work.Labels = map[string]string{"handed-out": c.name}
+		s.do(driver, work)
+	}
+	for _, c := range gpuCases {
+		s.startsRayWith(s.firstPod(c.name), c.gpus)
+		if c.ray {
 			s.see(driver, c.name, "running")
 			s.workers(c.name, 1)
 		}
 	}
 	s.told("Ray nodes that announce what was written", func(st status) bool {
-		return columns(st, true) && !slices.ContainsFunc(st.Groups, func(g groupStatus) bool {
-			return g.NumGPUs.Ray == nil || g.NumGPUs.Reported == nil || *g.NumGPUs.Ray != *g.NumGPUs.Reported
+		return columns(st, true) && !slices.ContainsFunc(gpuCases, func(c gpuCase) bool {
+			n := st.group(c.name).NumGPUs
+			return c.ray && (n.Ray == nil || n.Reported == nil || *n.Ray != *n.Reported)
 		})
 	})
 
@@ -88,6 +99,17 @@ func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
 	s.told("the devices again", func(st status) bool { return columns(st, true) })
 	for _, c := range gpuCases {
 		s.created(c.name, 1)
+	}
+}
+
+// startsRayWith asserts that the operator has given a pod's Ray node so many GPUs.
+func (s *scene) startsRayWith(name string, gpus float64) {
+	s.Helper()
+	pod, err := lab.Kube.CoreV1().Pods(s.namespace).Get(s.ctx, name, metav1.GetOptions{})
+	s.must(err)
+	command := strings.Fields(strings.Join(pod.Spec.Containers[0].Args, " "))
+	if want := fmt.Sprintf("--num-gpus=%g", gpus); !slices.Contains(command, want) {
+		s.Errorf("pod %s has the command %v, want %s", name, command, want)
 	}
 }
 

@@ -295,6 +295,7 @@ type status struct {
 type groupStatus struct {
 	Name             string
 	Current, Desired int
+	Closed           string
 	Reasons          []struct{ Code, Message string }
 	NumGPUs          struct {
 		Declared, Derived, Reported, Ray *float64
