@@ -13,7 +13,6 @@ import (
 // +kubebuilder:resource:path=capacitypolicies,shortName=rcap,categories={ray,all}
 // +kubebuilder:printcolumn:name="RayCluster",type=string,JSONPath=`.spec.rayCluster`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="Per day",type=number,JSONPath=`.spec.budget.perDay`
 // +kubebuilder:printcolumn:name="Suspend after",type=string,JSONPath=`.spec.idle.suspendAfter`
 // +kubebuilder:printcolumn:name="Delete after",type=string,JSONPath=`.spec.idle.deleteAfter`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
@@ -64,10 +63,6 @@ type CapacityPolicySpec struct {
 	// +listType=atomic
 	// +optional
 	KeepWarmNodes []KeepWarmNodes `json:"keepWarmNodes,omitempty"`
-	// Budget bounds what warm capacity costs on one day.
-	//
-	// +optional
-	Budget *CapacityBudget `json:"budget,omitempty"`
 	// Idle says what happens when the RayCluster has no work.
 	//
 	// +optional
@@ -166,21 +161,6 @@ type CapacitySchedule struct {
 // +kubebuilder:validation:MaxLength=200
 // +kubebuilder:validation:Pattern=`^\s*[^\s=@]+(\s+[^\s=@]+){4}\s*$`
 type CronExpression string
-
-// CapacityBudget bounds what warm capacity costs on one day.
-type CapacityBudget struct {
-	// PerDay is an amount in the currency of the groups' prices.
-	//
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000000000000
-	PerDay float64 `json:"perDay"`
-	// TimeZone is where the day begins at midnight, an IANA name such as Europe/Berlin. The default is UTC.
-	//
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+/-]*$`
-	// +optional
-	TimeZone string `json:"timeZone,omitempty"`
-}
 
 // IdlePolicy says what happens when a RayCluster has no work for a while.
 //

@@ -19,8 +19,8 @@ func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
 		}
 	}
 	run("", "ml/llm has no capacity policy\n")
-	const two = `{"keepWarm": [{"group": "gpu", "count": 2}], "budget": {"perDay": 10}}`
-	run("", `{"keepWarm":[{"group":"gpu","count":2}],"budget":{"perDay":10}}`, "--set", two)
+	const two = `{"keepWarm": [{"group": "gpu", "count": 2}]}`
+	run("", `{"keepWarm":[{"group":"gpu","count":2}]}`, "--set", two)
 	if r.policy == nil || r.policy.KeepWarm[0].Count != 2 {
 		t.Errorf("set %+v", r.policy)
 	}
@@ -29,8 +29,7 @@ func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
 	r.view.Idle = "suspended in 5m"
 	r.view.Plan.Warm = []planner.WarmPlan{{WarmEntry: planner.WarmEntry{Name: "keepWarm[0]"}, Reason: planner.Reason{Code: "warm", Message: "2 of 2 free"}}}
 	r.view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Code: capacity.NodesWaiting, Message: "nodes for 1 of 1 workers"}}
-	r.view.SpentToday = 2.5
-	for _, want := range []string{"ml/llm: CapacityPolicy office\n", "  keepWarm[0]: warm: 2 of 2 free\n", "  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  budget: 2.50 of 10.00 spent today\n", "  idle: suspended in 5m\n"} {
+	for _, want := range []string{"ml/llm: CapacityPolicy office\n", "  keepWarm[0]: warm: 2 of 2 free\n", "  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  idle: suspended in 5m\n"} {
 		run("", want)
 	}
 	run("", `"source": "CapacityPolicy office"`, "-o", "json")

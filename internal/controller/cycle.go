@@ -57,7 +57,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	v.WaitTook = r.heavy.Waited
 	v.PlanTook = max(c.config.Now().Sub(observed)-v.WaitTook, 0)
 	outcome := c.apply(ctx, r, v, intent)
-	r.memory.Conclude(&outcome.view, &outcome.intent, outcome.nodes.PerHour)
+	r.memory.Conclude(&outcome.intent)
 	outcome.jobs = c.readJobs(ctx, r, &outcome.view)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)

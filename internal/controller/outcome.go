@@ -23,9 +23,8 @@ type outcome struct {
 	err      error
 	// idle is what happens to the RayCluster without work.
 	idle string
-	// nodes is what becomes of nodes without workers; spent is what all warm capacity has cost on the budget's day.
+	// nodes is what becomes of nodes without workers.
 	nodes warmnodes.Decision
-	spent float64
 	// withheld: the patch was not written, so nothing else is done. again: the next cycle follows at once.
 	withheld, again bool
 	seenToPatched   time.Duration

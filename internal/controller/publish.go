@@ -27,13 +27,10 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Read:      decision.ReadAt(o.view.ReadAt),
 		Paused:    o.paused,
 		Idle:      o.idle,
-		WarmNodes: o.nodes.Plans, SpentToday: o.spent,
-		Actions: o.actions, Recent: slices.Clone(r.recent),
+		WarmNodes: o.nodes.Plans,
+		Actions:   o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
 		NumGPUs: o.numGPUs, OptIn: o.optIn, Reverted: o.view.Reverted, Jobs: o.jobs,
-	}
-	if o.view.Mode == nodepool.Managed {
-		d.WarmNodesPerHour = o.nodes.PerHour
 	}
 	if o.view.StateErr != nil {
 		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)

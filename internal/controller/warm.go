@@ -12,9 +12,6 @@ import (
 // keepNodes keeps nodes without workers ready, as the policy wants.
 func (c *Controller) keepNodes(ctx context.Context, r *record, o *outcome) {
 	v := &o.view
-	if v.Cluster.Policy != nil {
-		o.spent = r.memory.WarmSpent(v.Now, v.Cluster.Policy.Budget)
-	}
 	authority := warmnodes.Plan
 	switch {
 	case v.Mode == nodepool.Managed && o.withheld:
@@ -29,6 +26,6 @@ func (c *Controller) keepNodes(ctx context.Context, r *record, o *outcome) {
 	}
 	var actions []decision.Action
 	o.nodes, actions = r.nodes.Round(ctx, c.kube, authority, warmnodes.Seen{Now: v.Now, Cluster: &v.Cluster,
-		Snapshot: &o.intent.Snapshot, Plan: &o.intent.Plan, Spent: o.spent})
+		Snapshot: &o.intent.Snapshot, Plan: &o.intent.Plan})
 	o.findings, o.actions = append(o.findings, o.nodes.Findings...), append(o.actions, actions...)
 }

@@ -76,47 +76,10 @@ func TestAScheduleAppliesFromItsStartToItsEnd(t *testing.T) {
 	}
 }
 
-func TestASpentBudgetGivesUpWarmWorkers(t *testing.T) {
-	gpus, price := gpuGroup("gpu", 1, 0, 4), 6.0
-	gpus.Price = &price
-	w := newWorld(t, Config{}, gpus)
-	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2}}`)
-	for range 15 { // 1.5 of 2
-		w.after(time.Minute)
-	}
-	if len(w.ray.drains) != 0 || w.group("gpu").Replicas != 1 {
-		t.Fatal("the worker goes before the budget is spent")
-	}
-	var last planner.WarmPlan
-	for range 10 {
-		last = w.after(time.Minute).Plan.Warm[0]
-	}
-	if last.Reason.Code != planner.CodeBudgetSpent || len(w.ray.drains) == 0 {
-		t.Errorf("%+v, drained %v: the worker stays although the budget is spent", last, w.ray.drained())
-	}
-}
-
-func TestShadowModeSpendsNothing(t *testing.T) {
-	gpus, price := gpuGroup("gpu", 1, 0, 4), 600.0
-	gpus.Price = &price
-	w := newWorld(t, Config{}, gpus)
-	w.kube.cluster.Mode = nodepool.Shadow
-	w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "budget": {"perDay": 2}}`)
-	for range 5 {
-		w.after(time.Minute)
-	}
-	if got := w.after(time.Minute).Plan.Warm[0]; got.Reason.Code != planner.CodeWarm {
-		t.Errorf("%+v", got)
-	}
-	w.nothingWritten("it is in shadow")
-}
-
 func TestNodesAreKeptForWorkersThatMayCome(t *testing.T) {
-	gpus, price := gpuGroup("gpu", 0, 0, 4), 6.0
-	gpus.Price = &price
-	w := newWorld(t, Config{}, gpus)
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}}
-	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}], "budget": {"perDay": 3}}`)
+	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}]}`)
 	d := w.cycle()
 	if len(w.kube.buffers) != 1 || w.kube.buffers[0].Buffer.Pods != 2 || w.group("gpu").Replicas != 0 {
 		t.Fatalf("%+v, %d replicas; want a buffer of two pods and no worker", w.kube.buffers, w.group("gpu").Replicas)
@@ -125,14 +88,8 @@ func TestNodesAreKeptForWorkersThatMayCome(t *testing.T) {
 		t.Errorf("%+v", d.WarmNodes)
 	}
 	w.kube.cluster.Buffers.List[0].Provided = true
-	if d = w.after(time.Minute); d.WarmNodesPerHour != 12 {
-		t.Errorf("the nodes of two workers at 6 an hour cost %v an hour", d.WarmNodesPerHour)
-	}
-	for range 20 {
-		d = w.after(time.Minute)
-	}
-	if d.WarmNodes[0].Code != capacity.NodesBudgetSpent || !w.kube.buffers[len(w.kube.buffers)-1].Remove || d.SpentToday < 3 {
-		t.Errorf("%+v, spent %g, wrote %+v: the nodes stay although the budget is spent", d.WarmNodes, d.SpentToday, w.kube.buffers)
+	if d = w.after(time.Minute); d.WarmNodes[0].Code != capacity.NodesWarm {
+		t.Errorf("%+v", d.WarmNodes)
 	}
 }
 
@@ -141,7 +98,7 @@ func TestShadowModeAsksForNoNodes(t *testing.T) {
 	w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}}
 	w.kube.cluster.Mode = nodepool.Shadow
 	w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}]}`)
-	if d := w.cycle(); len(w.kube.buffers) != 0 || len(d.WarmNodes) != 1 || d.WarmNodesPerHour != 0 {
+	if d := w.cycle(); len(w.kube.buffers) != 0 || len(d.WarmNodes) != 1 {
 		t.Errorf("wrote %+v, shown %+v", w.kube.buffers, d.WarmNodes)
 	}
 }

@@ -260,10 +260,7 @@ var policyChecks = []check.Check{
 	check.New("raycluster-absent", raydemand.Info, check.Inputs(rayClusterAbsent),
 		"the RayCluster is not among the objects: without it, this has no effect, and its groups and prices are not "+
 			"compared"),
-	check.New(capacity.FindingGroupUnknown, raydemand.Error, ineffective(capacity.FindingGroupUnknown),
-		"there is no such worker group"),
-	check.New(capacity.FindingUnpriced, raydemand.Warning, ineffective(capacity.FindingUnpriced),
-		"a budget needs the price of the group"),
+	check.New(capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"),
 	check.New(capacity.FindingNodesUnused, raydemand.Warning, clusters(warmNodesUnused), "no nodes are kept"),
 	check.New(capacity.FindingNodesLeft, raydemand.Warning, check.Inputs(warmNodesLeft),
 		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the "+

@@ -92,28 +92,20 @@ func policyOf(x *inventory.Inventory, o *inventory.Object) (counting, bool) {
 	return counts, counts.written != nil
 }
 
-// ineffective examines the entries of the policies that count, and reports what serve reports under the same code.
-func ineffective(code string) check.Scope {
-	return clusters(func(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
-		counts, found := policyOf(x, o)
-		if !found {
-			return
-		}
-		priced := map[string]bool{}
-		for i := range o.Cluster.Groups {
-			priced[o.Cluster.Groups[i].Name] = o.Cluster.Groups[i].Price != nil
-		}
-		for _, f := range counts.written.Ineffective(priced) {
-			at := check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
-				Fix: fix.Edit(counts.holder, f.Fix)}
-			if f.Code == capacity.FindingUnpriced {
-				at.Field, at.Seen, at.Fix = counts.field("budget"), f.Object, fix.Edit(o, f.Fix)
-			}
-			if f.Code == code {
-				report(at)
-			}
-		}
-	})
+// groupUnknown reports what serve reports about entries of the policy that counts.
+func groupUnknown(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
+	counts, found := policyOf(x, o)
+	if !found {
+		return
+	}
+	has := func(group string) bool {
+		_, known := o.Cluster.Group(group)
+		return known
+	}
+	for _, f := range counts.written.GroupsUnknown(has) {
+		report(check.Occurrence{Object: counts.holder, Field: counts.field(f.Field), Seen: f.Seen, Why: f.Why,
+			Fix: fix.Edit(counts.holder, f.Fix)})
+	}
 }
 
 // warmNodesUnused reports policies that want nodes from a Heliostat that may not ask for any.

@@ -38,10 +38,10 @@ spec: {rayCluster: llm, keepWarm: [{group: nope, count: 1}]}
 `
 
 func TestTheAnnotationIsExaminedAndCountsBeforeAllCapacityPolicies(t *testing.T) {
-	found := examine(t, policied(t, `{"keepWarm": [{"group": "a10", "count": 1}, {"group": "a100", "count": 1}], "budget": {"perDay": 5}}`, office))
+	found := examine(t, policied(t, `{"keepWarm": [{"group": "a10", "count": 1}, {"group": "a100", "count": 1}]}`, office))
 	annotated := `metadata.annotations["heliostat.dev/capacity-policy"]: `
 	want := []string{"capacity-policy-superseded CapacityPolicy/ml/office spec.rayCluster",
-		"warm-group-unknown RayCluster/ml/llm " + annotated + "keepWarm[0].group", "warm-unpriced RayCluster/ml/llm " + annotated + "budget"}
+		"warm-group-unknown RayCluster/ml/llm " + annotated + "keepWarm[0].group"}
 	if got := codesAt(found); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

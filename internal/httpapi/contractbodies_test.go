@@ -28,7 +28,7 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 		"CapacityPolicy": {http.MethodPut, llmPath + "/capacity_policy", `{"keepWarm": [{"group": "gpu", "count": 1, "schedules": [
 			{"start": "0 8 * * 1-5", "end": "0 19 * * 1-5", "timeZone": "Europe/Berlin", "count": 4}]},
 			{"resources": {"GPU": 1}, "labelSelectors": [{"a": "b"}], "slice": {"memory": "1Gi", "computeFraction": 0.5, "isolation": "any"}, "count": 2}],
-			"budget": {"perDay": 10, "timeZone": "UTC"}, "idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`},
+			"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`},
 	} {
 		t.Run(schema, func(t *testing.T) {
 			var body any

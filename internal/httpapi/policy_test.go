@@ -64,11 +64,10 @@ func TestACapacityPolicyIsSetShownAndRemoved(t *testing.T) {
 	view.Policy = &capacity.Written{Policy: *w.policies.set[llm], Source: "CapacityPolicy office"}
 	view.Plan.Warm = []planner.WarmPlan{{Ready: 1, Reason: planner.Reason{Code: "warm"}}}
 	view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Group: "gpu", Count: 1, Asked: 1, Code: capacity.NodesWarm}}
-	view.SpentToday = 3.5
 	view.Idle = "suspended in 5m"
 	w.fleet[llm] = view
 	got = readAnswer[apiv1.CapacityPolicyState](t, w.call(http.MethodGet, llmPath+"/capacity_policy", ""))
-	if got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.SpentToday != 3.5 || got.Idle == "" || len(got.WarmNodes) != 1 {
+	if got.Source != "CapacityPolicy office" || len(got.Warm) != 1 || got.Idle == "" || len(got.WarmNodes) != 1 {
 		t.Errorf("GET: %+v", got)
 	}
 	if answer := w.call(http.MethodDelete, llmPath+"/capacity_policy", ""); answer.Code != http.StatusNoContent || w.policies.set[llm] != nil {

@@ -88,7 +88,6 @@ const (
 	CodeProvisioning = model.CodeProvisioning
 	CodeWarm         = model.CodeWarm
 	CodeSchedule     = model.CodeSchedule
-	CodeBudgetSpent  = model.CodeBudgetSpent
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes

@@ -13,9 +13,7 @@ func (in input) warm() *model.Warm {
 	field, done := in.fields()
 	defer done()
 	w := &model.Warm{
-		Policy:       field("policy").Text(),
-		BudgetPerDay: field("budgetPerDay").Number(capacity.MaxPerDay),
-		SpentToday:   field("spentToday").Number(capacity.MaxPerDay),
+		Policy: field("policy").Text(),
 	}
 	seen := map[string]int{}
 	for i, each := range field("keep").objects() {

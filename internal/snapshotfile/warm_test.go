@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-const warmText = `{"policy": "CapacityPolicy office", "budgetPerDay": 120, "spentToday": 3.5, "keep": [
+const warmText = `{"policy": "CapacityPolicy office", "keep": [
 	{"name": "keepWarm[0]", "group": "gpu", "count": 4, "schedule": "from \"0 8 * * *\" to \"0 9 * * *\" (UTC)"},
 	{"name": "keepWarm[1]", "resources": {"GPU": 0.5}, "labelSelectors": [{"zone": "a"}], "slice": {"memory": "10Gi"}, "count": 2}]}`
 
@@ -19,7 +19,7 @@ func TestWarmCapacityIsReadAsItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warm.Keep) != 2 || s.Warm.Keep[1].Count != 2 || *s.Warm.SpentToday != 3.5 {
+	if len(s.Warm.Keep) != 2 || s.Warm.Keep[1].Count != 2 {
 		t.Errorf("read %+v", s.Warm)
 	}
 	text, err := json.Marshal(Exportable(s))
@@ -42,7 +42,6 @@ func TestFaultsOfWarmCapacity(t *testing.T) {
 		{`{"keep": [{"name": "a", "group": "gpu"}]}`, `warm.keep[0].count: missing: want how many are free`},
 		{`{"keep": [{"group": "gpu", "count": 1}]}`, `warm.keep[0].name: missing: want a name`},
 		{`{"keep": [{"name": "a", "group": "x", "count": 1}, {"name": "a", "group": "y", "count": 1}]}`, `warm.keep[1].name`},
-		{`{"keep": [], "budgetPerDay": -1}`, `warm.budgetPerDay: -1: want a number from 0`},
 	} {
 		_, err := ReadSnapshot(strings.NewReader(`{"groups": [], "warm": `+c.warm+`}`), "s.json")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

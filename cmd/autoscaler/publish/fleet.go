@@ -63,7 +63,6 @@ func viewOf(d *decision.Decision) clusterview.View {
 		Policy:     d.Kube.Policy,
 		Idle:       d.Idle,
 		WarmNodes:  d.WarmNodes,
-		SpentToday: d.SpentToday,
 		Findings:   d.Findings,
 	}
 	if d.Jobs != nil {

@@ -42,9 +42,6 @@ func WritePolicy(out io.Writer, p Policy) error {
 	for _, n := range p.WarmNodes {
 		line("%s: %s: %s", n.Name, n.Code, n.Message)
 	}
-	if p.Policy.Budget != nil {
-		line("budget: %.2f of %.2f spent today", p.SpentToday, p.Policy.Budget.PerDay)
-	}
 	if p.Idle != "" {
 		line("idle: %s", p.Idle)
 	}

@@ -46,12 +46,8 @@ type Decision struct {
 	Paused string
 	// Idle is what happens to the RayCluster without work and when, or what prevents it; empty if nothing is to happen.
 	Idle string
-	// WarmNodes is what becomes of the nodes that the capacity policy wants; SpentToday is what all its warm capacity
-	// has cost on the day of its budget.
+	// WarmNodes is what becomes of the nodes that the capacity policy wants.
 	WarmNodes []capacity.NodesPlan
-	// WarmNodesPerHour is what these nodes cost while the RayCluster is managed.
-	WarmNodesPerHour float64
-	SpentToday       float64
 	// Unwritten is why the last patch failed; empty after one succeeds or when there is nothing to write.
 	Unwritten string
 	// Err is the error of observing or applying.

@@ -18,7 +18,7 @@ type Compute func(*planner.Snapshot) (planner.Plan, error)
 
 // Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
 func (m *Memory) Decide(v observation.View, s *Settings, planned Compute) (Intent, error) {
-	i := Intent{Snapshot: m.snapshot(v, s, m.warmWanted(v))}
+	i := Intent{Snapshot: m.snapshot(v, s, warmWanted(v))}
 	var errs error
 	compute := func(snapshot *planner.Snapshot) planner.Plan {
 		plan, err := planned(snapshot)
@@ -77,13 +77,14 @@ func (m *Memory) Targets(v observation.View, i *Intent, s *Settings) (
 	return nodepool.Targets(cluster, i.Launch, reduction.PodsOf(i.Removals))
 }
 
-// Conclude remembers how a decision ended: where the next plan continues, and what warm capacity costs until then.
-// nodesPerHour is what nodes without workers cost. Only what Heliostat scales is there because of it.
-func (m *Memory) Conclude(v *observation.View, i *Intent, nodesPerHour float64) {
-	m.turn = i.nextTurn()
-	if v.Mode != nodepool.Managed {
-		m.warm.meter.Charge(0)
-		return
+// Conclude remembers where the next plan continues.
+func (m *Memory) Conclude(i *Intent) { m.turn = i.nextTurn() }
+
+// warmWanted returns what the capacity policy of the RayCluster wants free now; nil if nothing.
+func warmWanted(v observation.View) *planner.Warm {
+	policy := v.Cluster.Policy
+	if policy == nil {
+		return nil
 	}
-	m.warm.meter.Charge(warmCost(&i.Snapshot, &i.Plan) + nodesPerHour)
+	return planner.WarmOf(policy.Source, policy.At(v.Now))
 }

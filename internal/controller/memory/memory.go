@@ -45,7 +45,6 @@ type Memory struct {
 	shapes   observation.Shapes
 	movement pace.Movement
 	endable  endable
-	warm     warm
 	fresh    freshReads
 	// turn is where the next plan continues among demand that was too much for the last one.
 	turn string

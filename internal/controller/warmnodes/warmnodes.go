@@ -23,10 +23,8 @@ const repairPause = time.Minute
 
 // Decision is what one cycle does about warm nodes.
 type Decision struct {
-	Plans   []capacity.NodesPlan
-	Changes []nodepool.BufferChange
-	// PerHour is what the nodes cost.
-	PerHour  float64
+	Plans    []capacity.NodesPlan
+	Changes  []nodepool.BufferChange
 	Findings []raydemand.Finding
 }
 
@@ -36,8 +34,6 @@ type Seen struct {
 	Cluster  *nodepool.Cluster
 	Snapshot *planner.Snapshot
 	Plan     *planner.Plan
-	// Spent is what warm capacity has cost on the day of the budget.
-	Spent float64
 }
 
 // decide decides for a RayCluster that is managed. While the policies or the buffers are unknown, nothing changes.
@@ -48,9 +44,8 @@ func (k *Keeper) decide(s Seen) Decision {
 	var policy *capacity.Policy
 	if cluster.Policy != nil {
 		policy = &cluster.Policy.Policy
-		d.Plans = policy.PlanNodes(capacity.NodesWanted{At: s.Now, Groups: groups, Spent: s.Spent,
+		d.Plans = policy.PlanNodes(capacity.NodesWanted{At: s.Now, Groups: groups,
 			Unavailable: unavailable(cluster)})
-		d.PerHour = capacity.NodesPerHour(d.Plans, groups)
 		d.Findings = findings(cluster, policy, d.Plans)
 	}
 	known := cluster.Buffers
@@ -166,7 +161,7 @@ func groupsOf(s Seen) map[string]capacity.NodeGroup {
 		if !known {
 			continue
 		}
-		made := capacity.NodeGroup{Hosts: int64(max(g.NumOfHosts, 1)), Max: int64(g.Max), Price: g.Price,
+		made := capacity.NodeGroup{Hosts: int64(max(g.NumOfHosts, 1)), Max: int64(g.Max),
 			Wanted: int64(spec.Goal())}
 		planned := func(p planner.GroupPlan) bool { return p.Name == g.Name }
 		if at := slices.IndexFunc(s.Plan.Groups, planned); at >= 0 {
@@ -197,17 +192,8 @@ func findings(
 ) (all []raydemand.Finding) {
 	for i := range plans {
 		row := &plans[i]
-		var f raydemand.Finding
-		switch row.Code {
-		case capacity.NodesNoGroup:
-			f = capacity.GroupUnknown(cluster.Policy.Source, row.Name, row.Group, capacity.NoNodes)
-		case capacity.NodesUnpriced:
-			f = capacity.Unpriced(row.Group, capacity.NoNodes)
-		default:
-			continue
-		}
-		if !slices.Contains(all, f) { // of several entries for one group
-			all = append(all, f)
+		if row.Code == capacity.NodesNoGroup {
+			all = append(all, capacity.GroupUnknown(cluster.Policy.Source, row.Name, row.Group, capacity.NoNodes))
 		}
 	}
 	why := unavailable(cluster)

@@ -23,7 +23,6 @@ type world struct {
 	cluster nodepool.Cluster
 	now     time.Time
 	desired int
-	spent   float64
 	follows bool   // another process may write
 	err     error  // fails every write
 	failing string // the group whose writes fail
@@ -77,7 +76,7 @@ func (w *world) round(t *testing.T, when string, a Authority, want ...string) De
 		plan.Groups = append(plan.Groups, planner.GroupPlan{Name: g[i].Name, Desired: w.desired})
 	}
 	d, _ := w.keeper.Round(context.Background(), w, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
-		Plan: &plan, Spent: w.spent})
+		Plan: &plan})
 	if !slices.Equal(w.writes, want) {
 		t.Errorf("%s: wrote %q, want %q", when, w.writes, want)
 	}
@@ -139,16 +138,6 @@ func TestAQueuedRayClusterSaysThatItHasNoNodes(t *testing.T) {
 	d := w.round(t, "queued", Keep)
 	if !has(d, capacity.FindingNodesUnused) || !strings.Contains(d.Findings[0].Fix, "queue") {
 		t.Errorf("findings %+v", d.Findings)
-	}
-}
-
-func TestSeveralEntriesForAGroupThatIsNotThereAreOneFinding(t *testing.T) {
-	w := newWorld()
-	w.cluster.Policy.Budget = &capacity.Budget{PerDay: 1}
-	w.cluster.Groups[0].Price = nil
-	w.cluster.Policy.KeepWarmNodes = append(w.cluster.Policy.KeepWarmNodes, w.cluster.Policy.KeepWarmNodes[0])
-	if d := w.round(t, "without a price", Keep); len(d.Findings) != 1 || d.Findings[0].Code != capacity.FindingUnpriced {
-		t.Errorf("findings %+v, want one", d.Findings)
 	}
 }
 
@@ -315,18 +304,5 @@ func TestABrokenBufferIsRepairedOnceAMinute(t *testing.T) {
 	}
 	if writes != 2 {
 		t.Errorf("%d repairs in 90 s, want 2", writes)
-	}
-}
-
-func TestASpentBudgetGivesNodesUp(t *testing.T) {
-	w := newWorld()
-	w.cluster.Policy.Budget = &capacity.Budget{PerDay: 10}
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	if d := w.round(t, "provided", Keep); d.PerHour != 12 {
-		t.Errorf("%g per hour, want 12", d.PerHour)
-	}
-	w.spent = 10
-	if d := w.round(t, "spent", Keep, "remove gpu"); d.PerHour != 0 || d.Plans[0].Code != capacity.NodesBudgetSpent {
-		t.Errorf("%+v", d)
 	}
 }

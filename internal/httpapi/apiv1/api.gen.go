@@ -153,7 +153,7 @@ type Bundle = raydemand.Bundle
 
 // CapacityPolicy What a RayCluster keeps ready beyond what its work uses, and what happens to it without work.
 //
-// Example: {"budget":{"perDay":120},"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
+// Example: {"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
 type CapacityPolicy = capacity.Policy
 
 // CapacityPolicyState The capacity policy that counts as of the last decision, and what becomes of it.
@@ -169,14 +169,11 @@ type CapacityPolicyState struct {
 
 	// Policy What a RayCluster keeps ready beyond what its work uses, and what happens to it without work.
 	//
-	// Example: {"budget":{"perDay":120},"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
+	// Example: {"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
 	Policy CapacityPolicy `json:"policy"`
 
 	// Source The annotation, or the CapacityPolicy; empty if there is none.
 	Source string `json:"source"`
-
-	// SpentToday What warm capacity has cost on the day of the budget.
-	SpentToday float64 `json:"spentToday,omitempty"`
 
 	// Warm What becomes of each entry of keepWarm with a count above 0.
 	Warm []WarmEntry `json:"warm"`

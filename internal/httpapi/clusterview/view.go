@@ -60,9 +60,8 @@ type View struct {
 	// work, or what prevents it; empty if nothing is to happen.
 	Policy *capacity.Written
 	Idle   string
-	// WarmNodes is what becomes of the nodes that the policy wants, SpentToday what its warm capacity has cost today.
-	WarmNodes  []capacity.NodesPlan
-	SpentToday float64
+	// WarmNodes is what becomes of the nodes that the policy wants.
+	WarmNodes []capacity.NodesPlan
 	// Drivers are the Ray jobs whose drivers are connected; nil if jobs are not read.
 	Drivers []jobs.Job
 	// Changes are the last changes, newest first. The API shows the first 50.
@@ -164,7 +163,7 @@ func (v View) CapacityPolicy() apiv1.CapacityPolicyState {
 	if v.Policy != nil {
 		state.Source, state.Policy, state.Fault = v.Policy.Source, v.Policy.Policy, v.Policy.Fault
 	}
-	state.WarmNodes, state.SpentToday = v.WarmNodes, v.SpentToday
+	state.WarmNodes = v.WarmNodes
 	return state
 }
 

@@ -44,13 +44,11 @@ const (
 	CodeHeldOver      = "held_over"      // idle workers serve a request until their replacements have joined Ray
 	CodeWarm          = "warm"           // workers are kept or launched so that they are free, by a capacity policy
 	CodeSchedule      = "schedule"       // the same, and a schedule of the policy says how many
-	CodeBudgetSpent   = "budget_spent"   // warm capacity is given up, because its budget of the day is spent
 )
 
 // Codes of what a plan does for an entry of warm capacity, beside those of groups.
 const (
 	WarmDemandFirst = "demand_first" // demand waits for what warm capacity would take
-	WarmUnpriced    = "unpriced"     // the policy has a budget, and the group has no price
 	WarmNoGroup     = "no_group"     // there is no such group
 	WarmCapped      = "capped"       // no group has room for another worker that would serve it
 	WarmImpossible  = "impossible"   // no group could ever serve it

@@ -14,10 +14,6 @@ type Warm struct {
 	Policy string `json:"policy,omitempty"`
 	// Keep are the entries in the order in which they are served.
 	Keep []WarmEntry `json:"keep"`
-	// BudgetPerDay bounds what the workers may cost that are free for warm capacity alone; nil means no bound.
-	// SpentToday is what they have cost since the day began; nil counts as 0. Both are in the currency of prices.
-	BudgetPerDay *float64 `json:"budgetPerDay,omitempty"`
-	SpentToday   *float64 `json:"spentToday,omitempty"`
 }
 
 // WarmEntry is a number of free workers of a group, or free room for a number of bundles.
@@ -69,11 +65,6 @@ func (w *Warm) requests() (list []raydemand.Request) {
 		}
 	}
 	return list
-}
-
-// Spent reports whether the budget of the day is spent.
-func (w *Warm) Spent() bool {
-	return w.BudgetPerDay != nil && (*w.BudgetPerDay == 0 || w.SpentToday != nil && *w.SpentToday >= *w.BudgetPerDay)
 }
 
 // WarmPlan is what a plan does for one entry. Ready, Coming and Launching count replicas or bundles that are free on

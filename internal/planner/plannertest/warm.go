@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// DrawWarm draws a snapshot with warm capacity, in part with prices, a budget, less demand than DrawSnapshot, and idle
+// DrawWarm draws a snapshot with warm capacity, in part with prices, less demand than DrawSnapshot, and idle
 // workers that stay beyond their timeout for it.
 func DrawWarm(t *rapid.T) model.Snapshot {
 	s := DrawSnapshot(t)
@@ -28,10 +28,6 @@ func DrawWarm(t *rapid.T) model.Snapshot {
 			e.Selectors = drawSelectors(t)
 		}
 		s.Warm.Keep = append(s.Warm.Keep, e)
-	}
-	if rapid.IntRange(0, 2).Draw(t, "budgeted") == 0 {
-		budget, spent := 10.0, float64(rapid.IntRange(0, 12).Draw(t, "spent"))
-		s.Warm.BudgetPerDay, s.Warm.SpentToday = &budget, &spent
 	}
 	for i := range s.Groups {
 		if rapid.IntRange(0, 3).Draw(t, "priced") > 0 {

@@ -15,8 +15,7 @@ import (
 func (w *Writer) WarmReason(e *search.WarmEntry, given []int64) model.Reason {
 	text := w.warmCounts(e)
 	code := warmCode(e)
-	switch code {
-	case model.CodeSchedule:
+	if code == model.CodeSchedule {
 		text += ", by the schedule " + e.Schedule
 	}
 	if e.Missing() == 0 {
@@ -28,8 +27,7 @@ func (w *Writer) WarmReason(e *search.WarmEntry, given []int64) model.Reason {
 
 // warmCode is the code of an entry that has all it wants.
 func warmCode(e *search.WarmEntry) string {
-	switch {
-	case e.Schedule != "":
+	if e.Schedule != "" {
 		return model.CodeSchedule
 	}
 	return model.CodeWarm
@@ -62,11 +60,8 @@ func (w *Writer) warmObstacle(e *search.WarmEntry, given []int64) model.Reason {
 			Message: fmt.Sprintf("there is no worker group %q", e.WarmEntry.Group)}
 	case e.Item != nil && !w.Possible(e.Item):
 		return model.Reason{Code: model.WarmImpossible, Message: "no worker group could ever hold it"}
-	case w.WarmSpent:
-		return model.Reason{Code: model.CodeBudgetSpent,
-			Message: "the budget of the day is spent, so nothing is kept or launched for it until the next day"}
 	}
-	unpriced, first, limit := "", "", model.Reason{}
+	first, limit := "", model.Reason{}
 	for i := range w.Groups {
 		g := &w.Groups[i]
 		if i != e.Group && (e.Item == nil || !e.Item.Suits(g.Shape)) {
@@ -77,8 +72,6 @@ func (w *Writer) warmObstacle(e *search.WarmEntry, given []int64) model.Reason {
 			reason, limited = w.InFlightCap(i, given)
 		}
 		switch {
-		case w.Budgeted() && g.Price == nil:
-			unpriced = cmp.Or(unpriced, g.Name)
 		case limited && (limit.Code == "" || e.Item == nil):
 			limit = reason
 		case !limited && !w.WarmRules.Launch[i]:
@@ -86,9 +79,6 @@ func (w *Writer) warmObstacle(e *search.WarmEntry, given []int64) model.Reason {
 		}
 	}
 	switch {
-	case unpriced != "":
-		return model.Reason{Code: model.WarmUnpriced,
-			Message: fmt.Sprintf("the policy has a budget, and group %s has no price", unpriced)}
 	case first != "":
 		return model.Reason{Code: model.WarmDemandFirst, Message: fmt.Sprintf(
 			"demand waits for what workers of group %s would take, and it comes first", first)}
@@ -129,7 +119,6 @@ func (w *Writer) WarmFindings() []raydemand.Finding {
 	if w.WarmPolicy != "" {
 		policy = w.WarmPolicy
 	}
-	unpriced := map[int]bool{}
 	for k := range w.Warm {
 		e := &w.Warm[k]
 		switch {
@@ -140,17 +129,6 @@ func (w *Writer) WarmFindings() []raydemand.Finding {
 				Object: policy, Field: e.Name, Seen: phrase.Describe(e.Request()),
 				Why: "no worker group could ever hold it, so nothing is kept warm for it",
 				Fix: "ask for what one worker of some group has"})
-		}
-		for i := range w.Groups {
-			g := &w.Groups[i]
-			if w.Budgeted() && g.Price == nil && (i == e.Group || e.Item != nil && e.Item.Suits(g.Shape)) {
-				unpriced[i] = true
-			}
-		}
-	}
-	for i := range w.Groups {
-		if unpriced[i] {
-			all = append(all, capacity.Unpriced(w.Groups[i].Name, capacity.NoWorkers))
 		}
 	}
 	return all

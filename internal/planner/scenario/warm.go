@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// warm reads what a capacity policy wants free: policy "NAME", budget N spent N, or an entry such as 2 of gpu or
+// warm reads what a capacity policy wants free: policy "NAME", or an entry such as 2 of gpu or
 // 2 × {GPU: 1}, each with by "SCHEDULE" behind it.
 func (b *builder) warm(r *reader) {
 	s := b.snapshot
@@ -18,11 +18,6 @@ func (b *builder) warm(r *reader) {
 	switch {
 	case r.accept("policy"):
 		w.Policy = r.text("where the policy is written")
-	case r.accept("budget"):
-		w.BudgetPerDay = pointer(r.number("budget"))
-		if r.accept("spent") {
-			w.SpentToday = pointer(r.number("spent"))
-		}
 	default:
 		e := model.WarmEntry{Name: fmt.Sprintf("keepWarm[%d]", len(w.Keep))}
 		if len(r.tokens) > 1 && r.tokens[1].text == "of" {
@@ -52,13 +47,6 @@ func warmTexts(s *model.Snapshot) []string {
 	w := s.Warm
 	if w.Policy != "" {
 		texts = append(texts, "policy "+quote(w.Policy))
-	}
-	if w.BudgetPerDay != nil {
-		line := "budget " + numberText(*w.BudgetPerDay)
-		if w.SpentToday != nil {
-			line += " spent " + numberText(*w.SpentToday)
-		}
-		texts = append(texts, line)
 	}
 	for i := range w.Keep {
 		e := &w.Keep[i]

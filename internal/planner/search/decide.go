@@ -65,7 +65,7 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	}
 	p.Warm = newWarm(r, s)
 	if s.Warm != nil {
-		p.WarmPolicy, p.WarmSpent, p.warmBudget = s.Warm.Policy, s.Warm.Spent(), s.Warm.BudgetPerDay
+		p.WarmPolicy = s.Warm.Policy
 	}
 	waiting := len(p.Requests)+len(p.Claims)+len(p.Gangs)+len(p.Warm) > 0
 	if waiting {

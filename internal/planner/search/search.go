@@ -36,13 +36,10 @@ type Search struct {
 	Base, totals []placing.NodeClass
 	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
 	Held []int64
-	// Warm is the warm capacity, and WarmRules say where it may be. WarmPolicy is where it is written. WarmSpent:
-	// its budget of the day, warmBudget, is spent.
+	// Warm is the warm capacity, and WarmRules say where it may be. WarmPolicy is where it is written.
 	Warm       []WarmEntry
 	WarmRules  WarmRules
-	WarmSpent  bool
 	WarmPolicy string
-	warmBudget *float64
 	// Trials are the replicas that are launched to find out what their pods announce.
 	Trials []Trial
 }

@@ -33,8 +33,8 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		rules.Keep[i] = !p.WarmSpent && (p.warmBudget == nil || g.Price != nil)
-		rules.Launch[i] = rules.Keep[i] && !waits[i] && !g.Trying() && !g.Waiting() &&
+		rules.Keep[i] = true
+		rules.Launch[i] = !waits[i] && !g.Trying() && !g.Waiting() &&
 			len(p.Ceilings.UnprovenPools(i)) == 0
 		for k := range p.Groups {
 			if waits[k] && k != i && p.shares(i, k) {
@@ -247,9 +247,6 @@ func (p *Search) WarmFor(out *Outcome, node int) *WarmEntry {
 	}
 	return &p.Warm[out.Warm[node]-1]
 }
-
-// Budgeted reports whether the warm capacity has a budget.
-func (p *Search) Budgeted() bool { return p.warmBudget != nil }
 
 // WarmPods counts, by the name of the group, the pods that are free for an entry alone.
 func (p *Search) WarmPods(e *WarmEntry) map[string]int64 {

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"slices"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,8 +14,6 @@ const (
 	FindingSuperseded = "capacity-policy-superseded"
 	// FindingGroupUnknown: a policy names a worker group that does not exist.
 	FindingGroupUnknown = "warm-group-unknown"
-	// FindingUnpriced: a policy has a budget, and a group that it would use has no price.
-	FindingUnpriced = "warm-unpriced"
 	// FindingNodesUnused: a policy wants warm nodes, and none can be asked for.
 	FindingNodesUnused = "warm-nodes-unused"
 	// FindingNodesLeft: nothing keeps or removes a CapacityBuffer that Heliostat has made.
@@ -62,37 +59,17 @@ func GroupUnknown(source, entry, group string, loss Loss) raydemand.Finding {
 		Fix: "write the name of a worker group"}
 }
 
-// Unpriced reports a group without a price that a policy with a budget would use.
-func Unpriced(group string, loss Loss) raydemand.Finding {
-	return raydemand.Finding{Code: FindingUnpriced, Severity: raydemand.Warning, Object: "group " + group,
-		Field: "price",
-		Why:   fmt.Sprintf("the capacity policy has a budget and the group has no price, so %s for it", loss),
-		Fix:   "set the group's price (annotation heliostat.dev/price), or remove the budget"}
-}
-
 // NodesUnused reports that no node is kept for a policy that wants some.
 func NodesUnused(source, why, fix string) raydemand.Finding {
 	return raydemand.Finding{Code: FindingNodesUnused, Severity: raydemand.Warning, Object: source,
 		Field: "keepWarmNodes", Why: fmt.Sprintf("%s, so %s", why, NoNodes), Fix: fix}
 }
 
-// Ineffective reports the entries that can have no effect at any time, by the groups of the RayCluster and whether each
-// has a price. Which groups could hold a bundle is for plans to say.
-func (w *Written) Ineffective(priced map[string]bool) (all []raydemand.Finding) {
+// GroupsUnknown reports the entries that name a group that the RayCluster does not have.
+func (w *Written) GroupsUnknown(has func(group string) bool) (all []raydemand.Finding) {
 	check := func(entry, group string, loss Loss) {
-		if group == "" {
-			return
-		}
-		price, known := priced[group]
-		f := Unpriced(group, loss)
-		switch {
-		case !known:
-			f = GroupUnknown(w.Source, entry, group, loss)
-		case price || w.Budget == nil:
-			return
-		}
-		if !slices.Contains(all, f) { // of several entries for one group
-			all = append(all, f)
+		if group != "" && !has(group) {
+			all = append(all, GroupUnknown(w.Source, entry, group, loss))
 		}
 	}
 	for i := range w.KeepWarm {

@@ -2,8 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -27,9 +25,6 @@ const (
 	NodesWaiting = "nodes_waiting"
 	// NodesAtMax: the group could not launch more workers, so they would be of no use.
 	NodesAtMax = "at_max"
-	// NodesBudgetSpent: the budget of the day is spent. NodesUnpriced: there is a budget, and the group has no price.
-	NodesBudgetSpent = "budget_spent"
-	NodesUnpriced    = "unpriced"
 	// NodesNoGroup: there is no such group.
 	NodesNoGroup = "no_group"
 	// NodesUnavailable: no node can be asked for, whatever the group: the message says why.
@@ -44,8 +39,6 @@ type NodeGroup struct {
 	Max, Wanted int64
 	// Closed says why the group launches no workers; empty if it may.
 	Closed string
-	// Price is the price of one pod per hour; nil if unknown.
-	Price *float64
 	// Room is how many pods fit on nodes that exist, beyond pods that wait for a node; nil if unknown.
 	Room *int64
 	// Provided: the node autoscaler says that it keeps the nodes. Answer is what it says; empty if nothing yet.
@@ -74,8 +67,6 @@ type NodesWanted struct {
 	At time.Time
 	// Groups are the worker groups by name.
 	Groups map[string]NodeGroup
-	// Spent is what warm capacity has cost on the day of the budget.
-	Spent float64
 	// Unavailable says why no node can be asked for; empty if nodes can.
 	Unavailable string
 }
@@ -95,7 +86,7 @@ func (p *Policy) PlanNodes(w NodesWanted) []NodesPlan {
 			row.Code = NodesSchedule
 		}
 		group, known := w.Groups[entry.Group]
-		why := p.refusal(w, entry.Group, known, &group)
+		why := w.refusal(entry.Group, known, &group)
 		if why.Code == "" {
 			before := asked[entry.Group]
 			left := max(group.Max-group.Wanted-before, 0)
@@ -122,7 +113,7 @@ func (p *Policy) PlanNodes(w NodesWanted) []NodesPlan {
 }
 
 // refusal returns a code and a message if nodes of a group are not asked for at all.
-func (p *Policy) refusal(w NodesWanted, name string, known bool, group *NodeGroup) NodesPlan {
+func (w *NodesWanted) refusal(name string, known bool, group *NodeGroup) NodesPlan {
 	switch {
 	case !known:
 		return NodesPlan{Code: NodesNoGroup, Message: fmt.Sprintf("there is no worker group %q", name)}
@@ -130,17 +121,9 @@ func (p *Policy) refusal(w NodesWanted, name string, known bool, group *NodeGrou
 		return NodesPlan{Code: NodesUnavailable, Message: w.Unavailable}
 	case group.Closed != "":
 		return NodesPlan{Code: NodesUnavailable, Message: group.Closed}
-	case p.Budget.spent(w.Spent):
-		return NodesPlan{Code: NodesBudgetSpent,
-			Message: "the budget of the day is spent, so no nodes are kept until the next day"}
-	case p.Budget != nil && group.Price == nil:
-		return NodesPlan{Code: NodesUnpriced, Message: "the policy has a budget, and the group has no price"}
 	}
 	return NodesPlan{}
 }
-
-// spent reports whether nothing is left of the budget.
-func (b *Budget) spent(amount float64) bool { return b != nil && amount >= b.PerDay }
 
 // ready returns how many of the asked workers find room, beyond those of earlier entries.
 func (g *NodeGroup) ready(before, asked int64) *int64 {
@@ -183,23 +166,4 @@ func NodePods(plans []NodesPlan, groups map[string]NodeGroup) map[string]int64 {
 		}
 	}
 	return pods
-}
-
-// NodesPerHour returns what the warm nodes cost per hour: those of a worker are counted with the price of the worker.
-// While the node autoscaler does not say that it keeps all of a group, those count for which there is room, or all if
-// that is unknown: some may have been launched, and a budget must not be exceeded.
-func NodesPerHour(plans []NodesPlan, groups map[string]NodeGroup) float64 {
-	perHour, pods := 0.0, NodePods(plans, groups)
-	for _, name := range slices.Sorted(maps.Keys(pods)) { // equal plans cost the same to the last digit
-		g := groups[name]
-		if g.Price == nil {
-			continue
-		}
-		kept := pods[name]
-		if !g.Provided && g.Room != nil {
-			kept = min(kept, max(*g.Room, 0))
-		}
-		perHour += *g.Price * float64(kept)
-	}
-	return perHour
 }

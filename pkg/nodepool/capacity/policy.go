@@ -1,8 +1,7 @@
 // Package capacity is the vocabulary of capacity policies: what a RayCluster keeps ready beyond what its work uses,
-// when, for how much money, and what happens to a RayCluster without work. It says which of several policies counts,
-// what a policy wants at a moment, and for how many workers nodes are kept. It must not read a clock, a file or
-// Kubernetes objects, and it decides nothing about workers: the planner does. Package policytext below it reads the
-// JSON form.
+// when, and what happens to a RayCluster without work. It says which of several policies counts, what a policy wants at
+// a moment, and for how many workers nodes are kept. It must not read a clock, a file or Kubernetes objects, and it
+// decides nothing about workers: the planner does. Package policytext below it reads the JSON form.
 package capacity
 
 import (
@@ -23,8 +22,6 @@ const (
 	MaxEntries   = 32
 	MaxSchedules = 16
 	MaxCount     = 10_000
-	// MaxPerDay bounds a budget, in the currency of prices.
-	MaxPerDay = 1e12
 	// LeastIdle is the shortest time without work after which a RayCluster is suspended or deleted. A user who only
 	// thinks about the next call must not lose the head.
 	LeastIdle = 10 * time.Minute
@@ -37,7 +34,6 @@ const (
 type Policy struct {
 	KeepWarm      []Warm      `json:"keepWarm,omitempty"`
 	KeepWarmNodes []WarmNodes `json:"keepWarmNodes,omitempty"`
-	Budget        *Budget     `json:"budget,omitempty"`
 	Idle          *Idle       `json:"idle,omitempty"`
 }
 
@@ -71,21 +67,6 @@ type Schedule struct {
 type Window interface {
 	Open(at time.Time) bool
 }
-
-// Budget bounds what warm capacity may cost on one day.
-type Budget struct {
-	// PerDay is an amount in the currency of prices.
-	PerDay float64 `json:"perDay"`
-	// TimeZone is where the day begins at midnight; empty means UTC.
-	TimeZone string         `json:"timeZone,omitempty"`
-	Location *time.Location `json:"-"`
-}
-
-// Day is the day of the budget at a moment, for example 2026-03-29.
-func (b *Budget) Day(at time.Time) string { return b.local(at).Format(time.DateOnly) }
-
-// local is a moment in the time zone of the budget.
-func (b *Budget) local(at time.Time) time.Time { return at.In(cmp.Or(b.Location, time.UTC)) }
 
 // Idle says what happens to a RayCluster without work. 0 means that nothing happens.
 type Idle struct {

@@ -67,20 +67,9 @@ func TestWhichPolicyCounts(t *testing.T) {
 	}
 }
 
-func TestTheDayOfABudgetBeginsInItsTimeZone(t *testing.T) {
-	at := time.Date(2026, 3, 28, 23, 30, 0, 0, time.UTC)
-	if got := (&capacity.Budget{}).Day(at); got != "2026-03-28" {
-		t.Errorf("in UTC it is %s", got)
-	}
-	east := time.FixedZone("east", 3600)
-	if got := (&capacity.Budget{Location: east}).Day(at); got != "2026-03-29" {
-		t.Errorf("one hour east it is %s", got)
-	}
-}
-
 func TestAPolicyWritesWhatItReads(t *testing.T) {
 	const text = `{"keepWarm":[{"group":"gpu","count":2,"schedules":[{"start":"0 8 * * 1-5","end":"0 19 * * 1-5",` +
-		`"timeZone":"Europe/Berlin","count":4}]}],"budget":{"perDay":120},` +
+		`"timeZone":"Europe/Berlin","count":4}]}],` +
 		`"idle":{"suspendAfter":"2h","deleteAfter":"24h30m"}}`
 	var p capacity.Policy
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -27,6 +27,7 @@ const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]
 
 // RemovedFields are fields of a policy that the last release read, with what to use instead.
 var RemovedFields = map[string]string{
+	"budget":    "use maxReplicas of the groups, and quotas",
 	"onUpgrade": "use KubeRay's blue/green upgrade of a RayService as it is",
 	"forecast":  "use schedules of keepWarm, or a longer idle timeout",
 }
@@ -43,7 +44,6 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 	policy := capacity.Policy{
 		KeepWarm:      keepWarm(members.Pick("keepWarm")),
 		KeepWarmNodes: keepWarmNodes(members.Pick("keepWarmNodes")),
-		Budget:        budget(members.Pick("budget")),
 		Idle:          idle(members.Pick("idle")),
 	}
 	members.Done(append(removedFields(), ignored...)...)
@@ -262,22 +262,6 @@ func locationOf(in fieldpath.JSON) *time.Location {
 		return time.UTC
 	}
 	return location
-}
-
-func budget(in fieldpath.JSON) *capacity.Budget {
-	if in.Absent() {
-		return nil
-	}
-	members := in.Members()
-	perDay, zone := members.Pick("perDay"), members.Pick("timeZone")
-	b := &capacity.Budget{TimeZone: zone.Text(), Location: locationOf(zone)}
-	if amount := perDay.Number(capacity.MaxPerDay); amount != nil {
-		b.PerDay = *amount
-	} else {
-		perDay.Fail("money per day, in the currency of the prices of groups")
-	}
-	members.Done()
-	return b
 }
 
 func idle(in fieldpath.JSON) *capacity.Idle {

@@ -19,12 +19,11 @@ func TestAPolicyIsRead(t *testing.T) {
 			{"resources": {"GPU": 0.5}, "slice": {"memory": "10Gi"}, "labelSelectors": [{"zone": "a"}], "count": 2},
 			{"slice": {"memory": "20Gi"}, "count": 1}],
 		"keepWarmNodes": [{"group": "gpu", "count": 2, "schedules": [{"start": "0 8 * * *", "end": "0 9 * * *", "count": 3}]}],
-		"budget": {"perDay": 120.5, "timeZone": "Asia/Tokyo"},
 		"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`), "rayCluster")
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	if len(p.KeepWarm) != 3 || p.Budget.PerDay != 120.5 || time.Duration(p.Idle.DeleteAfter) != 24*time.Hour {
+	if len(p.KeepWarm) != 3 || time.Duration(p.Idle.DeleteAfter) != 24*time.Hour {
 		t.Fatalf("read %+v", p)
 	}
 	if n := p.KeepWarmNodes; len(n) != 1 || n[0].Group != "gpu" || n[0].Count != 2 || n[0].Schedules[0].Window == nil {
@@ -32,9 +31,6 @@ func TestAPolicyIsRead(t *testing.T) {
 	}
 	if got := p.KeepWarm[2].Request(1).Bundle[raydemand.GPU]; got != raydemand.One {
 		t.Errorf("a slice alone has %s GPUs, want 1", got)
-	}
-	if got := p.Budget.Day(time.Date(2026, 1, 1, 16, 0, 0, 0, time.UTC)); got != "2026-01-02" {
-		t.Errorf("in Tokyo it is %s", got)
 	}
 }
 
@@ -204,8 +200,6 @@ func TestAFaultNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
 		{`{"keepWarmNodes": [{"count": 1}]}`, `keepWarmNodes[0].group: missing: want the name of a worker group, whose pods`},
 		{`{"keepWarmNodes": [{"group": "gpu", "resources": {"GPU": 1}}]}`, `keepWarmNodes[0].resources: unknown key`},
 		{`{"keepWarmNodes": [{"group": "gpu", "count": -1}]}`, `keepWarmNodes[0].count: -1: want a whole number from 0 to 10000`},
-		{`{"budget": {}}`, `budget.perDay: missing: want money per day`},
-		{`{"budget": {"perDay": -1}}`, `budget.perDay: -1: want a number from 0`},
 		{`{"idle": {"suspendAfter": "5m"}}`, `idle.suspendAfter: "5m": want a duration such as 2h, at least 10m`},
 		{`{"idle": {"suspendAfter": "99999h"}}`, `idle.suspendAfter: "99999h": want a duration such as 2h, at least 10m and at most 87600h`},
 		{`{"idle": {"suspendAfter": "2h", "deleteAfter": "1h"}}`, `idle.deleteAfter: "1h": want longer than suspendAfter`},
