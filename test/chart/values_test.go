@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-
 )
 
 const dir = "../../deploy/chart"
@@ -222,6 +221,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
 		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: overrides what the chart sets; set config instead"},
 		{"a removed value", `forecast: "off"`, "forecast was removed; use schedules of a CapacityPolicy, or a longer idle timeout"},
+		{"a removed value", `requestMemory: 64Mi`, "requestMemory was removed; the CRD bounds a ResourceRequest"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
 		{"an address of runbooks that is none", `metrics: {prometheusRule: {runbookURL: runbooks}}`, "runbookURL"},
 		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},

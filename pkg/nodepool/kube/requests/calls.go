@@ -113,9 +113,7 @@ const (
 // call. Put calls it again if another write came in between, or if it rejected a request that a watch reported, because
 // watches lag. If nothing but the lease's renewal would change, Put renews the lease.
 func (o Calls) Put(
-	ctx context.Context,
-	wanted nodepool.OwnedRequest,
-	may func(known *nodepool.OwnedRequest) error,
+	ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error,
 ) (made nodepool.OwnedRequest, created bool, err error) {
 	defer func() { err = o.about("keeping", wanted.ID, wanted.Cluster, err) }()
 	if err := o.Writable(); err != nil {
@@ -168,9 +166,7 @@ func isRefusedAsKnown(err error) bool {
 }
 
 func (o Calls) create(
-	ctx context.Context,
-	wanted nodepool.OwnedRequest,
-	cluster nodepool.ClusterReference,
+	ctx context.Context, wanted nodepool.OwnedRequest, cluster nodepool.ClusterReference,
 	may func(*nodepool.OwnedRequest) error,
 ) (*unstructured.Unstructured, error) {
 	if err := may(nil); err != nil {
@@ -188,9 +184,7 @@ func (o Calls) create(
 // replace writes the spec of an existing request, guarded by its version. The owner stays. If nothing would change, it
 // sends the version alone: then the API server writes nothing, and returns whether that is still the current version.
 func (o Calls) replace(
-	ctx context.Context,
-	wanted nodepool.OwnedRequest,
-	known *nodepool.OwnedRequest,
+	ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest,
 	may func(*nodepool.OwnedRequest) error,
 ) (*unstructured.Unstructured, error) {
 	if known.Cluster != wanted.Cluster {
@@ -205,12 +199,9 @@ func (o Calls) replace(
 	if known.Owner != "" {
 		wanted.Owner = known.Owner
 	}
+	metadata := map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}
 	if known.Unreadable == "" && wanted.LeaseSeconds == 0 && wanted.Fingerprint() == known.Fingerprint() {
-		return o.patch(
-			ctx,
-			&wanted,
-			map[string]any{"metadata": map[string]any{"uid": known.UID, "resourceVersion": known.ResourceVersion}},
-		)
+		return o.patch(ctx, wanted.Cluster, wanted.ID, map[string]any{"metadata": metadata})
 	}
 	form := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := encodeSpec(form, &wanted); err != nil {
@@ -222,35 +213,24 @@ func (o Calls) replace(
 			spec[optional] = nil // a merge patch removes it
 		}
 	}
-	return o.patch(ctx, &wanted, map[string]any{
-		"metadata": map[string]any{
-			"uid":             known.UID,
-			"resourceVersion": known.ResourceVersion,
-			"annotations":     requestTrace(&wanted),
-		},
-		"spec": spec,
-	})
+	metadata["annotations"] = requestTrace(&wanted)
+	return o.patch(ctx, wanted.Cluster, wanted.ID, map[string]any{"metadata": metadata, "spec": spec})
 }
 
 func (o Calls) patch(
-	ctx context.Context,
-	wanted *nodepool.OwnedRequest,
-	change map[string]any,
+	ctx context.Context, key nodepool.ClusterKey, id string, change map[string]any,
 ) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
 	}
-	return o.client(wanted.Cluster.Namespace).
-		Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
+	return o.client(key.Namespace).
+		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 }
 
 // Renew renews the lease of a request. A request without a lease stays as it is.
 func (o Calls) Renew(
-	ctx context.Context,
-	key nodepool.ClusterKey,
-	id string,
-	now time.Time,
+	ctx context.Context, key nodepool.ClusterKey, id string, now time.Time,
 	may func(known *nodepool.OwnedRequest) error,
 ) (made nodepool.OwnedRequest, err error) {
 	defer func() { err = o.about("renewing", id, key, err) }()
@@ -278,14 +258,9 @@ func (o Calls) Renew(
 	if known.LeaseSeconds == 0 {
 		return known, nil
 	}
-	patch, err := json.Marshal(map[string]any{
+	written, err := o.patch(ctx, key, id, map[string]any{
 		"metadata": map[string]any{"uid": known.UID}, "spec": map[string]any{"renewTime": metav1.NewMicroTime(now)},
 	})
-	if err != nil {
-		return known, err
-	}
-	written, err := o.client(key.Namespace).
-		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err != nil {
 		return known, err
 	}
@@ -294,10 +269,7 @@ func (o Calls) Renew(
 
 // Delete deletes a request.
 func (o Calls) Delete(
-	ctx context.Context,
-	key nodepool.ClusterKey,
-	id string,
-	may func(known *nodepool.OwnedRequest) error,
+	ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error,
 ) (err error) {
 	defer func() { err = o.about("deleting", id, key, err) }()
 	if err := o.Writable(); err != nil {

@@ -67,12 +67,10 @@ type waitingUpdate struct {
 	urgent bool
 }
 
-// NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may
-// write about a RayCluster now.
+// NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may write about a
+// RayCluster now.
 func NewWriter(
-	requests *Store,
-	client dynamic.NamespaceableResourceInterface,
-	mayWriteTo func(nodepool.ClusterKey) bool,
+	requests *Store, client dynamic.NamespaceableResourceInterface, mayWriteTo func(nodepool.ClusterKey) bool,
 	log *slog.Logger,
 ) *Writer {
 	return &Writer{
@@ -222,15 +220,8 @@ func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
-		w.log.Warn(
-			"cannot write the status of a request",
-			"namespace",
-			update.Namespace,
-			"request",
-			update.Name,
-			"err",
-			err,
-		)
+		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
+			"err", err)
 		w.backOff(key, time.Now())
 	}
 }
@@ -248,13 +239,8 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {
-		err := client.Delete(
-			ctx,
-			u.Name,
-			metav1.DeleteOptions{
-				Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion},
-			},
-		)
+		err := client.Delete(ctx, u.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion}})
 		if apierrors.IsConflict(err) {
 			return nil // it was renewed, or another object has the name now
 		}
@@ -269,14 +255,8 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 		if err != nil {
 			return fmt.Errorf("writing the status of %s/%s: %w", u.Namespace, u.Name, err)
 		}
-		written, err := client.Patch(
-			ctx,
-			u.Name,
-			types.MergePatchType,
-			patch,
-			metav1.PatchOptions{FieldManager: nodepool.FieldManager},
-			"status",
-		)
+		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: nodepool.FieldManager}, "status")
 		if err == nil {
 			w.requests.Set(Decode(written))
 		}
@@ -311,13 +291,8 @@ func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
 	if err != nil {
 		return fmt.Errorf("writing the owner of %s/%s: %w", u.Namespace, u.Name, err)
 	}
-	written, err := client.Patch(
-		ctx,
-		u.Name,
-		types.MergePatchType,
-		patch,
-		metav1.PatchOptions{FieldManager: nodepool.FieldManager},
-	)
+	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err == nil {
 		w.requests.Set(Decode(written))
 	}
