@@ -78,7 +78,7 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		"negative count":          {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
 		"a list":                  {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
 		"unknown output":          {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler explain --help`},
-		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of waitingCost, gpuForCPU, maxInFlight, maxInFlightPerGroup, work`},
+		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of gpuForCPU, maxInFlight, maxInFlightPerGroup, work`},
 		"policy in other letters": {[]string{"--group", "cpu", "--policy", `{"GPUForCPU": true}`}, `--policy: GPUForCPU: unknown key: want gpuForCPU`},
 		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: repeated key: want each key of an object once`},
 		"misspelt demand":         {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},

@@ -70,8 +70,6 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
 		{[]string{"plan", "-f", snapshot, "--policy", "fast"}, `--policy: fast: want a policy such as {"gpuForCPU": true}`},
 		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number from 0.1 to 100000; see autoscaler serve --help`},
-		{[]string{"serve", "--waiting-cost=-1"}, `--waiting-cost "-1": want a number from 0 to 1000000000; see autoscaler serve --help`},
-		{[]string{"serve", "--waiting-cost=NaN"}, `--waiting-cost "NaN": want a number from 0 to 1000000000; see autoscaler serve --help`},
 		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
 		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
 		{[]string{"serve", "--shards", "auto", "--leader-elect"}, `--shards "auto" and --leader-elect exclude each other: want one of them; see autoscaler serve --help`},

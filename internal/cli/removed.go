@@ -33,6 +33,7 @@ var RemovedFlags = map[string]string{
 	"surge":                   "give maxReplicas room for replacements above what the work needs",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",
+	"waiting-cost":            "plans do not depend on start times; use prices, or priority of a group",
 }
 
 // RemovedCommands are commands that the last release had, with what to use instead.

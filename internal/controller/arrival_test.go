@@ -48,9 +48,6 @@ func TestAWorkerIsExpectedAsTheOthersOfItsGroupCame(t *testing.T) {
 	if got := w.pending(); got.Arrival.Stage != arrival.WaitsForNode || got.Arrival.ExpectedAt.Sub(got.Since) != 70*time.Second {
 		t.Errorf("without a node: %+v, want it 70 s after %v", got.Arrival, got.Since)
 	}
-	if got := w.cycle().Snapshot.Groups[0].StartSeconds; got == nil || *got != 70 {
-		t.Errorf("the plan knows that a worker on a new node takes %v s, want 70", got)
-	}
 	w.pass(20 * time.Second)
 	w.start(3)
 	if got := w.pending(); got.Arrival.Stage != arrival.JoiningRay || got.Arrival.ExpectedAt.Sub(w.now) != 10*time.Second {
@@ -59,17 +56,8 @@ func TestAWorkerIsExpectedAsTheOthersOfItsGroupCame(t *testing.T) {
 	for i := range 3 {
 		w.kube.cluster.Workers[i].ReadyAt = created.Add(75 * time.Second)
 	}
-	last := w.kube.changes[len(w.kube.changes)-1]
-	if want := `{"gpu":{"node":[60,60,60],"join":[10,10,10],"whole":[70,70,70]}}`; last.StartTimes != want {
-		t.Errorf("the last change keeps %s, want %s", last.StartTimes, want)
-	}
 	w.restart(Config{})
 	if got := w.pending().Arrival; got.ExpectedAt.Sub(w.now) != 15*time.Second {
 		t.Errorf("after a restart: %+v, want it 15 s after %v, as the pods say", got, w.now)
-	}
-	w.kube.cluster.StartTimes, _ = arrival.Read(last.StartTimes)
-	w.restart(Config{})
-	if got := w.pending().Arrival; got.ExpectedAt.Sub(w.now) != 10*time.Second {
-		t.Errorf("after a restart with kept times: %+v, want it 10 s after %v", got, w.now)
 	}
 }

@@ -90,7 +90,7 @@ func (c *Controller) moves(
 		return nil, err
 	}
 	return consolidation.Moves(consolidation.Input{View: v, Snapshot: &i.Snapshot, Plan: &i.Plan, Residents: residents,
-		Prices:  c.config.Prices,
+		Prices: c.config.Prices, StartTime: r.memory.StartTime,
 		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}), nil
 }
 

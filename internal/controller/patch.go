@@ -57,7 +57,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 // old by now.
 func (c *Controller) change(r *record, o *outcome) (change nodepool.Change, due bool) {
 	change = nodepool.Change{Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
-		Generation: o.view.Cluster.Generation, StartTimes: r.memory.StartTimes()}
+		Generation: o.view.Cluster.Generation}
 	if len(o.intent.Removals) > 0 {
 		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
 	}

@@ -225,12 +225,7 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 func (in input) policy() model.Policy {
 	field, done := in.fields()
 	defer done()
-	waiting := field("waitingCost").Number(1e9)
-	if waiting == nil {
-		waiting = new(float64)
-	}
 	return model.Policy{
-		WaitingCost:         *waiting,
 		GPUForCPU:           field("gpuForCPU").Flag(),
 		MaxInFlight:         int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
 		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").Count(0, math.MaxInt32, 0)),

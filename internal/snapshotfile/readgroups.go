@@ -61,7 +61,6 @@ func (in input) group() (model.Group, input) {
 		NodeFit:            field("nodeFit").nodeFit(),
 		Pod:                field("pod").placedPod(field("name").Text()),
 		Bound:              field("bound").Count(0, model.MaxCount, 0),
-		StartSeconds:       field("startSeconds").Number(mostSeconds),
 	}, field("name")
 }
 

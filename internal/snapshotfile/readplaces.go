@@ -20,7 +20,7 @@ func (in input) places() []binpack.Place {
 		places = append(places, binpack.Place{
 			Pool: field("pool").Text(), Node: field("node").Text(),
 			Nodes: field("nodes").OptionalCount(0, model.MaxCount),
-			New:   field("new").Flag(), Empty: field("empty").Flag(), AnySize: anySize,
+			New:   field("new").Flag(), AnySize: anySize,
 			Unproven: unproven.Flag(), SameNodes: field("sameNodes").Flag(), Like: field("like").Text(),
 			Free:      podfit.Quantities(field("free").capacity()),
 			Cards:     field("cards").placeCards(),

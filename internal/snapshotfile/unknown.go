@@ -2,6 +2,7 @@ package snapshotfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -14,6 +15,9 @@ import (
 var descriptiveKeys = []string{
 	"assertedUpstream", "exact", "expect", "expectWithFallback", "kind", "note", "source", "topic",
 }
+
+// removedKeys are keys of snapshots that the last release exported. They have no effect any more.
+var removedKeys = []string{"empty", "startSeconds", "surge", "upgrade", "waitingCost"}
 
 // unknownFields returns a finding for each kind of unknown key.
 func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
@@ -32,7 +36,11 @@ func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 		if u.Count > 1 {
 			f.Why += fmt.Sprintf("; %d more elements have it", u.Count-1)
 		}
-		if u.Near == "" {
+		switch {
+		case slices.Contains(removedKeys, u.Path.LastKey()):
+			f.Severity, f.Fix = raydemand.Info, "remove it"
+			f.Why = strings.Replace(f.Why, "is unknown", "was removed", 1)
+		case u.Near == "":
 			f.Fix = "remove it; the keys here are " + strings.Join(u.Known, ", ")
 		}
 		all = append(all, f)

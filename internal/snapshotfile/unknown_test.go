@@ -25,7 +25,7 @@ func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 			fix := "rename it to " + near
 			if near == "" {
 				fix = "remove it; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, " +
-					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound, startSeconds"
+					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools, announces, nodeFit, pod, bound"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "this key is unknown, so it has no effect", Fix: fix}
@@ -57,6 +57,20 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestKeysThatWereRemovedHaveNoEffect(t *testing.T) {
+	doc, err := ReadDocument(strings.NewReader(`{"groups": [{"name": "a", "startSeconds": 90, "surge": 1}, {"name": "b", "startSeconds": 60}],
+		"places": [{"nodes": 1, "free": {"cpu": 1}, "accepts": ["a"], "empty": true}], "policy": {"waitingCost": 3},
+		"warm": {"keep": [{"name": "onUpgrade[0]", "resources": {"GPU": 1}, "count": 1, "upgrade": "from x"}]}}`), "s.json")
+	if err != nil || len(doc.Groups) != 2 || len(doc.Warm.Keep) != 1 || len(doc.Findings) != len(removedKeys) {
+		t.Fatalf("%v: %+v", err, doc)
+	}
+	for _, f := range doc.Findings {
+		if f.Severity != raydemand.Info || !strings.HasPrefix(f.Why, "this key was removed, so it has no effect") || f.Fix != "remove it" {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -137,9 +136,6 @@ type Cluster struct {
 	RequestResources []raydemand.Request
 	// RequestedSince is when it was first requested; zero if unknown.
 	RequestedSince time.Time
-	// StartTimes are how long workers took, by group, as the annotation heliostat.dev/start-times keeps it. It is
-	// shared and must not be changed.
-	StartTimes map[string]arrival.Samples
 	// Owned are the owned requests for this RayCluster by name, including expired ones. It is shared and must not be
 	// changed.
 	Owned []OwnedRequest

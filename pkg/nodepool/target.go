@@ -33,8 +33,6 @@ type Change struct {
 	OwnersReadSince time.Time
 	// ScaleUpTrace is stored with the change; empty stores nothing.
 	ScaleUpTrace string
-	// StartTimes is how long workers took, which is stored with the change for the next process; empty stores nothing.
-	StartTimes string
 	// Term is that of the writer, which is stored with the change; empty without shards.
 	Term string
 }

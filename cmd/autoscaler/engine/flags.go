@@ -28,8 +28,6 @@ func (o *options) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.BoolVar(&l.ProtectBusy, "protect-busy", false, "annotate heads and busy workers of managed RayClusters so that "+
 		"Karpenter and the Cluster Autoscaler do not evict them; needs the verb patch on pods")
-	cli.Number(f, &l.Policy.WaitingCost, "waiting-cost", 0, 1e9, "what it costs to wait one hour for one pod, in the "+
-		"currency of the prices of groups (0: the price decides, and of equal groups the one that is ready sooner)")
 	cli.Group(f, cli.ScalingFlags)
 
 	cli.Number(f, &l.Policy.MaxInFlight, "max-in-flight", 1, math.MaxInt32, "most pods of one RayCluster that may be "+

@@ -189,8 +189,8 @@ func TestWhileAnythingMovesNothingIsDrained(t *testing.T) {
 }
 
 func TestTheCostOfAWrongMoveCountsTheStart(t *testing.T) {
-	in, seconds := twoReplicas().input(), 3600.0
-	in.Snapshot.Groups[0].StartSeconds = &seconds
+	in := twoReplicas().input()
+	in.StartTime = func(string) time.Duration { return time.Hour }
 	if move := Moves(in)[0]; move.Pays() || move.Cost < 3.1 {
 		t.Errorf("%+v: launching it again costs more than an hour", move)
 	}

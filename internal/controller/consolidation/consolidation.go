@@ -38,6 +38,8 @@ type Input struct {
 	// Residents are the actors that have a place on a node.
 	Residents []raydemand.Resident
 	Prices    *price.Book
+	// StartTime returns how long workers of a group take to start; 0 if it is unknown.
+	StartTime func(group string) time.Duration
 	// Compute plans a snapshot.
 	Compute func(planner.Snapshot) planner.Plan
 }
@@ -110,13 +112,7 @@ func rank(needs nodepool.Consolidate) int {
 
 // again returns for how long a worker would be paid for nothing if it had to be launched again.
 func (in *Input) again(group string) time.Duration {
-	wasted := membership.IdleTimeout(in.View.Cluster, group)
-	for i := range in.Snapshot.Groups {
-		if g := &in.Snapshot.Groups[i]; g.Name == group && g.StartSeconds != nil {
-			wasted += time.Duration(*g.StartSeconds * float64(time.Second))
-		}
-	}
-	return wasted
+	return membership.IdleTimeout(in.View.Cluster, group) + in.StartTime(group)
 }
 
 // Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what

@@ -80,7 +80,8 @@ func (s *scene) input() Input {
 	snapshot := observation.Assemble(observation.SnapshotInput{Now: noon, Cluster: s.cluster, Members: v.Members})
 	plan := planner.Compute(snapshot, planner.Policy{})
 	return Input{View: v, Snapshot: &snapshot, Plan: &plan, Residents: s.residents,
-		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, planner.Policy{}) }}
+		StartTime: func(string) time.Duration { return 0 },
+		Compute:   func(s planner.Snapshot) planner.Plan { return planner.Compute(s, planner.Policy{}) }}
 }
 
 func (s *scene) moves() []Move { return Moves(s.input()) }

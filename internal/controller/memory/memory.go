@@ -170,8 +170,8 @@ func (m *Memory) Breakers() breaker.Groups { return m.breakers }
 // Shapes are what a new pod of each group brings.
 func (m *Memory) Shapes() observation.Shapes { return m.shapes }
 
-// StartTimes returns how long workers take to start, in the form that a patch keeps on the RayCluster.
-func (m *Memory) StartTimes() string { return m.starts.Keep() }
+// StartTime returns how long half of the workers of a group took to start; 0 if too few have been seen.
+func (m *Memory) StartTime(group string) time.Duration { return m.starts.Whole(group).Median() }
 
 // Findings returns what the memory shows of the RayCluster's own faults.
 func (m *Memory) Findings(v *observation.View) []raydemand.Finding {

@@ -48,7 +48,7 @@ func (m *Memory) snapshot(v observation.View, s *Settings, warm *planner.Warm) p
 		}
 	}
 	times := func(g arrival.Group) arrival.Times { return m.starts.Times(g, s.NodeTimes) }
-	input.Arrivals = observation.ArrivalsOf(observation.Starting(v.Cluster, starting), times)
+	input.Arrivals = observation.Arrivals(observation.Starting(v.Cluster, starting), times)
 	snapshot := observation.Assemble(input)
 	snapshot.Policy, snapshot.Turn = s.Policy, m.turn
 	return snapshot

@@ -22,7 +22,7 @@ func Starting(cluster nodepool.Cluster, members []membership.Member) []arrival.G
 	index := make(map[string]int, len(cluster.Groups))
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		index[g.Name], groups[i].Name, groups[i].Kept = i, g.Name, cluster.StartTimes[g.Name]
+		index[g.Name], groups[i].Name = i, g.Name
 		for _, pool := range g.PoolPods {
 			groups[i].Pools = append(groups[i].Pools, pool.Pool)
 		}
@@ -58,25 +58,15 @@ func startingPod(m membership.Member) arrival.Pod {
 	}
 }
 
-// Arrivals says where the starting workers are, by UID, and how long workers of each group take on a new node, by name.
-type Arrivals struct {
-	States       map[string]*arrival.State
-	StartSeconds map[string]float64
-}
-
-// ArrivalsOf returns what is known of groups whose times are given by a function.
-func ArrivalsOf(groups []arrival.Group, times func(arrival.Group) arrival.Times) Arrivals {
-	a := Arrivals{map[string]*arrival.State{}, map[string]float64{}}
+// Arrivals returns where the starting workers of groups are, by UID, if workers take these times.
+func Arrivals(groups []arrival.Group, times func(arrival.Group) arrival.Times) map[string]*arrival.State {
+	all := map[string]*arrival.State{}
 	for _, g := range groups {
-		took := times(g)
-		if seconds, known := took.OnNewNode(); known {
-			a.StartSeconds[g.Name] = seconds
-		}
-		for i, state := range g.States(took) {
+		for i, state := range g.States(times(g)) {
 			if state != nil {
-				a.States[g.Pods[i].UID] = state
+				all[g.Pods[i].UID] = state
 			}
 		}
 	}
-	return a
+	return all
 }

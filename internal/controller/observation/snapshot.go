@@ -39,8 +39,8 @@ type SnapshotInput struct {
 	Breakers breaker.Groups
 	// NodeComing are the pods for which a node is on its way.
 	NodeComing map[string]bool
-	// Arrivals are the starting workers, and how long others took.
-	Arrivals Arrivals
+	// Arrivals say where the starting workers are, by UID.
+	Arrivals map[string]*arrival.State
 	// Since is since when a group has requested pods that do not exist yet.
 	Since  map[string]time.Time
 	Shapes Shapes
@@ -108,9 +108,6 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.Announces = s.Shapes.Announced(g.Name, g.Announces)
 	group.Resources = withoutType(s.Shapes.Of(g), group.Announces)
 	group.NodesComing = s.nodesComing(g)
-	if seconds, known := s.Arrivals.StartSeconds[g.Name]; known {
-		group.StartSeconds = &seconds
-	}
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.Cluster.Refused {
 		group.Closed = "the operator rejects the RayCluster's spec; see findings"
@@ -161,7 +158,7 @@ func (s SnapshotInput) appendNodes(nodes []planner.Node, g nodepool.WorkerGroup,
 			node.Labels = group.Labels
 			node.Since = m.CreatedAt
 			if node.State != planner.Leaving {
-				node.Arrival = s.Arrivals.States[m.UID]
+				node.Arrival = s.Arrivals[m.UID]
 			}
 		}
 		if node.State == planner.Idle {

@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -19,8 +18,6 @@ type Model struct {
 	// PerReplica is the cost of one replica of each group: its price if the group and all of its substitutes have one,
 	// else its scarce resources.
 	PerReplica []float64
-	// Waiting is the part of it for the time until a new node is there, which pods on existing nodes save.
-	Waiting []float64
 	// Tier is each group's rank by preference; groups of tier 0 launch first. Prices count only within a tier.
 	Tier  []int
 	tiers int
@@ -42,10 +39,7 @@ func New(r *fleet.Fleet, policy model.Policy, items iter.Seq[*vector.Item]) Mode
 		Tier:        make([]int, len(p.Groups)),
 		hosts:       make([]int64, len(p.Groups)),
 	}
-	y.PerReplica, y.Waiting = p.costs(&y.Substitutes), p.waiting(&y.Substitutes)
-	for i, cost := range y.Waiting {
-		y.PerReplica[i] += cost
-	}
+	y.PerReplica = p.costs(&y.Substitutes)
 	preferences := make([]fleet.Preference, len(p.Groups))
 	for i := range p.Groups {
 		preferences[i] = p.Groups[i].Preference()
@@ -76,13 +70,6 @@ func (y *Model) LaunchCost(launched []int64) LaunchCost {
 		b.pods += n
 	}
 	return b
-}
-
-// Refund subtracts the cost of waiting for pods that need no new node.
-func (y *Model) Refund(b *LaunchCost, hosted []sharedlimits.Hosted) {
-	for i, n := range hosted {
-		b.Costs[y.tiers-1-y.Tier[i]] -= y.Waiting[i] * float64(n.All/y.hosts[i])
-	}
 }
 
 // Compare orders costs, the lower first: tier by tier, then by the number of pods.

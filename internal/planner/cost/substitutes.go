@@ -97,14 +97,3 @@ func (p rater) costs(r *Substitutes) []float64 {
 	p.addSliceBias(cost)
 	return cost
 }
-
-// waiting returns the cost of waiting for one replica of each group that has a price.
-func (p rater) waiting(r *Substitutes) []float64 {
-	costs, seconds := make([]float64, len(p.Groups)), p.StartSeconds()
-	for i := range costs {
-		if r.priced[r.Of[i]] {
-			costs[i] = p.policy.WaitingCost * seconds[i] / 3600 * float64(p.Groups[i].Hosts)
-		}
-	}
-	return costs
-}

@@ -18,9 +18,6 @@ type Policy struct {
 	// alone.
 	MaxInFlight         int `json:"maxInFlight,omitempty"`
 	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
-	// WaitingCost is what it costs to wait one hour for one pod, in the currency of prices. A launch then costs its
-	// price for one hour and the cost of its StartSeconds. 0: only of equal plans the one that is ready sooner counts.
-	WaitingCost float64 `json:"waitingCost,omitempty"`
 	// Work is about how much work the plan may take, in looks of one bundle at one node (some nanoseconds each). A plan
 	// that would take more joins similar shapes, and then defers a part of the demand. 0 means that only the planner's
 	// own bounds apply. It counts work and not time, so that a plan repeats exactly.

@@ -96,9 +96,6 @@ type Group struct {
 	LaunchConfigHash  string   `json:"launchConfigHash,omitempty"`
 	// Price is the hourly price of one pod, in any single currency; nil if unknown.
 	Price *float64 `json:"price,omitempty"`
-	// StartSeconds is how long its pods usually take from their creation until they join Ray, if a node must be added
-	// for them; nil if it is unknown.
-	StartSeconds *float64 `json:"startSeconds,omitempty"`
 	// Closed, if not empty, says why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
 	// CoolingSeconds, if above 0, is how much longer the group takes no launches because its last ones failed. Closed

@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/readiness"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -70,48 +69,11 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 				b.Slice.NameOr("GPUs of unknown memory"),
 			)
 		}
-		if text := w.readySooner(c.Taken, other, given); text != "" {
-			return text
-		}
 		if offersAs(a, b) {
 			return "both offer the same, and its name sorts first"
 		}
 	}
 	return "it is part of the best plan found for all waiting demand"
-}
-
-// readySooner says why the pods of the chosen group can work sooner, if that can have decided: both offer the same.
-func (w *Writer) readySooner(taken, other int, given []int64) string {
-	a, b := &w.Groups[taken], &w.Groups[other]
-	sameCost := cost.CompareNearly(w.Costs.PerReplica[taken], w.Costs.PerReplica[other]) == 0
-	if !sameCost && w.Policy.WaitingCost == 0 || a.Hosts != b.Hosts || !slices.Equal(a.Shape.Total, b.Shape.Total) {
-		return ""
-	}
-	switch w.Ready.Sooner(taken, other, given) {
-	case readiness.OnExistingNodes:
-		return fmt.Sprintf("its pods fit on nodes that exist; one of group %s would need another node", b.Name)
-	case readiness.StartsSooner:
-		return startsSooner(a, b)
-	case readiness.OnUsedNodes:
-		return fmt.Sprintf("its pods go to nodes that hold other pods; one of group %s would fill an empty node",
-			b.Name)
-	}
-	return ""
-}
-
-// startsSooner compares how long pods of two groups take. If that does not explain it, the other group would displace
-// pods of a third one from an existing node.
-func startsSooner(a, b *fleet.Group) string {
-	ours, theirs := a.Group.StartSeconds, b.Group.StartSeconds
-	switch {
-	case ours == nil, theirs != nil && *ours >= *theirs:
-		return fmt.Sprintf("all launched pods together are ready sooner than with a pod of group %s", b.Name)
-	case theirs == nil:
-		return fmt.Sprintf("its pods are usually ready in %s; how long those of group %s take is unknown",
-			phrase.Span(*ours), b.Name)
-	}
-	return fmt.Sprintf("its pods are usually ready in %s, those of group %s in %s", phrase.Span(*ours), b.Name,
-		phrase.Span(*theirs))
 }
 
 // forMinimum reports whether the group's minimum explains all pods that the plan launches for it.
@@ -142,8 +104,6 @@ func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome)
 	if w.Costs.ByPrice(taken) && w.Costs.ByPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
-		case cost.CompareNearly(theirs, ours) <= 0 && w.Policy.WaitingCost > 0:
-			return fmt.Sprintf("price and cost of waiting %.4g > %.4g", instead, own)
 		case cost.CompareNearly(theirs, ours) <= 0:
 			return ""
 		case least == given[taken]:

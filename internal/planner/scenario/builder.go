@@ -79,7 +79,6 @@ func (b *builder) policy(r *reader) {
 	p := &b.snapshot.Policy
 	r.attributes(map[string]func(){
 		"gpu-for-cpu":             func() { p.GPUForCPU = true },
-		"waiting-cost":            func() { p.WaitingCost = r.number("waiting-cost") },
 		"work":                    func() { p.Work = int64(r.count("work")) },
 		"max-in-flight":           func() { p.MaxInFlight = r.count("max-in-flight") },
 		"max-in-flight-per-group": func() { p.MaxInFlightPerGroup = r.count("max-in-flight-per-group") },

@@ -144,7 +144,6 @@ func clusterText(s *model.Snapshot) string {
 func policyText(p model.Policy) string {
 	var w words
 	w.when(p.GPUForCPU, "gpu-for-cpu")
-	w.when(p.WaitingCost != 0, "waiting-cost", numberText(p.WaitingCost))
 	w.when(p.MaxInFlight != 0, "max-in-flight", strconv.Itoa(p.MaxInFlight))
 	w.when(p.MaxInFlightPerGroup != 0, "max-in-flight-per-group", strconv.Itoa(p.MaxInFlightPerGroup))
 	w.when(p.Work != 0, "work", strconv.FormatInt(p.Work, 10))
@@ -181,7 +180,6 @@ func groupText(g *model.Group, longest int) string {
 	}{
 		{"idle-timeout", g.IdleTimeoutSeconds, secondsText}, {"price", g.Price, numberText},
 		{"availability", g.CloudAvailability, numberText}, {"recoverable", g.RecoverableScore, numberText},
-		{"starts-in", g.StartSeconds, secondsText},
 	} {
 		if each.value != nil {
 			w.add(each.name, each.write(*each.value))

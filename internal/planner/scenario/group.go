@@ -32,7 +32,6 @@ func (b *builder) group(r *reader) {
 		"launch-config": func() { g.LaunchConfigHash = r.text("launch-config, a hash") },
 		"closed":        func() { g.Closed = r.text("closed, a reason in quotes") },
 		"cooling":       func() { g.CoolingSeconds = r.seconds("cooling") },
-		"starts-in":     func() { g.StartSeconds = pointer(r.seconds("starts-in")) },
 		"nodes-coming":  func() { g.NodesComing = r.count("nodes-coming") },
 		"trying":        func() { g.NodeFit = r.nodeFit(model.FitTrying) },
 		"nowhere":       func() { g.NodeFit = r.nodeFit(model.FitNowhere) },

@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/readiness"
 )
 
 // Decide makes the decision. It returns the search, the pods to launch by group, and what they serve. It panics with
@@ -77,7 +76,6 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 	if !waiting {
 		return p // no one uses the free amounts
 	}
-	p.Ready = readiness.New(r, s, policy, &p.Costs, p.eachItem)
 	for i := range p.Base {
 		if p.Base[i].Phase == fleet.Overdue {
 			p.overdueNodes = append(p.overdueNodes, p.Base[i].Members...)

@@ -5,7 +5,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
-	"heliostat.dev/heliostat/internal/planner/readiness"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,8 +20,6 @@ type Search struct {
 	// RestRequests are the REST requests in the order in which they are served. RestClaim is the index of their claim.
 	RestRequests []RestRequest
 	RestClaim    int
-	// Ready knows how soon pods can work.
-	Ready readiness.Readiness
 	// level is how much less than usual the plan takes on, and budget how much work it has for that; 0 means no limit.
 	level  int
 	budget int64

@@ -52,7 +52,7 @@ func (p *Search) belowMinimum(given []int64) bool {
 }
 
 // settleOpen finds the launches of the open groups: those of the best strategy, without those that turn out to be
-// unnecessary, from the groups whose pods are ready soonest.
+// unnecessary.
 func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
@@ -76,8 +76,7 @@ func (p *Search) settleOpen(given []int64) ([]int64, Outcome) {
 		}
 	}
 	best = p.improve(given, best)
-	launched, out := p.drop(given, best.given, best.out)
-	return p.exchange(given, launched, out)
+	return p.drop(given, best.given, best.out)
 }
 
 // improve tries the repackings of the best plan so far.

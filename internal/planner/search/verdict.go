@@ -21,9 +21,6 @@ func (p *Search) verdict(given []int64, out *Outcome) verdict {
 	for i, n := range out.Unserved {
 		v.unserved += float64(n) * p.Needed(p.Requests[i])
 	}
-	if p.Policy.WaitingCost > 0 && p.Ready.Known() {
-		p.Costs.Refund(&v.LaunchCost, p.Ready.Hosted(given))
-	}
 	return v
 }
 

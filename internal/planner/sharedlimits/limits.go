@@ -1,6 +1,6 @@
 // Package sharedlimits says how many pods the groups of a snapshot may have together, because they share nodes
-// (Ceilings), quotas (Quotas), and what is free on the nodes that exist (Vacancies). Limits do not change after New
-// returns them. The package must not know the limits of a single group, what demand waits, or what launching costs.
+// (Ceilings) and quotas (Quotas). Limits do not change after New returns them. The package must not know the limits of
+// a single group, what demand waits, or what launching costs.
 package sharedlimits
 
 import (

@@ -49,18 +49,14 @@ func (h *History) Observe(now time.Time, groups []Group, pools *Pools) {
 	h.readings++
 	for i := range groups {
 		g := &groups[i]
-		l, kept := h.groups[g.Name], false
+		l := h.groups[g.Name]
 		if l == nil {
-			l, kept = g.Kept.legs(), len(g.Kept.Join) >= leastSamples
+			l = &legs{}
 		}
 		known[g.Name] = l
 		progress := g.progress()
 		for k := range g.Pods {
-			of := l
-			if kept && g.Pods[k].Joined {
-				of = &legs{} // its times are among the kept ones, and only the pool has not seen them
-			}
-			m := h.pods[g.Pods[k].UID].observe(now, &g.Pods[k], progress[k], of, pools)
+			m := h.pods[g.Pods[k].UID].observe(now, &g.Pods[k], progress[k], l, pools)
 			m.reading = h.readings
 			h.pods[g.Pods[k].UID] = m
 		}

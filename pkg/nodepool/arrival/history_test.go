@@ -90,17 +90,14 @@ func TestAGroupLearnsOfNodesFromTheOthersOnItsPools(t *testing.T) {
 	if want := (Leg{4, 60, 300}); got.Node != want || got.Join.Samples != 1 {
 		t.Errorf("nodes take %v, want %v of both pools; joining %v", got.Node, want, got.Join)
 	}
-	if seconds, known := got.OnNewNode(); known {
-		t.Errorf("a worker on a new node takes %v s, though only one worker of the group was seen", seconds)
-	}
 	for i := range 3 {
 		starts(&second, &pools, "other", fmt.Sprint("y", i), "g2", 200)
 	}
 	if got := second.Times(group, &pools).Node; got.Samples != 4 || got.P50Seconds != 200 {
 		t.Errorf("with times of its own, the group says %v", got)
 	}
-	if seconds, known := second.Times(group, &pools).OnNewNode(); !known || seconds != 210 {
-		t.Errorf("a worker on a new node takes %v s, %v; want 210", seconds, known)
+	if took := second.Whole("other").Median(); took != 210*time.Second {
+		t.Errorf("workers take %v, want 210 s", took)
 	}
 }
 

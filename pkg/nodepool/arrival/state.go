@@ -52,13 +52,12 @@ type Machines struct {
 }
 
 // Group is a worker group with its pods, the machines on their way for them, furthest first, and the names of the
-// pools that may hold them. Kept are the times that an earlier process stored.
+// pools that may hold them.
 type Group struct {
 	Name     string
 	Pods     []Pod
 	Machines []Machines
 	Pools    []string
-	Kept     Samples
 }
 
 // States returns the states of the group's pods; those that have joined Ray have none and are nil. The machines that

@@ -28,16 +28,18 @@ const leastSamples = 3
 // Known reports whether enough workers have been seen.
 func (l Leg) Known() bool { return l.Samples >= leastSamples }
 
+// Median returns the time that half of the workers needed at most; 0 if too few have been seen.
+func (l Leg) Median() time.Duration {
+	if !l.Known() {
+		return 0
+	}
+	return seconds(l.P50Seconds)
+}
+
 // After returns when half, and when nine in ten are there, if they begin at a moment. Both are that moment if no worker
 // has been seen.
 func (l Leg) After(begun time.Time) (middle, late time.Time) {
 	return begun.Add(seconds(l.P50Seconds)), begun.Add(seconds(l.P90Seconds))
-}
-
-// OnNewNode returns the time from the request for a machine until half of the workers that wait for it have joined Ray;
-// false if that is not known.
-func (t Times) OnNewNode() (seconds float64, known bool) {
-	return t.Node.P50Seconds + t.Join.P50Seconds, t.Node.Known() && t.Join.Known()
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -12,8 +12,6 @@ type Place struct {
 	Nodes *int64 `json:"nodes"`
 	// New says that the nodes do not exist yet.
 	New bool `json:"new,omitempty"`
-	// Empty says that no pods are on the nodes but those that every node has: pods of DaemonSets and static pods.
-	Empty bool `json:"empty,omitempty"`
 	// SameNodes says that new nodes of the pool are in several places, one for each assumption about what they
 	// have: a node that is added in one of these places is one fewer in the others. No pod is accepted by two of them.
 	SameNodes bool `json:"sameNodes,omitempty"`

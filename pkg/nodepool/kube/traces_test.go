@@ -62,27 +62,6 @@ func TestAPatchThatGrowsKeepsItsTrace(t *testing.T) {
 	}
 }
 
-func TestAPatchKeepsStartTimes(t *testing.T) {
-	const bare = ", annotations: {heliostat.dev/mode: managed}"
-	for name, c := range map[string]struct{ stored, want string }{
-		"beside other annotations": {twoGroups, `{"op":"add","path":"/metadata/annotations/heliostat.dev~1scale-up-trace","value":"growth"},` +
-			`{"op":"add","path":"/metadata/annotations/heliostat.dev~1start-times","value":"times"}`},
-		"as the first annotation": {strings.Replace(twoGroups, bare, "", 1),
-			`{"op":"add","path":"/metadata/annotations","value":{"heliostat.dev/scale-up-trace":"growth","heliostat.dev/start-times":"times"}}`},
-	} {
-		server := &apiServer{stored: rayClusterOf(t, c.stored, "9")}
-		m := managerOf(t, server, rayClusterOf(t, c.stored, "8"))
-		m.options.Traces = tracing()
-		change := nodepool.Change{Cluster: llm, UID: "u-1", StartTimes: "times", Targets: []nodepool.Target{{Group: "cpu", Index: 0, From: 2, Replicas: 3}}}
-		if _, err := m.Apply(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		if got := written(t, server); !strings.Contains(got, c.want) {
-			t.Errorf("%s: wrote %s, want %s", name, got, c.want)
-		}
-	}
-}
-
 func TestResourceRequestsKeepTheTraceOfTheirCall(t *testing.T) {
 	server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 	m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))

@@ -6,9 +6,6 @@ import "heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 type Use struct {
 	// Requests is the sum of their requests, with the number of pods under "pods".
 	Requests Quantities
-	// Empty says that none of the pods would keep a node autoscaler from removing the node: they belong to DaemonSets
-	// or to the node itself.
-	Empty bool
 	// Cards is what the pods leave free on each card; nil if single cards are unknown.
 	Cards []nodegpu.Card
 	// Unrecorded names a pod that uses part of a card of which no annotation says which it is; nil if there is none.

@@ -100,7 +100,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			}
 			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
 			t.places = append(t.places, binpack.Place{
-				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Empty: part.empty, Free: part.free,
+				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
 				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
 				Domains: domains(first.Labels, t.keys), Holds: part.holds,
 			})

@@ -45,9 +45,6 @@ func placeText(p binpack.Place) string {
 	if p.Like != "" {
 		words = append(words, "like "+p.Like)
 	}
-	if p.Empty {
-		words = append(words, "empty")
-	}
 	if p.SameNodes {
 		words = append(words, "same nodes")
 	}
@@ -62,9 +59,6 @@ func used(resource string, n int64) func(*podfit.Node) {
 		node.Use = &podfit.Use{Requests: podfit.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
 	}
 }
-
-// isEmpty says that the node's pods belong to it.
-func isEmpty(node *podfit.Node) { node.Use.Empty = true }
 
 func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	gpu := func(name string, change ...func(*podfit.Node)) podfit.Node {
@@ -90,9 +84,6 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	}{
 		{"equal nodes are one place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
-		{"an empty node is a place of its own", []podfit.PodShape{asks("nvidia.com/gpu", 1)},
-			[]podfit.Node{gpu("n1", used("nvidia.com/gpu", 1)), gpu("n2", used("nvidia.com/gpu", 1), isEmpty)}, nil, []pools.Ceiling{ceiling("a", 0, 2)}, nil,
-			[]string{"n1 ×1 cpu 8 gpu 3 for g0", "n2 ×1 cpu 8 gpu 3 empty for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
 		{"without a known bound", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
 		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
 			[]pools.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},

@@ -36,8 +36,6 @@ type lot struct {
 	cards   []binpack.Card
 	// order is how the cards' scheduler chooses among them.
 	order string
-	// empty: no pods are on the nodes but those that every node has.
-	empty bool
 }
 
 // StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
@@ -89,10 +87,7 @@ func lotsOf(nodes []podfit.Node, members []int) []lot {
 			at = len(lots)
 			byUse[string(key)] = at
 			cards, order := freeCards(&nodes[member])
-			use := nodes[member].Use
-			lots = append(lots, lot{
-				free: freeOn(&nodes[member]), cards: cards, order: order, empty: use != nil && use.Empty,
-			})
+			lots = append(lots, lot{free: freeOn(&nodes[member]), cards: cards, order: order})
 		}
 		lots[at].add(&nodes[member], member)
 	}
@@ -115,7 +110,6 @@ func appendUse(text []byte, use *podfit.Use) []byte {
 	if use == nil {
 		return text
 	}
-	text = append(strconv.AppendBool(text, use.Empty), '\n')
 	for _, name := range slices.Sorted(maps.Keys(use.Requests)) {
 		text = append(append(text, name...), ' ')
 		text = append(strconv.AppendInt(text, int64(use.Requests[name]), 10), '\n')

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool/allocation"
@@ -26,8 +25,6 @@ type BoundPod struct {
 	Neighbors *podfit.Neighbors
 	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
 	RayCluster, Group string
-	// OfNode: the pod belongs to its node, as pods of DaemonSets and static pods do.
-	OfNode bool
 	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
 	Terminating bool
 }
@@ -59,7 +56,6 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		},
 		Takes:       requestsOf(pod),
 		Neighbors:   neighborsOf(pod),
-		OfNode:      ofNode(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 	}
 	for name, amount := range bound.Takes {
@@ -75,12 +71,6 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		bound.RayCluster, bound.Group = interned(pod.Labels[rayClusterLabel]), interned(pod.Labels[rayGroupLabel])
 	}
 	return bound, true
-}
-
-// ofNode reports whether a pod belongs to its node: node autoscalers remove a node that has no other pods.
-func ofNode(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 // podsResource is the resource under which a node announces how many pods it accepts.
@@ -152,11 +142,10 @@ func lacksRequests(containers []corev1.Container) bool {
 // and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
 // those on the node.
 func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []*BoundPod) *podfit.Use {
-	use := &podfit.Use{Requests: podfit.Quantities{}, Empty: true, Pods: make([]*podfit.Neighbors, 0, len(pods))}
+	use := &podfit.Use{Requests: podfit.Quantities{}, Pods: make([]*podfit.Neighbors, 0, len(pods))}
 	node.Pods = []allocation.Pod{} // known, if there are none
 	for _, pod := range pods {
 		use.Requests.Add(pod.Takes)
-		use.Empty = use.Empty && pod.OfNode
 		use.Pods = append(use.Pods, pod.Neighbors)
 		if len(pod.Requests) > 0 {
 			node.Pods = append(node.Pods, pod.Pod)

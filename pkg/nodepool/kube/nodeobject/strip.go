@@ -65,7 +65,6 @@ func StripPod(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp, Annotations: cardAnnotations(pod), Labels: pod.Labels,
-			OwnerReferences: controllerKindOnly(pod),
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
@@ -85,15 +84,6 @@ func StripPod(object any) (any, error) {
 		}
 	}
 	return stripped, nil
-}
-
-// controllerKindOnly keeps the kind of the pod's controller.
-func controllerKindOnly(pod *corev1.Pod) []metav1.OwnerReference {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return nil
-	}
-	return []metav1.OwnerReference{{Kind: interned(owner.Kind), Controller: owner.Controller}}
 }
 
 // resourcesOnly keeps what containers request, with the ports of the node.

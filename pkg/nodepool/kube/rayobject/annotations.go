@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -29,8 +28,6 @@ const (
 	PriceAnnotation          = annotationPrefix + "price"
 	// NumGPUsSyncAnnotation says when Heliostat writes the number of GPUs that the device plugin reports into the spec.
 	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
-	// StartTimesAnnotation keeps how long workers took to start. Heliostat writes it with each change of replicas.
-	StartTimesAnnotation = annotationPrefix + "start-times"
 	// ShardAnnotation is the term of the shard that last wrote replicas. Heliostat writes it with each of its patches.
 	ShardAnnotation = annotationPrefix + "shard"
 )
@@ -57,12 +54,12 @@ var knownAnnotations = []string{
 	RequestedSinceAnnotation,
 	ScaleUpTraceAnnotation,
 	ShardAnnotation,
-	StartTimesAnnotation,
 }
 
 // RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
 var RemovedAnnotations = map[string]string{
-	annotationPrefix + "surge": "give maxReplicas room for replacements above what the work needs",
+	annotationPrefix + "start-times": "each process learns how long workers take to start",
+	annotationPrefix + "surge":       "give maxReplicas room for replacements above what the work needs",
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
@@ -208,25 +205,6 @@ func readIdleSince(metadata Fields, cluster *nodepool.Cluster) {
 			"remove it, and set spec.suspend")
 	case number == cluster.Generation:
 		cluster.IdleSince = since
-	}
-}
-
-// readStartTimes reads how long workers took to start.
-func readStartTimes(metadata Fields, cluster *nodepool.Cluster) {
-	text := metadata.Texts("annotations")[StartTimesAnnotation]
-	if text == "" {
-		return
-	}
-	var err error
-	if cluster.StartTimes, err = arrival.Read(text); err != nil {
-		metadata.Report.Add(
-			raydemand.Info,
-			AnnotationUnreadable,
-			metadata.at("annotations")+"."+StartTimesAnnotation,
-			text,
-			err.Error()+"; the expected times of starting workers are learned anew",
-			"remove it; the next change of replicas writes it",
-		)
 	}
 }
 

@@ -80,7 +80,6 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 	readIdleSince(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
 	cluster.Groups = decodeGroups(reader, spec, key, ownCommand)
-	readStartTimes(metadata, &cluster)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	countInstances(metadata, &cluster)
