@@ -5,14 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 )
 
 // clusterTraces is the state of the tracer for one RayCluster.
 type clusterTraces struct {
-	// call is the call that the last cycle read. Each call starts at most one scale-up.
-	call string
 	// wanted is the scale-up that is not patched yet. open are the scale-ups with pending pods, oldest first.
 	wanted *scaleUp
 	open   []*scaleUp
@@ -21,39 +18,11 @@ type clusterTraces struct {
 	alive map[string]bool
 }
 
-// follow returns the state for the RayCluster of a cycle. On the first call for a RayCluster, it resumes the scale-up
-// of another process. The caller holds mu.
-func (t *Tracer) follow(s *Span) *clusterTraces {
-	f := t.clusters[s.key()]
-	if f == nil {
-		f = &clusterTraces{}
-		t.clusters[s.key()] = f
-		f.resume(s)
-	}
-	return f
-}
-
-// resume continues a scale-up that another process started. It uses a new trace with a link to the first one. The first
-// cycle with pods shows which of them belong to the scale-up; if none do, the scale-up is dropped.
-func (f *clusterTraces) resume(s *Span) {
-	root, at := parseScaleUp(s.annotations.ScaleUp)
-	if !root.IsValid() || s.at.Sub(at) > maxFollowed {
-		return
-	}
-	up := s.begin(ids{trace: newTraceID(), span: newSpanID()}, trace.SpanContext{}, s.at,
-		trace.WithLinks(trace.Link{SpanContext: root}))
-	up.patchedAt = at
-	up.span.SetAttributes(attribute.Bool("heliostat.resumed", true))
-	f.open = append(f.open, up)
-}
-
 // begin starts the root span of a scale-up.
-func (s *Span) begin(root ids, parent trace.SpanContext, wanted time.Time, options ...trace.SpanStartOption) *scaleUp {
-	below := withIDs(trace.ContextWithRemoteSpanContext(context.Background(), parent), root)
-	_, span := s.tracer.tracer.Start(
-		below,
-		"scale-up",
-		append(options, trace.WithTimestamp(wanted), trace.WithAttributes(s.attributes()...))...)
+func (s *Span) begin(wanted time.Time) *scaleUp {
+	below := withIDs(trace.ContextWithRemoteSpanContext(context.Background(), s.parent), s.root)
+	_, span := s.tracer.tracer.Start(below, "scale-up", trace.WithTimestamp(wanted),
+		trace.WithAttributes(s.attributes()...))
 	return &scaleUp{
 		tracer:  s.tracer.tracer,
 		span:    span,
@@ -62,30 +31,6 @@ func (s *Span) begin(root ids, parent trace.SpanContext, wanted time.Time, optio
 		late:    map[string]bool{},
 		broken:  map[string]bool{},
 	}
-}
-
-// ScaleUpAnnotation returns the value that a patch stores in the RayCluster when it makes groups larger. Another
-// process uses it to resume the trace. It is "" if there is nothing to store.
-func ScaleUpAnnotation(ctx context.Context, at time.Time) string {
-	s, _ := ctx.Value(spanKey{}).(*Span)
-	if s == nil || !s.tracer.exports {
-		return ""
-	}
-	t := s.tracer
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if f := t.clusters[s.key()]; f != nil && f.wanted != nil {
-		return sampledScaleUp(f.wanted.context(), at)
-	}
-	// This span is never exported; it only shows the decision of the sampler.
-	return sampledScaleUp(s.begin(s.root, s.call, s.at).context(), at)
-}
-
-func sampledScaleUp(root trace.SpanContext, at time.Time) string {
-	if !root.IsSampled() {
-		return ""
-	}
-	return formatScaleUp(root, at)
 }
 
 // track starts a scale-up at the first cycle that wants growth, and ends it when no cycle wants growth any more. It
@@ -99,7 +44,7 @@ func (f *clusterTraces) track(s *Span, report CycleReport) *scaleUp {
 		}
 		return f.wanted
 	case f.wanted == nil:
-		f.wanted = s.begin(s.root, s.call, report.GrowthWanted)
+		f.wanted = s.begin(report.GrowthWanted)
 	}
 	up := f.wanted
 	for _, a := range report.Cycle.Actions {
@@ -120,7 +65,6 @@ func (f *clusterTraces) observe(report CycleReport) {
 		f.pods, f.alive = stages{}, nil
 		return
 	}
-	f.adopt(report.Cycle)
 	f.addAlive(report.Cycle)
 	for _, a := range report.Cycle.Actions {
 		if a.Pods < 0 {
@@ -151,24 +95,6 @@ func (f *clusterTraces) observe(report CycleReport) {
 		}
 	}
 	f.close(report.Cycle)
-}
-
-// adopt assigns the pending pods that a resumed scale-up requested to that scale-up.
-func (f *clusterTraces) adopt(c Cycle) {
-	up := f.open[0]
-	if up.asked > 0 || c.Pods == nil {
-		return
-	}
-	for p := range c.Pods {
-		if created, _ := c.Moments(p.Name); !p.Alive && created.After(up.patchedAt.Add(-time.Second)) {
-			f.pods.grew(p.Group, growth{seen: up.patchedAt, patched: up.patchedAt})
-			up.missing[p.Group]++
-			up.asked++
-		}
-	}
-	if up.asked == 0 {
-		f.open = f.open[1:] // no pods are pending, so there is nothing to export
-	}
 }
 
 // addAlive adds pods whose Ray nodes are alive and that no cycle observed while they were pending.
@@ -242,13 +168,15 @@ func (f *clusterTraces) stop(outcome string, at time.Time) {
 func (t *Tracer) Gone(namespace, cluster string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if f := t.clusters[namespace+"/"+cluster]; f != nil {
+	key := namespace + "/" + cluster
+	if f := t.clusters[key]; f != nil {
 		f.stop(clusterGone, at)
-		delete(t.clusters, namespace+"/"+cluster)
 	}
+	delete(t.clusters, key)
+	delete(t.calls, key)
 }
 
-// interrupt ends all traces when the process ends. The next process resumes them.
+// interrupt ends all traces when the process ends.
 func (t *Tracer) interrupt(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
 package telemetry
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,9 +18,8 @@ import (
 // play runs a tracer cycle by cycle and keeps the exported spans.
 type play struct {
 	*testing.T
-	tracer      *Tracer
-	spans       *tracetest.InMemoryExporter
-	annotations Annotations
+	tracer *Tracer
+	spans  *tracetest.InMemoryExporter
 	// seen are the pods of each cycle, by name.
 	seen map[string]actor
 }
@@ -40,8 +39,8 @@ func newPlay(t *testing.T, options ...sdktrace.TracerProviderOption) *play {
 func second(s float64) time.Time { return noon.Add(time.Duration(s * float64(time.Second))) }
 
 // cycle runs one cycle. change can add actions to its report.
-func (p *play) cycle(at float64, change func(*CycleReport)) (scaleUp string) {
-	ctx, span := p.tracer.Begin(p.Context(), "ml", "llm", second(at), p.annotations)
+func (p *play) cycle(at float64, change func(*CycleReport)) {
+	_, span := p.tracer.Begin(p.Context(), "ml", "llm", second(at))
 	report := CycleReport{At: second(at), Cycle: Cycle{At: second(at), Moments: p.moments}}
 	report.Cycle.Pods = func(yield func(Pod) bool) {
 		for name, a := range p.seen {
@@ -53,13 +52,19 @@ func (p *play) cycle(at float64, change func(*CycleReport)) (scaleUp string) {
 	if change != nil {
 		change(&report)
 	}
-	if slices.ContainsFunc(report.Cycle.Actions, func(a Action) bool { return a.Grown != "" }) {
-		scaleUp = ScaleUpAnnotation(ctx, second(at))
-	}
 	if report.Export || span.Follows() {
 		span.End(report)
 	}
-	return scaleUp
+}
+
+// caller is the trace of a caller of the REST API.
+const caller = "0af7651916cd43dd8448eb211c80319c"
+
+// calls is a call that requests resources, whose request was stored at once.
+func (p *play) calls(at float64) {
+	id, _ := trace.TraceIDFromHex(caller)
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{7}, TraceFlags: trace.FlagsSampled})
+	p.tracer.calls["ml/llm"] = &call{span: span, at: second(at), stored: second(at)}
 }
 
 func (p *play) moments(pod string) (created, scheduled time.Time) {
@@ -191,20 +196,19 @@ func TestAPodThatNobodySawOnItsWayHasArrivedAllTheSame(t *testing.T) {
 func TestAScaleUpThatACallAskedForIsPartOfTheCallersTrace(t *testing.T) {
 	p := newPlay(t)
 	p.cycle(0, nil)
-	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	p.annotations = Annotations{Call: caller, CalledAt: second(1)}
-	ctx, _ := p.tracer.Begin(t.Context(), "ml", "llm", second(2), p.annotations)
-	if got := trace.SpanContextFromContext(ctx).TraceID().String(); !strings.Contains(caller, got) {
+	p.calls(1)
+	ctx, _ := p.tracer.Begin(t.Context(), "ml", "llm", second(2))
+	if got := trace.SpanContextFromContext(ctx).TraceID().String(); got != caller {
 		t.Errorf("the cycle that answers the call logs the trace %s", got)
 	}
 	p.cycle(2, grows(2, 2, "gpu", 1))
 	p.seen["a"] = actor{group: "gpu", created: 2, scheduled: 3, alive: true}
 	p.cycle(4, nil)
 	root := p.only()
-	if got := traceparentOf(root.Parent); got != caller {
-		t.Errorf("the scale-up is below %s, want %s", got, caller)
+	if root.Parent.SpanID() != (trace.SpanID{7}) {
+		t.Errorf("the scale-up is below %s, want the call", root.Parent.SpanID())
 	}
-	if !strings.Contains(caller, root.SpanContext.TraceID().String()) {
+	if root.SpanContext.TraceID().String() != caller {
 		t.Errorf("the scale-up is in trace %s", root.SpanContext.TraceID())
 	}
 	// Growth that is first wanted later does not belong to the call.
@@ -217,17 +221,12 @@ func TestAScaleUpThatACallAskedForIsPartOfTheCallersTrace(t *testing.T) {
 }
 
 func TestACallThatWasServedAtOnceOrLongAgoBeginsNoScaleUp(t *testing.T) {
-	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for name, c := range map[string]struct {
-		called, looked, grown float64
-		scaleUp               string
-	}{
-		"served by what was there":  {0, 1, 2, ""},
-		"long ago":                  {-3600, 0, 2, ""},
-		"served by another process": {-60, 1, 1, formatScaleUp(spanOf(caller), second(-50))},
+	for name, c := range map[string]struct{ called, looked, grown float64 }{
+		"served by what was there": {0, 1, 2},
+		"long ago":                 {-3600, 0, 2},
 	} {
 		p := newPlay(t)
-		p.annotations = Annotations{Call: caller, CalledAt: second(c.called), ScaleUp: c.scaleUp}
+		p.calls(c.called)
 		p.cycle(c.looked, nil)
 		p.cycle(c.grown, grows(c.grown, c.grown, "gpu", 1))
 		p.seen["a"] = actor{group: "gpu", created: c.grown, alive: true}
@@ -235,33 +234,24 @@ func TestACallThatWasServedAtOnceOrLongAgoBeginsNoScaleUp(t *testing.T) {
 		if root := p.only(); root.Parent.IsValid() {
 			t.Errorf("%s: the scale-up is below %v", name, root.Parent)
 		}
+		if len(p.tracer.calls) != 0 {
+			t.Errorf("%s: the call is kept", name)
+		}
 	}
 }
 
-func TestAScaleUpGoesOnInAnotherProcessByALink(t *testing.T) {
-	first := newPlay(t)
-	kept := first.cycle(1, grows(1, 1, "gpu", 2))
-	first.seen["a"] = actor{group: "gpu", created: 1, scheduled: 2}
-	first.cycle(3, nil)
-	if err := first.tracer.shutdown(t.Context()); err != nil {
-		t.Fatal(err)
+// TestACallIsRememberedUntilItsRequestIsStored: a cycle that began before has not seen the request.
+func TestACallIsRememberedUntilItsRequestIsStored(t *testing.T) {
+	p := newPlay(t)
+	_, end := p.tracer.Called(t.Context(), "request_resources", "ml", "llm")
+	_, span := p.tracer.Begin(t.Context(), "ml", "llm", time.Now())
+	span.End(CycleReport{})
+	if len(p.tracer.calls) != 1 {
+		t.Error("the call is forgotten before its request is stored")
 	}
-
-	second := newPlay(t)
-	second.annotations = Annotations{ScaleUp: kept}
-	second.seen["old"] = actor{group: "gpu", created: -50}
-	second.seen["a"] = actor{group: "gpu", created: 1, scheduled: 2}
-	second.seen["b"] = actor{group: "gpu", created: 1, scheduled: 2, alive: true}
-	second.cycle(20, nil)
-	second.seen["a"] = actor{group: "gpu", created: 1, scheduled: 2, alive: true}
-	second.cycle(30, nil)
-	root := second.only()
-	if len(root.Links) != 1 || formatScaleUp(root.Links[0].SpanContext, noon.Add(time.Second)) != kept {
-		t.Errorf("links are %v, want one to %s", root.Links, kept)
-	}
-	want := "scale-up 20-30 alive\n  pod 1-30 a\n    patched_to_scheduled 1-2\n    scheduled_to_alive 2-30\n"
-	if diff := cmp.Diff(want, second.tree(root.SpanContext.TraceID().String())); diff != "" {
-		t.Errorf("trace (-want +got):\n%s", diff)
+	end(errors.New("conflict"))
+	if len(p.tracer.calls) != 0 {
+		t.Error("a call that failed is remembered")
 	}
 }
 
@@ -283,25 +273,6 @@ func outcomeOf(s tracetest.SpanStub) string {
 		}
 	}
 	return ""
-}
-
-func TestAnotherProcessTakesUpNothingWhereNothingIsOnItsWay(t *testing.T) {
-	for name, kept := range map[string]string{
-		"nothing is kept":      "",
-		"what is kept is odd":  "00-zz 2026",
-		"it is long ago":       "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 2026-11-20T12:00:00Z",
-		"its pods are all new": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 2026-11-21T12:00:00Z",
-	} {
-		p := newPlay(t)
-		p.annotations.ScaleUp = kept
-		p.seen["old"] = actor{group: "gpu", created: -50}
-		p.cycle(60, nil)
-		p.seen["old"] = actor{group: "gpu", created: -50, alive: true}
-		p.cycle(61, nil)
-		if roots := p.roots(); len(roots) != 0 {
-			t.Errorf("%s: %d scale-ups", name, len(roots))
-		}
-	}
 }
 
 func TestSlowAndFailingScaleUpsAreReportedWhileTheyLast(t *testing.T) {
@@ -384,15 +355,11 @@ func TestScaleUpsThatNeverEndDoNotPileUp(t *testing.T) {
 	}
 }
 
-func TestATraceThatIsNotSampledIsNotKept(t *testing.T) {
+func TestACallThatIsNotSampledIsNotRemembered(t *testing.T) {
 	p := newPlay(t, sdktrace.WithSampler(sdktrace.NeverSample()))
-	if kept := p.cycle(1, grows(1, 1, "gpu", 1)); kept != "" {
-		t.Errorf("kept %q", kept)
-	}
-	if got := ScaleUpAnnotation(context.Background(), noon); got != "" {
-		t.Errorf("outside of a cycle %q is kept", got)
-	}
-	if got := Traceparent(context.Background()); got != "" {
-		t.Errorf("without a trace the traceparent is %q", got)
+	_, end := p.tracer.Called(t.Context(), "request_resources", "ml", "llm")
+	end(nil)
+	if len(p.tracer.calls) != 0 {
+		t.Error("it is remembered")
 	}
 }

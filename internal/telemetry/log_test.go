@@ -37,7 +37,7 @@ func TestRecordsOfASpanCarryItsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := tracetest.NewInMemoryExporter()
-	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon, Annotations{})
+	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon)
 	log.InfoContext(ctx, "patched")
 	span.End(CycleReport{At: noon, Export: true})
 	report := spans.GetSpans()[len(spans.GetSpans())-1].SpanContext
@@ -62,7 +62,7 @@ func TestEveryRecordOfACycleNamesItsTraceAndItsClusterOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
+		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon)
 		log.InfoContext(ctx, "one")
 		log.InfoContext(ctx, "two", "cluster", "ml/llm")
 		log.With("cluster", "ml/llm").WithGroup("g").InfoContext(ctx, "three")

@@ -58,7 +58,7 @@ func exportedBy(t *testing.T, level string, write func(report *Telemetry)) []exp
 func TestAnExportedRecordOfACycleHasItsTraceItsClusterAndItsAttributes(t *testing.T) {
 	var cycle trace.SpanContext
 	got := exportedBy(t, "info", func(report *Telemetry) {
-		ctx, _ := report.Begin(t.Context(), "ml", "llm", noon, Annotations{})
+		ctx, _ := report.Begin(t.Context(), "ml", "llm", noon)
 		cycle = trace.SpanContextFromContext(ctx)
 		report.Log.InfoContext(ctx, "patched", "group", "gpu")
 		report.Log.With("cluster", "ml/llm", "form", "fleet").ErrorContext(ctx, "cannot apply", "err", errors.New("conflict"))

@@ -217,7 +217,7 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 
 func emit(report *Telemetry) {
 	report.Observe(cycleWith(State{Managed: true}))
-	ctx, span := report.Begin(context.Background(), "ml", "llm", noon, Annotations{})
+	ctx, span := report.Begin(context.Background(), "ml", "llm", noon)
 	report.Log.InfoContext(ctx, "patched", "group", "gpu")
 	span.End(CycleReport{At: noon, Export: true, Observed: time.Second})
 }

@@ -23,6 +23,14 @@ type Tracer struct {
 
 	mu       sync.Mutex // protects the fields below
 	clusters map[string]*clusterTraces
+	// calls are the last calls that requested resources of each RayCluster, until a cycle has answered them.
+	calls map[string]*call
+}
+
+// call is a traced call that requests resources. stored is when its request was stored; zero until then.
+type call struct {
+	span       trace.SpanContext
+	at, stored time.Time
 }
 
 // queued limits the spans, of a few kilobytes each, that wait for the collector; further spans are dropped.
@@ -52,7 +60,8 @@ func newTracer(ctx context.Context, config Config, resources *resource.Resource,
 
 func tracerTo(options ...sdktrace.TracerProviderOption) *Tracer {
 	provider := sdktrace.NewTracerProvider(append(options, sdktrace.WithIDGenerator(idSource{}))...)
-	t := &Tracer{tracer: provider.Tracer(scope), exports: true, clusters: map[string]*clusterTraces{}}
+	t := &Tracer{tracer: provider.Tracer(scope), exports: true, clusters: map[string]*clusterTraces{},
+		calls: map[string]*call{}}
 	t.shutdown = func(ctx context.Context) error {
 		t.interrupt(time.Now())
 		return provider.Shutdown(ctx)
@@ -65,24 +74,22 @@ type Span struct {
 	tracer             *Tracer
 	namespace, cluster string
 	at                 time.Time
-	annotations        Annotations
 	own                ids
-	// root identifies the scale-up that this cycle might start. It is a child of call if a call might have caused it.
-	root ids
-	call trace.SpanContext
+	// root identifies the scale-up that this cycle might start. It is a child of parent if a call might have caused it.
+	root   ids
+	parent trace.SpanContext
+	// answers is the last call before this cycle, if no cycle has answered it.
+	answers *call
 }
-
-// Exports reports whether there is a collector. If not, the annotations of RayClusters are not needed.
-func (t *Tracer) Exports() bool { return t.exports }
 
 type spanKey struct{}
 
-// Begin starts one cycle on a RayCluster with these annotations. Log records with the returned context contain the
+// Begin starts one cycle on a RayCluster. Log records with the returned context contain the
 // RayCluster and the IDs of the cycle's span, even if the span is not exported.
 func (t *Tracer) Begin(
-	ctx context.Context, namespace, cluster string, at time.Time, annotations Annotations,
+	ctx context.Context, namespace, cluster string, at time.Time,
 ) (context.Context, *Span) {
-	s := &Span{tracer: t, namespace: namespace, cluster: cluster, at: at, annotations: annotations, own: newIDs()}
+	s := &Span{tracer: t, namespace: namespace, cluster: cluster, at: at, own: newIDs()}
 	if t.exports {
 		t.place(s)
 	}
@@ -96,32 +103,19 @@ func (t *Tracer) Begin(
 func (t *Tracer) place(s *Span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.clusters[s.key()]
-	if f != nil && f.wanted != nil {
+	s.answers = t.calls[s.key()]
+	if f := t.clusters[s.key()]; f != nil && f.wanted != nil {
 		s.own.trace = f.wanted.context().TraceID()
 		return
 	}
-	if s.call = s.annotations.fresh(s.at); s.call.IsValid() && (f == nil || f.call != s.annotations.Call) {
-		s.own.trace = s.call.TraceID()
-	} else {
-		s.call = trace.SpanContext{}
+	if c := s.answers; c != nil && s.at.Sub(c.at) <= callHolds {
+		s.parent, s.own.trace = c.span, c.span.TraceID()
 	}
 	s.root = ids{trace: s.own.trace, span: newSpanID()}
 }
 
 // callHolds is the time after a call in which growth is attributed to the call.
 const callHolds = 10 * time.Minute
-
-// fresh returns the span of a recent call, if no scale-up has been patched since.
-func (k Annotations) fresh(now time.Time) trace.SpanContext {
-	if k.Call == "" || now.Sub(k.CalledAt) > callHolds {
-		return trace.SpanContext{}
-	}
-	if root, patched := parseScaleUp(k.ScaleUp); root.IsValid() && patched.After(k.CalledAt) {
-		return trace.SpanContext{}
-	}
-	return spanOf(k.Call)
-}
 
 func (s *Span) key() string { return s.namespace + "/" + s.cluster }
 
@@ -146,8 +140,8 @@ type CycleReport struct {
 	Err string
 }
 
-// Follows reports whether a cycle must be reported even if nothing happened in it: pods of a scale-up are pending, a
-// call might have requested a scale-up, or this process has not observed the RayCluster before.
+// Follows reports whether a cycle must be reported even if nothing happened in it: pods of a scale-up are pending, or a
+// call might have requested a scale-up.
 func (s *Span) Follows() bool {
 	t := s.tracer
 	if !t.exports {
@@ -156,7 +150,7 @@ func (s *Span) Follows() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.clusters[s.key()]
-	return f == nil || f.wanted != nil || len(f.open) > 0 || s.call.IsValid()
+	return s.answers != nil || f != nil && (f.wanted != nil || len(f.open) > 0)
 }
 
 // End reports the result of the cycle.
@@ -167,9 +161,15 @@ func (s *Span) End(report CycleReport) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.follow(s)
-	f.call = s.annotations.Call
+	f := t.clusters[s.key()]
+	if f == nil {
+		f = &clusterTraces{}
+		t.clusters[s.key()] = f
+	}
 	up := f.track(s, report)
+	if c := s.answers; c != nil && c == t.calls[s.key()] && (up != nil || !c.stored.IsZero() && !c.stored.After(s.at)) {
+		delete(t.calls, s.key())
+	}
 	if report.Export {
 		s.exportCycle(up, report)
 	}
@@ -219,14 +219,25 @@ func (s *Span) attributes() []attribute.KeyValue {
 }
 
 // Called starts the span of a call that requests resources, as part of the caller's trace if the context has one.
-// Requests that are stored with the returned context keep the span in the format of Traceparent. The returned function
-// ends the span.
+// The scale-up of the next cycle belongs to it. The returned function ends the span, when the request is stored.
 func (t *Tracer) Called(ctx context.Context, name, namespace, cluster string) (context.Context, func(error)) {
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("k8s.namespace.name", namespace), attribute.String("ray.cluster", cluster)))
+	key, own := namespace+"/"+cluster, &call{span: span.SpanContext(), at: time.Now()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exports && own.span.IsSampled() {
+		t.calls[key] = own
+	}
 	return ctx, func(err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		own.stored = time.Now()
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
+			if t.calls[key] == own {
+				delete(t.calls, key)
+			}
 		}
 		span.End()
 	}

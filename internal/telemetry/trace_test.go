@@ -13,7 +13,7 @@ import (
 func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	_, span := tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
+	_, span := tracer.Begin(t.Context(), "ml", "llm", noon)
 	span.End(CycleReport{At: noon, Export: true, Observed: time.Second, Waited: 4 * time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
 		Mode: "managed", Actions: []string{"patch-error"}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
 	type part struct {
@@ -49,7 +49,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 func TestASpanThatIsNotReportedIsNotExported(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	tracer.Begin(t.Context(), "ml", "llm", noon, Annotations{})
+	tracer.Begin(t.Context(), "ml", "llm", noon)
 	if err := tracer.shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

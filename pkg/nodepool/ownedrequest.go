@@ -68,10 +68,7 @@ type OwnedRequest struct {
 	Unreadable string
 	// TooMany: MaxRequests requests of the namespace come before this one, so it does not count.
 	TooMany bool
-	// Trace is the W3C traceparent of the call that made the request and when it was made, `<traceparent> <RFC 3339>`;
-	// empty if none is stored.
-	Trace  string
-	Status OwnedStatus
+	Status  OwnedStatus
 }
 
 // OwnedStatus is the status of a request, as stored in its object.

@@ -31,8 +31,6 @@ type Change struct {
 	ValidUntil time.Time
 	// OwnersReadSince allows what is known of the RayCluster's owners, if they were read since; zero reads them again.
 	OwnersReadSince time.Time
-	// ScaleUpTrace is stored with the change; empty stores nothing.
-	ScaleUpTrace string
 	// Term is that of the writer, which is stored with the change; empty without shards.
 	Term string
 }

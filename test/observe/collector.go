@@ -78,7 +78,6 @@ type span struct {
 	trace, id, parent, name string
 	from, to                time.Time
 	attributes              map[string]any
-	links                   []string
 	failed                  bool
 }
 
@@ -97,15 +96,11 @@ func (c *collector) spans() (all []span) {
 }
 
 func spanOf(s ptrace.Span) span {
-	recorded := span{
+	return span{
 		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
 		from: moment(s.StartTimestamp()), to: moment(s.EndTimestamp()),
 		attributes: s.Attributes().AsRaw(), failed: s.Status().Code() == ptrace.StatusCodeError,
 	}
-	for _, link := range s.Links().All() {
-		recorded.links = append(recorded.links, link.TraceID().String())
-	}
-	return recorded
 }
 
 // record is the part of a log record that tests check.

@@ -129,7 +129,6 @@ func (o *options) work(
 	if err := servers.StartOthers(&o.ports, metricsOf(registry), o.ready.check, log); err != nil {
 		return cli.BadInput(err)
 	}
-	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.ScaleUpAnnotation}
 	manager, err := kube.Connect(ctx, config, o.kube, log)
 	if err != nil && ctx.Err() != nil {
 		return nil // serve returns the cause
@@ -146,7 +145,7 @@ func (o *options) work(
 		return cli.BadInput(err)
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.ports.REST)
-	return manager.Start(ctx, traced(loop, tel.Tracer, keptBy(manager)))
+	return manager.Start(ctx, traced(loop, tel.Tracer))
 }
 
 // newLoop returns the loop, which passes its decisions on.

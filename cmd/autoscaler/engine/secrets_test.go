@@ -113,7 +113,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, config)
 		t.Cleanup(loop.Close)
-		traced(loop, told.Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
+		traced(loop, told.Tracer)(t.Context(), k.cluster.Key, false)
 		d, known := loop.Decision(k.cluster.Key)
 		if !known || (d.RayErr == "") != (demanded == secret+"-ray") {
 			t.Fatalf("with a head that demands %s: %+v", demanded, d)

@@ -16,11 +16,7 @@ import (
 // traced runs cycles in spans, unless a reading shows that the last decision stands. The logs of a cycle carry the ids
 // of its span. The span itself is exported only if the cycle changed something, failed, or belongs to a scale-up: an
 // idle fleet runs a cycle a second for each cluster.
-func traced(
-	loop *controller.Controller,
-	tracer *telemetry.Tracer,
-	kept func(nodepool.ClusterKey) telemetry.Annotations,
-) kube.Reconcile {
+func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcile {
 	return func(ctx context.Context, key nodepool.ClusterKey, quiet bool) time.Duration {
 		if quiet {
 			if next, stands := loop.Stands(ctx, key); stands {
@@ -29,11 +25,7 @@ func traced(
 		}
 		before, _ := loop.Decision(key)
 		begun := time.Now()
-		var annotated telemetry.Annotations
-		if tracer.Exports() {
-			annotated = kept(key)
-		}
-		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun, annotated)
+		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun)
 		defer func() {
 			if cause := recover(); cause != nil {
 				panic(kube.Panic{Context: ctx, Cause: cause}) // the stack still has the first panic
@@ -47,21 +39,13 @@ func traced(
 	}
 }
 
-// keptBy returns a function that reads the trace annotations of RayClusters.
-func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Annotations {
-	return func(key nodepool.ClusterKey) (kept telemetry.Annotations) {
-		kept.Call, kept.CalledAt, kept.ScaleUp = manager.Kept(key)
-		return kept
-	}
-}
-
 // tracedRequests creates a span for each call that requests resources, in the caller's own trace if there is one.
 type tracedRequests struct {
 	kube.Requests
 	tracer *telemetry.Tracer
 }
 
-// Set stores the span with the request, so that the scale-up which serves it belongs to the same trace.
+// Set notes the call, so that the scale-up which serves it belongs to the same trace.
 func (r tracedRequests) Set(
 	ctx context.Context,
 	key nodepool.ClusterKey,
@@ -80,7 +64,7 @@ type tracedOwned struct {
 	tracer *telemetry.Tracer
 }
 
-// Put stores the span with the request.
+// Put notes the call.
 func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 	may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
 	ctx, end := r.tracer.Called(ctx, "request_resources", wanted.Cluster.Namespace, wanted.Cluster.Name)

@@ -120,7 +120,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 	k.err = errors.New("forbidden")
 	out := &records{}
 	loop := loopOf(t, k, head, slog.New(out), nil)
-	traced(loop, toNobody(t).Tracer, keepsNothing)(t.Context(), k.cluster.Key, false)
+	traced(loop, toNobody(t).Tracer)(t.Context(), k.cluster.Key, false)
 	if len(out.traced) != 1 || !out.traced[0] {
 		t.Errorf("records with a trace: %v, want one", out.traced)
 	}
@@ -129,7 +129,7 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 	k, head := atRest(t)
 	k.panics = "index out of range"
-	cycle := traced(loopOf(t, k, head, nil, nil), toNobody(t).Tracer, keepsNothing)
+	cycle := traced(loopOf(t, k, head, nil, nil), toNobody(t).Tracer)
 	defer func() {
 		got, named := recover().(kube.Panic)
 		if !named || got.Cause != k.panics || !trace.SpanContextFromContext(got.Context).IsValid() {
@@ -142,16 +142,13 @@ func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
 	cycle(t.Context(), k.cluster.Key, false)
 }
 
-// keepsNothing returns the annotations of a RayCluster that stores no trace.
-func keepsNothing(nodepool.ClusterKey) telemetry.Annotations { return telemetry.Annotations{} }
-
 // BenchmarkTelemetryOfACycleAtRest reports how much longer an idle cycle takes with metrics and traces. It alternates
 // cycles with and without telemetry, and compares their medians.
 func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
 	plain := loopOf(b, k, head, nil, nil)
-	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }), told.Tracer, keepsNothing)
+	with := traced(loopOf(b, k, head, nil, func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }), told.Tracer)
 	var without, telling []time.Duration
 	timed := func(cycle func()) time.Duration {
 		begun := time.Now()

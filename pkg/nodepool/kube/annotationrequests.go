@@ -48,7 +48,6 @@ func (m *Manager) SetResourceRequests(
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
-	annotations = m.withTrace(ctx, annotations, requests)
 	return m.writes.Write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
 		return m.writeRequests(ctx, key, annotations)
 	})

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -190,4 +191,20 @@ func TestRequestsFromAWatchArePlannedInSteps(t *testing.T) {
 			t.Error("what else has changed waits")
 		}
 	})
+}
+
+// written is the body of the last PATCH.
+func written(t *testing.T, server *apiServer) string {
+	t.Helper()
+	for i := len(server.requests) - 1; i >= 0; i-- {
+		if r := server.requests[i]; r.Method == http.MethodPatch {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body)
+		}
+	}
+	t.Fatal("nothing was written")
+	return ""
 }

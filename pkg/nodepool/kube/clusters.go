@@ -88,7 +88,6 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if !change.ValidUntil.IsZero() && time.Now().After(change.ValidUntil) {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrOutdated)
 	}
-	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
 	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {
 		change.Term = term
 		return guarded.Scale(object.Object, change)

@@ -45,8 +45,6 @@ type Options struct {
 	StatusNamespace string
 	// GPUs says how nodes are read: the meaning of additional resources, and the label that names a node's pool.
 	GPUs nodegpu.Reader
-	// Traces stores traces beyond the process.
-	Traces Traces
 	// Provisioning reads and writes ProvisioningRequests for groups that ask for them. It has no effect with Single.
 	Provisioning bool
 	// WarmNodes reads and writes CapacityBuffers for groups of which a policy wants warm nodes. It has no effect with

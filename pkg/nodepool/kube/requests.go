@@ -1,16 +1,11 @@
 package kube
 
-import (
-	"context"
-	"time"
-
-	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
-)
+import "heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 
 // OwnedRequests returns the calls on ResourceRequests. In the single form they return errors.
 func (m *Manager) OwnedRequests() requests.Calls {
 	return requests.Calls{
-		Store: m.requests, Writer: m.requestWriter, Cluster: m.newest, Writable: m.options.writable, Trace: m.callTrace,
+		Store: m.requests, Writer: m.requestWriter, Cluster: m.newest, Writable: m.options.writable,
 	}
 }
 
@@ -29,15 +24,4 @@ func (m *Manager) wireRequests() {
 		Changed: m.pool.EnqueueForRequest, StatusChanged: m.pool.EnqueueForStatus,
 	})
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.MayWrite, m.options.Logger)
-}
-
-// callTrace returns the trace that a ResourceRequest keeps of the call that makes it.
-func (m *Manager) callTrace(ctx context.Context, now time.Time) string {
-	if m.options.Traces.Call == nil {
-		return ""
-	}
-	if call := m.options.Traces.Call(ctx); call != "" {
-		return call + " " + now.UTC().Format(time.RFC3339)
-	}
-	return ""
 }

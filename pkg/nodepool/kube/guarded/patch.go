@@ -88,8 +88,7 @@ func Scale(object map[string]any, change nodepool.Change) ([]byte, error) {
 		}
 	}
 	writes = append(writes, annotationSteps(root.Object("metadata"), map[string]string{
-		rayobject.ScaleUpTraceAnnotation: change.ScaleUpTrace, rayobject.ShardAnnotation: change.Term,
-	})...)
+		rayobject.ShardAnnotation: change.Term})...)
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {
 		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)

@@ -49,17 +49,17 @@ var knownAnnotations = []string{
 	NumGPUsSyncAnnotation,
 	PriceAnnotation,
 	nodepool.ProvisioningAnnotation,
-	RequestTraceAnnotation,
 	ResourceRequestsAnnotation,
 	RequestedSinceAnnotation,
-	ScaleUpTraceAnnotation,
 	ShardAnnotation,
 }
 
 // RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
 var RemovedAnnotations = map[string]string{
-	annotationPrefix + "start-times": "each process learns how long workers take to start",
-	annotationPrefix + "surge":       "give maxReplicas room for replacements above what the work needs",
+	annotationPrefix + "resource-requests-trace": "the process that decides knows the trace of the call",
+	annotationPrefix + "scale-up-trace":          "the process that decides knows the trace",
+	annotationPrefix + "start-times":             "each process learns how long workers take to start",
+	annotationPrefix + "surge":                   "give maxReplicas room for replacements above what the work needs",
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
@@ -250,14 +250,3 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		}
 	}
 }
-
-// The annotations of a RayCluster that hold traces, so that another process can continue them. Both are W3C
-// traceparents; ScaleUpTraceAnnotation also holds when its patch was written. No decision depends on them.
-const (
-	ScaleUpTraceAnnotation = annotationPrefix + "scale-up-trace"
-	// RequestTraceAnnotation is the trace of the call that set resource-requests.
-	RequestTraceAnnotation = annotationPrefix + "resource-requests-trace"
-)
-
-// TraceAnnotation of a ResourceRequest is the trace of the call that made it, as in nodepool.OwnedRequest.
-const TraceAnnotation = annotationPrefix + "trace"

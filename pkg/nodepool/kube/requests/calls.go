@@ -32,8 +32,6 @@ type Calls struct {
 	Cluster func(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
 	// Writable returns nil, or why nothing may be written.
 	Writable func() error
-	// Trace returns the trace that a request keeps of the call that makes it, or "".
-	Trace func(ctx context.Context, now time.Time) string
 }
 
 // Report writes the status of requests, in the background and only while this process leads.
@@ -128,7 +126,6 @@ func (o Calls) Put(
 		return made, false, err
 	}
 	defer leave()
-	wanted.Trace = o.Trace(ctx, time.Now())
 	known, there := o.Store.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
 		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
@@ -213,7 +210,6 @@ func (o Calls) replace(
 			spec[optional] = nil // a merge patch removes it
 		}
 	}
-	metadata["annotations"] = requestTrace(&wanted)
 	return o.patch(ctx, wanted.Cluster, wanted.ID, map[string]any{"metadata": metadata, "spec": spec})
 }
 

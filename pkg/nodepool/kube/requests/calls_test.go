@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -44,7 +43,6 @@ func callsOf(store *Store) Calls {
 			return &unstructured.Unstructured{Object: map[string]any{}}, nil
 		},
 		Writable: func() error { return nil },
-		Trace:    func(context.Context, time.Time) string { return "" },
 	}
 }
 

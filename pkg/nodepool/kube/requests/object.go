@@ -55,7 +55,6 @@ func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	}}
 	r.ID, r.Since = object.GetName(), object.GetCreationTimestamp().UTC()
 	r.Cluster.Namespace, r.RenewedAt = object.GetNamespace(), r.Since
-	r.Trace = kept(object.GetAnnotations()[rayobject.TraceAnnotation])
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Kind == rayClusterKind {
 			r.ClusterUID = kept(string(owner.UID))
@@ -222,9 +221,6 @@ func Encode(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error) {
 	object.SetKind(v1alpha1.Kind)
 	object.SetNamespace(r.Cluster.Namespace)
 	object.SetName(r.ID)
-	if r.Trace != "" {
-		object.SetAnnotations(map[string]string{rayobject.TraceAnnotation: r.Trace})
-	}
 	return object, encodeSpec(object, r)
 }
 
@@ -254,15 +250,6 @@ func own(object *unstructured.Unstructured, cluster nodepool.ClusterReference) {
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), metav1.OwnerReference{
 		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
 	}))
-}
-
-// requestTrace returns the annotations of a ResourceRequest that hold its trace. A call without a trace removes the
-// previous one.
-func requestTrace(r *nodepool.OwnedRequest) map[string]any {
-	if r.Trace == "" {
-		return map[string]any{rayobject.TraceAnnotation: nil}
-	}
-	return map[string]any{rayobject.TraceAnnotation: r.Trace}
 }
 
 // requestKey is the namespace and name of a ResourceRequest.

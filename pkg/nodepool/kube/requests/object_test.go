@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -80,11 +79,5 @@ func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(written) {
 			t.Errorf("%s: read as %+v", name, r)
 		}
-	}
-}
-
-func TestARequestThatIsReplacedWithoutATraceKeepsNone(t *testing.T) {
-	if got, set := requestTrace(&nodepool.OwnedRequest{})[rayobject.TraceAnnotation]; !set || got != nil {
-		t.Errorf("it keeps %v", got)
 	}
 }

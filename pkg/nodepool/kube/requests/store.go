@@ -341,8 +341,7 @@ func sameReading(a, b *nodepool.OwnedRequest) bool {
 func statusAlone(before, now *nodepool.OwnedRequest) bool {
 	return before.UID == now.UID && now.Generation != 0 && before.Generation == now.Generation &&
 		before.Deleting == now.Deleting &&
-		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID &&
-		before.Trace == now.Trace
+		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID
 }
 
 // drop forgets one object; another object of the same name stays.
