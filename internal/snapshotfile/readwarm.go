@@ -17,6 +17,9 @@ func (in input) warm() *model.Warm {
 	}
 	seen := map[string]int{}
 	for i, each := range field("keep").objects() {
+		if !each.Members().Member("total").Absent() {
+			continue // what a forecast wanted, in snapshots of the last release
+		}
 		entry, name := each.warmEntry()
 		name.unique(seen, entry.Name, i)
 		w.Keep = append(w.Keep, entry)

@@ -17,7 +17,9 @@ var descriptiveKeys = []string{
 }
 
 // removedKeys are keys of snapshots that the last release exported. They have no effect any more.
-var removedKeys = []string{"empty", "startSeconds", "surge", "upgrade", "waitingCost"}
+var removedKeys = []string{
+	"budgetPerDay", "empty", "spentToday", "startSeconds", "surge", "upgrade", "waitingCost",
+}
 
 // unknownFields returns a finding for each kind of unknown key.
 func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
