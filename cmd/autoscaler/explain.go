@@ -25,7 +25,7 @@ import (
 // explainFlags are the flags of `explain`.
 type explainFlags struct {
 	watch.Flags
-	snapshot, policy                   string
+	snapshot                           string
 	demand, group, pod, gang, requests string
 	nodes                              cli.NodeReaderFlags
 }
@@ -64,7 +64,6 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a pending placement group")
 	cmd.Flags().StringVar(&flags.requests, "request", "",
 		"the id of an owned request, or request_resources for the one without an owner")
-	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.nodes.AddTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{
 		"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"},
@@ -124,8 +123,6 @@ func (f *explainFlags) online(
 	switch {
 	case f.snapshot != "":
 		return cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
-	case f.policy != "":
-		return cli.BadInput(besideCluster("--policy", f.policy, cluster))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:
@@ -168,11 +165,7 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 		return planner.Explanation{}, cli.BadInput(err)
 	}
 	warn(cmd, findings)
-	policy, err := policyFor(f.policy, snapshot)
-	if err != nil {
-		return planner.Explanation{}, cli.BadInput(err)
-	}
-	explanation, err := planner.Explain(cmd.Context().Done(), snapshot, policy, q)
+	explanation, err := planner.Explain(cmd.Context().Done(), snapshot, snapshot.Policy, q)
 	var unknown *planner.UnknownError
 	if errors.As(err, &unknown) {
 		err = cli.BadInput(fmt.Errorf("--%w", err))

@@ -69,20 +69,16 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"nothing asked":           {nil, "want exactly one of --demand, --group, --pod, --gang and --request"},
-		"two things asked":        {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
-		"unknown group":           {[]string{"--group", "tpu"}, `--group: "tpu": want one of cpu, gpu`},
-		"unknown pod":             {[]string{"--pod", "w"}, `--pod: "w": want one of worker-7`},
-		"no JSON":                 {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
-		"no amount":               {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
-		"negative count":          {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
-		"a list":                  {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
-		"unknown output":          {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler explain --help`},
-		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of gpuForCPU, maxInFlight, maxInFlightPerGroup, work`},
-		"policy in other letters": {[]string{"--group", "cpu", "--policy", `{"GPUForCPU": true}`}, `--policy: GPUForCPU: unknown key: want gpuForCPU`},
-		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: repeated key: want each key of an object once`},
-		"misspelt demand":         {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},
-		"policy of bad value":     {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": 1}`}, `--policy: gpuForCPU: 1: want true or false`},
+		"nothing asked":    {nil, "want exactly one of --demand, --group, --pod, --gang and --request"},
+		"two things asked": {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
+		"unknown group":    {[]string{"--group", "tpu"}, `--group: "tpu": want one of cpu, gpu`},
+		"unknown pod":      {[]string{"--pod", "w"}, `--pod: "w": want one of worker-7`},
+		"no JSON":          {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
+		"no amount":        {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
+		"negative count":   {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
+		"a list":           {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
+		"unknown output":   {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml; see autoscaler explain --help`},
+		"misspelt demand":  {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)...)
@@ -93,25 +89,6 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 	}
 	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster, or --snapshot with a file") {
 		t.Errorf("exit %d: %s", code, errOut)
-	}
-}
-
-func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {
-	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 16, "scratch": 1}, "price": 0.5}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "price": 0.3}],
-		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`
-	const own = "by the snapshot's own policy: launch 1 × cpu, price 0.5 an hour"
-	_, out, _ := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text", "--policy", `{"gpuForCPU": true}`)
-	if !strings.Contains(out, "launch 1 × gpu") || !strings.Contains(out, own) {
-		t.Errorf("want in it the other group and %q, got\n%s", own, out)
-	}
-	_, out, _ = command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text", "--policy", `{}`)
-	if strings.Contains(out, "own policy") {
-		t.Errorf("the same policy is compared with itself:\n%s", out)
-	}
-	_, out, _ = command(t, input, "autoscaler", "plan", "--snapshot", "-", "--policy", `{"gpuForCPU": true}`)
-	var plan planner.Plan
-	if err := json.Unmarshal([]byte(out), &plan); err != nil || plan.Launch["gpu"] != 1 {
-		t.Errorf("%v: launches %v, want 1 of gpu", err, plan.Launch)
 	}
 }
 

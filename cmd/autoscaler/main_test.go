@@ -129,7 +129,6 @@ func TestASnapshotIsPlannedByThePolicyThatItSays(t *testing.T) {
 		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]`
 	for input, want := range map[string]string{
 		`{` + groups + `}`: "launch 1 × cpu",
-		`{` + groups + `, "policy": {"gpuForCPU": true}}`: "launch 1 × gpu",
 	} {
 		if code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text"); code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d %s: want in it %q, got\n%s", code, errOut, want, out)

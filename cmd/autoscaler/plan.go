@@ -23,15 +23,12 @@ import (
 // planFlags are the flags of `plan`.
 type planFlags struct {
 	watch.Flags
-	whatIf, snapshot, policy string
-	nodes                    cli.NodeReaderFlags
+	whatIf, snapshot string
+	nodes            cli.NodeReaderFlags
 }
 
 // errNothingToPlan is the error of a command line with neither a RayCluster nor a file.
 var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file or - for standard input")
-
-// policyHelp describes the flag that plan and explain share.
-const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
 
 // exampleSnapshot writes the file that the examples of plan and explain read. You can paste it with its indentation,
 // unlike a here-document, whose end must not be indented.
@@ -50,18 +47,16 @@ func newPlanCommand() *cobra.Command {
 		Use:   "plan (--snapshot FILE|- | RAYCLUSTER [--what-if FILE|-])",
 		Short: "Shows the plan for a snapshot or a RayCluster, or for a what-if change, and explains it",
 		Long: "Plans a snapshot file offline, by the policy in the snapshot, as the live autoscaler does. The\n" +
-			"snapshot can contain a RayCluster manifest under the key rayCluster in place of its groups. With\n" +
-			"--policy, it plans by another policy, and the text also says what the snapshot's own policy\n" +
-			"would do. docs/reference/plan.md lists all keys of a snapshot.\n" +
+			"snapshot can contain a RayCluster manifest under the key rayCluster in place of its groups.\n" +
+			"docs/reference/plan.md lists all keys of a snapshot.\n" +
 			"\n" +
 			"The live autoscaler may do less than the plan for a while: it limits how many pods are on their\n" +
 			"way, it waits a moment before it serves a new placement group, and Ray may refuse a drain.\n" +
 			"\n" +
 			"Given a RayCluster, the server plans its last snapshot. --what-if changes something in it, such\n" +
-			"as groups, demand or the policy, and the answer also shows the difference from the current plan.\n" +
+			"as groups or demand, and the answer also shows the difference from the current plan.\n" +
 			"Nothing is written.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
-  autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
 		Args: cli.AtMostOneCluster,
@@ -84,7 +79,6 @@ func newPlanCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with changes, in the format of a "+
 		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
-	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.nodes.AddTo(cmd.Flags())
 	return cmd
 }
@@ -107,11 +101,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.Output == "json" || f.Output == "yaml" { // the text lists all findings
 		warn(cmd, findings)
 	}
-	policy, err := policyFor(f.policy, snapshot)
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	p := printer.Planned{Snapshot: snapshot, Policy: policy, Plan: planner.Compute(snapshot, policy)}
+	p := printer.Planned{Snapshot: snapshot, Plan: planner.Compute(snapshot, snapshot.Policy)}
 	p.Plan.Findings = append(findings, p.Plan.Findings...)
 	if cluster != nil {
 		manifests.AddNumGPUs(&p.Plan, cluster)
@@ -120,14 +110,6 @@ func (f planFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
-}
-
-// policyFor returns the policy of the flag, or the snapshot's own if the flag is empty.
-func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
-	if flag == "" {
-		return s.Policy, nil
-	}
-	return snapshotfile.ReadPolicy(flag, "--policy")
 }
 
 // readSnapshotBy reads a snapshot with the RayCluster in it, nil if the file lists groups instead, and returns findings

@@ -25,8 +25,6 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
 	case f.snapshot != "":
 		return cli.BadInput(besideCluster("--snapshot", f.snapshot, argument))
-	case f.policy != "":
-		return cli.BadInput(fmt.Errorf("%w; --what-if can set a policy", besideCluster("--policy", f.policy, argument)))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}

@@ -26,6 +26,7 @@ var RemovedFlags = map[string]string{
 	"kube-api-burst":          "use --kube-api-qps; twice as many requests may be sent at once",
 	"max-in-flight-per-group": "use --max-in-flight, for all groups of a RayCluster, and maxReplicas of the group",
 	"plan-budget":             "the plans of a cycle take about 2s at most",
+	"policy":                  "plans follow the policy in the snapshot",
 	"poll-fast":               "a Ray head is read every 100ms while anything changes",
 	"reads-per-second":        "use shards for more than 4000 reads per second",
 	"request-memory":          "the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota",

@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,19 +33,6 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 	w.busy(w.pod(0))
 	w.want(3, gpu(1))
 	replay(t, w.after(2*time.Minute))
-}
-
-func TestADecisionByAnotherPolicyIsReplayedByThatPolicy(t *testing.T) {
-	preferred := gpuGroup("gpu", 0, 0, 4)
-	preferred.Priority = 1
-	w := newWorld(t, Config{Policy: planner.Policy{GPUForCPU: true}},
-		preferred, nodepool.WorkerGroup{Name: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)}, Max: 4})
-	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)})
-	d := w.cycle()
-	if d.Plan.Launch["gpu"] != 1 || planner.Compute(d.Snapshot, planner.Policy{}).Launch["gpu"] != 0 {
-		t.Fatalf("launches %v: the policy makes no difference here", d.Plan.Launch)
-	}
-	replay(t, d)
 }
 
 // replay plans what the decision exports.

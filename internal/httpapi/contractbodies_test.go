@@ -15,7 +15,7 @@ import (
 func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 	s := loadSpec(t)
 	for schema, call := range map[string]struct{ method, path, body string }{
-		"Supposition": {http.MethodPost, llmPath + "/plan", `{"maxWorkers": 9, "policy": {"gpuForCPU": true, "maxInFlight": 1, "maxInFlightPerGroup": 1},
+		"Supposition": {http.MethodPost, llmPath + "/plan", `{"maxWorkers": 9, 
 			"groups": [{"name": "new", "resources": {"CPU": 1}, "labels": {"a": "b"}, "minReplicas": 0, "maxReplicas": 4, "numOfHosts": 1, "idleTimeoutSeconds": 1,
 				"priority": 0, "price": 1, "closed": "why", "slice": {"kind": "whole"}, "pools": [{"name": "p"}]}, {"name": "cpu", "remove": true}],
 			"pendingRequests": [{"resources": {"CPU": 1}, "count": 1, "labelSelectors": [{"a": "b"}], "slice": {"memory": "1Gi", "isolation": "any"}}],

@@ -15,7 +15,7 @@ import (
 )
 
 func drawCaps(t *rapid.T) Policy {
-	return Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight"), MaxInFlightPerGroup: rapid.IntRange(0, 4).Draw(t, "maxInFlightPerGroup")}
+	return Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight")}
 }
 
 // onTheWayTo counts the pods on their way by group, including requested ones that are not listed.
@@ -44,10 +44,6 @@ func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 		hosts := 1
 		for _, g := range s.Groups {
 			hosts = max(hosts, g.NumOfHosts)
-			launch := plan.Launch[g.Name]
-			if most := max(policy.MaxInFlightPerGroup, g.NumOfHosts); policy.MaxInFlightPerGroup > 0 && launch > 0 && waiting[g.Name]+launch > most {
-				t.Errorf("launches %d of %s with %d on their way, at most %d may be", launch, g.Name, waiting[g.Name], most)
-			}
 		}
 		if most := max(policy.MaxInFlight, hosts); policy.MaxInFlight > 0 && len(plan.Launch) > 0 && total(waiting)+total(plan.Launch) > most {
 			t.Errorf("launches %v with %v on their way, at most %d may be", plan.Launch, waiting, most)
@@ -150,7 +146,7 @@ func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which is an in-flight cap too
-		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000}))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -161,8 +157,7 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
 	for want, caps := range map[string]Policy{
 		"maxInFlight allows all groups together 4 pods on the way at once (have 4)": {MaxInFlight: 4},
-		"maxInFlightPerGroup allows group g 4 pods on the way at once (has 4)":      {MaxInFlightPerGroup: 4, MaxInFlight: 9},
-		"maxInFlight allows all groups together 3 pods on the way at once (have 3)": {MaxInFlightPerGroup: 4, MaxInFlight: 3},
+		"maxInFlight allows all groups together 3 pods on the way at once (have 3)": {MaxInFlight: 3},
 	} {
 		plan := Compute(s, caps)
 		if len(plan.InfeasibleRequests) != 1 {

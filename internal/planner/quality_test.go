@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -113,7 +112,7 @@ const boundNodes = 3000
 func lowerBound(t testing.TB, s Snapshot) (float64, bool) {
 	r := fleet.New(&s)
 	items := r.Items(s.Requests)
-	p := &placing.Placer{Fleet: r, Costs: cost.New(r, model.Policy{}, slices.Values(items))}
+	p := &placing.Placer{Fleet: r, Costs: cost.New(r, slices.Values(items))}
 	w := packing.Demand{Items: items}
 	for at, it := range items {
 		w.Left, w.At = append(w.Left, it.Request.Count), append(w.At, at)

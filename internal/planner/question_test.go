@@ -100,7 +100,7 @@ func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 	s := plannertest.Read(t, questioned)
 	before := fmt.Sprintf("%+v", s)
 	supposed, err := snapshotfile.WhatIf(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
-		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "policy": {"gpuForCPU": true}, "maxWorkers": 9}`), "what-if")
+		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "maxWorkers": 9}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	if d.Launch["big"] != 1 || *supposed.MaxWorkers != 9 || !supposed.Policy.GPUForCPU {
+	if d.Launch["big"] != 1 || *supposed.MaxWorkers != 9 {
 		t.Errorf("launch %v, supposed %+v", d.Launch, supposed)
 	}
 	at := slices.IndexFunc(d.Demand, func(d DemandDifference) bool { return strings.HasPrefix(d.About, "gang 3f2a") })
@@ -163,9 +163,8 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		`{"pendingRequests": [{"resources": {"GPU": 1}}]}`:                                     "pendingRequests[0].count: missing",
 		`{"groups": null}`: "what-if: groups: null: want a value, or remove the key",
 		`{"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "slice": null}]}`: "pendingRequests[0].slice: null: want a value",
-		`{"policy": {"bold": true}}`:                                               "policy.bold: unknown key",
-		`{"groups": [{"name": "gpu", "pools": [null]}]}`:                           "groups[0].pools[0]: null: want an object",
-		`{"groups": [{"name": "gpu", "pools": [{"name": "p", "cards": [null]}]}]}`: "groups[0].pools[0].cards[0]: null: want an object",
+		`{"groups": [{"name": "gpu", "pools": [null]}]}`:                              "groups[0].pools[0]: null: want an object",
+		`{"groups": [{"name": "gpu", "pools": [{"name": "p", "cards": [null]}]}]}`:    "groups[0].pools[0].cards[0]: null: want an object",
 	} {
 		_, err := snapshotfile.WhatIf(s, []byte(text), "what-if")
 		var input *snapshotfile.InputError

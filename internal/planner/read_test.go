@@ -79,7 +79,7 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"fallback selectors of nothing":   {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "fallbackBundleLabelSelectors": [[{}]]}]}`, "s.json: pendingGangRequests[0].fallbackBundleLabelSelectors: [[{}]]: want one list of selectors for each of the 0 alternatives, or none"},
 		"unknown upscaling mode":          {`{"groups": [], "upscalingMode": "Bold"}`, `s.json: upscalingMode: "Bold": want Default, Aggressive or Conservative`},
 		"a negative bound":                {`{"groups": [], "maxWorkers": -1}`, "s.json: maxWorkers: -1: want a whole number from 0 to 2147483647"},
-		"a policy that is a word":         {`{"groups": [], "policy": {"gpuForCPU": "yes"}}`, `s.json: policy.gpuForCPU: "yes": want true or false`},
+		"a policy that is a word":         {`{"groups": [], "policy": {"maxInFlight": "yes"}}`, `s.json: policy.maxInFlight: "yes": want a whole number from 0 to 2147483647`},
 		"a share above one":               {`{"groups": [{"name": "a", "cloudAvailability": 1.1}]}`, "s.json: groups[0].cloudAvailability: 1.1: want a number from 0 to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 func FuzzADrawnSnapshotIsPlannedAlikeOnceItWasWrittenAndRead(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		s := snapshotfile.Exportable(plannertest.DrawSnapshot(t))
-		s.Policy.GPUForCPU = rapid.Bool().Draw(t, "gpuForCPU")
+		s.Policy.MaxInFlight = rapid.IntRange(0, 9).Draw(t, "maxInFlight")
 		doc, err := snapshotfile.ReadDocument(strings.NewReader(asJSON(t, s)), "fuzz")
 		if err != nil || len(doc.Findings) > 0 {
 			t.Fatalf("%v, findings %v", err, doc.Findings)

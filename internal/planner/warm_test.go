@@ -62,7 +62,7 @@ func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
 func TestWarmCapacityStaysWithinAllLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawWarm(t)
-		policy := Policy{MaxInFlightPerGroup: rapid.IntRange(0, 3).Draw(t, "cap")}
+		policy := Policy{MaxInFlight: rapid.IntRange(0, 3).Draw(t, "cap")}
 		plan, without := Compute(s, policy), Compute(withoutWarm(s), policy)
 		groups := map[string]Group{}
 		for _, g := range s.Groups {
@@ -84,7 +84,7 @@ func TestWarmCapacityStaysWithinAllLimits(t *testing.T) {
 			if launch%g.NumOfHosts != 0 || row.Current+launch > row.Max || g.Closed != "" {
 				t.Errorf("launches %d of %s, which has %d of at most %d, %d hosts, closed %q", launch, g.Name, row.Current, row.Max, g.NumOfHosts, g.Closed)
 			}
-			if most := policy.MaxInFlightPerGroup; most > 0 && pending[g.Name]+launch > max(most, g.NumOfHosts) {
+			if most := policy.MaxInFlight; most > 0 && pending[g.Name]+launch > max(most, g.NumOfHosts) {
 				t.Errorf("launches %d of %s with %d on their way, at most %d", launch, g.Name, pending[g.Name], most)
 			}
 		}

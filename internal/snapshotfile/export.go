@@ -20,7 +20,6 @@ func Exportable(s model.Snapshot) model.Snapshot {
 		s.UpscalingMode = ""
 	}
 	s.Policy.MaxInFlight = min(max(s.Policy.MaxInFlight, 0), math.MaxInt32)
-	s.Policy.MaxInFlightPerGroup = min(max(s.Policy.MaxInFlightPerGroup, 0), math.MaxInt32)
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		s.Groups[i] = exportableGroup(s.Groups[i])

@@ -174,17 +174,6 @@ func (in input) given() json.RawMessage {
 	return in.Raw()
 }
 
-// ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name as the file. Unlike in a snapshot, an
-// unknown key is an error, because somebody has just typed it.
-func ReadPolicy(text, name string) (model.Policy, error) {
-	in, doc, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
-	if err != nil {
-		return model.Policy{}, err
-	}
-	policy := in.policy()
-	return policy, strictError(doc, name)
-}
-
 // argument reads JSON from the command line.
 func argument(text, name, want string) (input, *fieldpath.Document, error) {
 	in, doc := read([]byte(strings.TrimSpace(text)))
@@ -203,7 +192,8 @@ func strictError(doc *fieldpath.Document, name string) error {
 }
 
 // ReadRequest reads what one task requests: amounts only, such as {"GPU": 1}, or a request of a snapshot, with
-// resources, count and labelSelectors. Errors are those of ReadPolicy.
+// resources, count and labelSelectors. Errors are *InputErrors with name as the file. Unlike in a snapshot, an unknown
+// key is an error, because somebody has just typed it.
 func ReadRequest(text, name string) (raydemand.Request, error) {
 	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {
@@ -226,10 +216,8 @@ func (in input) policy() model.Policy {
 	field, done := in.fields()
 	defer done()
 	return model.Policy{
-		GPUForCPU:           field("gpuForCPU").Flag(),
-		MaxInFlight:         int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
-		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").Count(0, math.MaxInt32, 0)),
-		Work:                field("work").Count(0, math.MaxInt64, 0),
+		MaxInFlight: int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
+		Work:        field("work").Count(0, math.MaxInt64, 0),
 	}
 }
 

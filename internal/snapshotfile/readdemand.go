@@ -106,7 +106,7 @@ func (in input) bundles() []raydemand.Bundle {
 
 // ReadDemand reads what a task, a bundle or a placement group requests. An object with bundles is a gang of a snapshot,
 // and its id is optional; ReadRequest reads everything else. The question then has one of the two. Errors are those of
-// ReadPolicy.
+// ReadRequest.
 func ReadDemand(text, name string) (model.Question, error) {
 	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 		"pendingRequests": [{"resources": {"CPU": 1}, "count": 1, "labelSelector": []}],
 		"requestResources": [{"resources": {"CPU": 1}, "count": 1, "amount": 3}],
 		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleSelectors": [{}]}],
-		"policy": {"gpuForCpu": true}}`), "s.json")
+		"policy": {"maxInflight": 3}}`), "s.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
 		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, moving, slice",
-		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.gpuForCpu": "gpuForCPU",
+		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.maxInflight": "maxInFlight",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

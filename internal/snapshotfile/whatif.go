@@ -27,8 +27,8 @@ const (
 
 // WhatIf reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
 // keys are those of a snapshot. Groups change by name: a group without a change stays, a new name adds a group, and
-// "remove": true removes one. pendingRequests, pendingGangRequests and requestResources are added; policy and
-// maxWorkers replace the old ones. Errors are *InputErrors with name as the file, and an unknown key is an error.
+// "remove": true removes one. pendingRequests, pendingGangRequests and requestResources are added; maxWorkers
+// replaces the old one. Errors are *InputErrors with name as the file, and an unknown key is an error.
 func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
@@ -46,9 +46,6 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 	s.Requests = slices.Concat(s.Requests, field("pendingRequests").requests())
 	s.Gangs = slices.Concat(s.Gangs, field("pendingGangRequests").gangsBeside(s.Gangs))
 	s.Constraint = slices.Concat(s.Constraint, field("requestResources").requests())
-	if policy := field("policy"); !policy.Absent() {
-		s.Policy = policy.policy()
-	}
 	if most := field("maxWorkers"); !most.Absent() {
 		s.MaxWorkers = most.optionalInt(0, math.MaxInt32)
 	}

@@ -65,9 +65,6 @@ func writeDecision(p *table.Page, planned Planned) {
 	if len(plan.Launch)+len(plan.Terminate) == 0 {
 		p.Line("  ", "nothing to do")
 	}
-	if own := planned.Snapshot.Policy; planned.Policy != own {
-		p.Line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.Snapshot, own)))
-	}
 }
 
 // mostStops is how many pods of one group that stop for one reason are listed one by one.
@@ -107,32 +104,6 @@ func price(sum float64) string {
 	return strconv.FormatFloat(sum, 'f', -1, 64)
 }
 
-// brief returns a plan in one line.
-func brief(plan planner.Plan) string {
-	var parts []string
-	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
-		parts = append(parts, fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
-	}
-	if n := len(plan.Terminate); n > 0 {
-		parts = append(parts, fmt.Sprintf("stop %d", n))
-	}
-	n := len(plan.InfeasibleRequests) + len(plan.InfeasibleGangRequests) + len(plan.InfeasibleRequestResources)
-	if n > 0 {
-		kinds := "kinds"
-		if n == 1 {
-			kinds = "kind"
-		}
-		parts = append(parts, fmt.Sprintf("leave %d %s of demand unserved", n, kinds))
-	}
-	if plan.Price != nil {
-		parts = append(parts, "price "+price(*plan.Price)+" an hour")
-	}
-	if len(parts) == 0 {
-		return "nothing to do"
-	}
-	return strings.Join(parts, ", ")
-}
-
 // writeMinimums lists the groups that a limit keeps below their minimum, and counts them.
 func writeMinimums(p *table.Page, groups []planner.GroupPlan) (short int) {
 	for _, g := range groups {
@@ -169,7 +140,6 @@ func DescribeFinding(f raydemand.Finding) string {
 // Planned is a plan with its inputs.
 type Planned struct {
 	Snapshot planner.Snapshot
-	Policy   planner.Policy
 	Plan     planner.Plan
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -26,14 +25,11 @@ type Model struct {
 }
 
 // rater computes the costs of launches.
-type rater struct {
-	*fleet.Fleet
-	policy model.Policy
-}
+type rater struct{ *fleet.Fleet }
 
 // New rates the groups of a fleet for all items of the demand.
-func New(r *fleet.Fleet, policy model.Policy, items iter.Seq[*vector.Item]) Model {
-	p := rater{r, policy}
+func New(r *fleet.Fleet, items iter.Seq[*vector.Item]) Model {
+	p := rater{r}
 	y := Model{
 		Substitutes: p.newSubstitutes(items),
 		Tier:        make([]int, len(p.Groups)),

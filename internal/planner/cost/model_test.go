@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -18,7 +17,7 @@ func TestPartsWithAndWithoutPricesAreComparable(t *testing.T) {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
 	r := fleet.New(&s)
 	want := []float64{3, 2} // the scarce resources of the GPU group are worth 20, so each unit costs 0.1
-	if diff := cmp.Diff(want, New(r, model.Policy{}, slices.Values(r.Items(s.Requests))).PerReplica); diff != "" {
+	if diff := cmp.Diff(want, New(r, slices.Values(r.Items(s.Requests))).PerReplica); diff != "" {
 		t.Errorf("costs of cpu and gpu (-want +got): %s", diff)
 	}
 }

@@ -39,7 +39,7 @@ func (p rater) newSubstitutes(items iter.Seq[*vector.Item]) Substitutes {
 }
 
 // fitFor lists the open groups that could be launched for an item. Work without accelerators does not use groups with
-// accelerators if another group can serve it, unless the policy allows it.
+// accelerators if another group can serve it.
 func (p rater) fitFor(it *vector.Item) []int {
 	var plain, accelerated []int
 	for i := range p.Groups {
@@ -52,7 +52,7 @@ func (p rater) fitFor(it *vector.Item) []int {
 			plain = append(plain, i)
 		}
 	}
-	if len(plain) > 0 && !it.Accelerator && !p.policy.GPUForCPU {
+	if len(plain) > 0 && !it.Accelerator {
 		return plain
 	}
 	return append(plain, accelerated...)

@@ -45,8 +45,8 @@ func (w *Writer) InFlightCap(i int, given []int64) (model.Reason, bool) {
 	switch {
 	case g.Trying() && own+g.Hosts > g.InFlight:
 		return g.TryingReason(), true
-	case own+g.Hosts > w.MostInFlight(g):
-		return w.groupsCap(g, own, given[i]), true
+	case own+g.Hosts > g.InFlight:
+		return groupsCap(g, own, given[i]), true
 	case all+g.Hosts > placing.OrUnbounded(most):
 		return model.Reason{
 			Code: model.CodeInFlight,
@@ -61,15 +61,11 @@ func (w *Writer) InFlightCap(i int, given []int64) (model.Reason, bool) {
 }
 
 // groupsCap describes the in-flight cap of one group, which has its own pods on the way.
-func (w *Writer) groupsCap(g *fleet.Group, own, given int64) model.Reason {
-	code, setting := model.CodeInFlight, "maxInFlightPerGroup"
-	if g.InFlight == w.MostInFlight(g) {
-		code, setting = model.CodeConservative, search.ConservativeMode
-	}
+func groupsCap(g *fleet.Group, own, given int64) model.Reason {
 	return model.Reason{
-		Code: code,
+		Code: model.CodeConservative,
 		Message: fmt.Sprintf("%s allows group %s %s on the way at once%s",
-			setting, g.Name, phrase.Pods(w.MostInFlight(g)), onTheWayNow("has", own, given, w.MostInFlight(g))),
+			search.ConservativeMode, g.Name, phrase.Pods(g.InFlight), onTheWayNow("has", own, given, g.InFlight)),
 	}
 }
 
@@ -90,12 +86,8 @@ func (w *Writer) capNames(g *fleet.Group) string {
 	if w.Policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", w.Policy.MaxInFlight))
 	}
-	switch most := w.MostInFlight(g); {
-	case most == vector.MaxCount:
-	case most == g.InFlight:
+	if g.InFlight != vector.MaxCount {
 		names = append(names, search.ConservativeMode)
-	default:
-		names = append(names, fmt.Sprintf("maxInFlightPerGroup %d", most))
 	}
 	return strings.Join(names, " and ")
 }

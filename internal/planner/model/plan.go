@@ -11,13 +11,9 @@ import (
 
 // Policy is how an operator configures planning. The zero value is the default.
 type Policy struct {
-	// GPUForCPU allows CPU-only work to launch GPU groups even if a CPU group could serve it.
-	GPUForCPU bool `json:"gpuForCPU,omitempty"`
-	// MaxInFlight and MaxInFlightPerGroup limit the requested pods that have not joined Ray, for all groups and for
-	// each group; 0 means no limit. Launches beyond a cap follow as pods join. A larger gang or replica is launched
-	// alone.
-	MaxInFlight         int `json:"maxInFlight,omitempty"`
-	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
+	// MaxInFlight limits the requested pods that have not joined Ray; 0 means no limit. Launches beyond it follow as
+	// pods join. A larger gang or replica is launched alone.
+	MaxInFlight int `json:"maxInFlight,omitempty"`
 	// Work is about how much work the plan may take, in looks of one bundle at one node (some nanoseconds each). A plan
 	// that would take more joins similar shapes, and then defers a part of the demand. 0 means that only the planner's
 	// own bounds apply. It counts work and not time, so that a plan repeats exactly.

@@ -198,7 +198,7 @@ func (p *Placer) score(b *Batch, s *vector.Shape, free vector.Vector, hosts int6
 	for i := range used {
 		used[i] = p.Worth(i, s.Total[i]-free[i]) * float64(hosts)
 	}
-	sc := score{sparing: p.Policy.GPUForCPU || !s.Accelerated}
+	sc := score{sparing: !s.Accelerated}
 	for _, u := range uses {
 		it := b.items[u.Item]
 		sc.sparing = sc.sparing || it.Accelerator

@@ -158,7 +158,7 @@ func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Do
 func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
 	x, y := p.Costs.LaunchCost(a), p.Costs.LaunchCost(b)
 	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })
-	if needs || p.Policy.GPUForCPU {
+	if needs {
 		return x.Compare(&y)
 	}
 	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.Compare(&y))

@@ -3,14 +3,8 @@ package placing
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
-
-// MostInFlight returns how many pods of a group may be on their way at once.
-func (p *Placer) MostInFlight(g *fleet.Group) int64 {
-	return min(OrUnbounded(p.Policy.MaxInFlightPerGroup), g.InFlight)
-}
 
 func OrUnbounded(most int) int64 {
 	if most <= 0 {
@@ -43,7 +37,7 @@ func (p *Placer) capLedger(l *Ledger, given []int64) {
 		l.asked[i] = g.Pending() + given[i]
 		all += l.asked[i]
 		l.Room[i] = min(l.Room[i], p.Uncut[i]-given[i])
-		room := max(p.MostInFlight(g)-l.asked[i], 0)
+		room := max(g.InFlight-l.asked[i], 0)
 		if l.asked[i] == 0 {
 			room = max(room, g.Hosts)
 		}

@@ -121,7 +121,7 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 		if g.Trying() {
 			stands[k].trying = 1
 		}
-		if g.Shape.Accelerated && !it.Accelerator && !p.Policy.GPUForCPU {
+		if g.Shape.Accelerated && !it.Accelerator {
 			stands[k].tied = 1
 		}
 		if stands[k].before(best) {

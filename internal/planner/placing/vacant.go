@@ -165,7 +165,7 @@ func (p *Placer) CapRoom(l *Ledger, given []int64, open func(group int) bool) {
 		g := &p.Groups[i]
 		asked := g.Pending() + given[i]
 		all += asked
-		room := max(p.MostInFlight(g)-asked, 0)
+		room := max(g.InFlight-asked, 0)
 		if asked == 0 {
 			room = max(room, g.Hosts)
 		}

@@ -55,7 +55,7 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 		)
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
-	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.Policy.GPUForCPU:
+	case b.Shape.Accelerated && !a.Shape.Accelerated:
 		return "it has no accelerators, and the demand needs none"
 	}
 	if ours == theirs {

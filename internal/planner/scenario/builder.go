@@ -78,10 +78,8 @@ func (r *reader) oneOf(what string, words []string) string {
 func (b *builder) policy(r *reader) {
 	p := &b.snapshot.Policy
 	r.attributes(map[string]func(){
-		"gpu-for-cpu":             func() { p.GPUForCPU = true },
-		"work":                    func() { p.Work = int64(r.count("work")) },
-		"max-in-flight":           func() { p.MaxInFlight = r.count("max-in-flight") },
-		"max-in-flight-per-group": func() { p.MaxInFlightPerGroup = r.count("max-in-flight-per-group") },
+		"work":          func() { p.Work = int64(r.count("work")) },
+		"max-in-flight": func() { p.MaxInFlight = r.count("max-in-flight") },
 	})
 }
 

@@ -143,9 +143,7 @@ func clusterText(s *model.Snapshot) string {
 
 func policyText(p model.Policy) string {
 	var w words
-	w.when(p.GPUForCPU, "gpu-for-cpu")
 	w.when(p.MaxInFlight != 0, "max-in-flight", strconv.Itoa(p.MaxInFlight))
-	w.when(p.MaxInFlightPerGroup != 0, "max-in-flight-per-group", strconv.Itoa(p.MaxInFlightPerGroup))
 	w.when(p.Work != 0, "work", strconv.FormatInt(p.Work, 10))
 	return w.String()
 }

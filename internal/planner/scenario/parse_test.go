@@ -19,7 +19,7 @@ const everything = `# Comments and blank lines stay where they are.
 scenario  every word
 cluster   name ml/llm taken 2026-01-31T12:00:00Z max-workers 9 mode Conservative idle-timeout 60s
           ignore-launch-config isolation limit
-policy    gpu-for-cpu max-in-flight 4 max-in-flight-per-group 2
+policy    max-in-flight 4 work 900
 groups    a  {CPU: 4, memory: 16Gi, "odd name": 0.5}  1..4  replicas 2  hosts 2  labels {zone: a, "a b": ""}
             idle-timeout 1.5s price 4.25 availability 0.5 recoverable 0.25 priority -3 launch-config h1
             closed "suspended: by hand" cooling 30s nodes-coming 1

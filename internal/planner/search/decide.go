@@ -72,7 +72,7 @@ func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
 		p.placeable = p.gangsWithPlaces()
 		p.distinctGangs = fleet.CountDistinct(p.placeable)
 	}
-	p.Costs = cost.New(r, policy, p.eachItem)
+	p.Costs = cost.New(r, p.eachItem)
 	if !waiting {
 		return p // no one uses the free amounts
 	}

@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// A plan with more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow
-// is carried out in steps. The choice of all pods to launch ignores these caps, because they delay launches and must
+// A plan with more pods on their way than Policy.MaxInFlight and upscalingMode Conservative allow is carried out in
+// steps. The choice of all pods to launch ignores these caps, because they delay launches and must
 // not make them more expensive. A step then places all demand once more, in the order of planning, with those pods to
 // choose from and the caps as limits:
 //
@@ -29,7 +29,7 @@ const ConservativeMode = "upscalingMode Conservative"
 // capped reports whether any in-flight cap applies.
 func (p *Search) capped() bool {
 	return p.Policy.MaxInFlight > 0 || p.TriesPools() ||
-		slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
+		slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return g.InFlight < vector.MaxCount })
 }
 
 // exceedsCaps reports whether launches exceed an in-flight cap.
@@ -39,7 +39,7 @@ func (p *Search) exceedsCaps(given []int64) bool {
 	for i, n := range given {
 		asked := p.Groups[i].Pending() + n
 		all += asked
-		exceeds = exceeds || n > 0 && asked > p.MostInFlight(&p.Groups[i])
+		exceeds = exceeds || n > 0 && asked > p.Groups[i].InFlight
 	}
 	exceeds = exceeds || p.TriesPools() && p.Ceilings.Occupied(given) == nil
 	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)

@@ -96,7 +96,7 @@ func (p *Search) mayTry(i int, given []int64, wants []fleet.Awaited, gang *fleet
 		return false
 	}
 	l := p.Placer.Open(nil, given)
-	return min(l.Room[i], l.Spare) >= g.Hosts && g.Hosts <= p.MostInFlight(g)
+	return min(l.Room[i], l.Spare) >= g.Hosts && g.Hosts <= g.InFlight
 }
 
 // Undecided reports whether one more pod can show something new about an announcement. Workers that announced other

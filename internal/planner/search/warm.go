@@ -123,7 +123,7 @@ func (p *Search) placeWarm(given []int64, out *Outcome, rules WarmRules) warmPla
 	// The demand's costs depend on which groups serve the same demand, and must not depend on warm capacity.
 	costs := p.Costs
 	defer func() { p.Costs = costs }()
-	p.Costs = cost.New(p.Fleet, p.Policy, p.eachWarmItem)
+	p.Costs = cost.New(p.Fleet, p.eachWarmItem)
 	for at, base := range out.ledgers {
 		l := p.Trial(base)
 		l.How = placing.Cheapest
