@@ -21,7 +21,7 @@ const (
 	values = "internal/typo internal/fieldpath pkg/gpuinfo pkg/nodepool/... pkg/raydemand " +
 		"pkg/raydemand/jobs"
 
-	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger internal/savings " +
+	deciders = values + " internal/planner/... internal/snapshotfile internal/ledger " +
 		"internal/series pkg/shard"
 
 	loop = "internal/controller/..."
@@ -54,7 +54,6 @@ var floors = []struct{ packages, see string }{
 
 	{"internal/series", values + " internal/planner"},
 	{"internal/ledger/...", values},
-	{"internal/savings", values + " internal/ledger/..."},
 	{loop, values + " internal/ledger/... internal/planner internal/snapshotfile"},
 
 	{"internal/access internal/access/certs", ""},
@@ -81,7 +80,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/listen", "internal/access internal/access/certs internal/access/kube internal/cli internal/httpapi/..."},
 
 	{"cmd/autoscaler/publish", values + " internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... " +
-		"internal/planner internal/savings internal/telemetry " + loop + " " + kube},
+		"internal/planner internal/telemetry " + loop + " " + kube},
 	{"cmd/autoscaler/engine", values + " cmd/autoscaler/publish internal/cli internal/cli/connect " +
 		"internal/httpapi/apiv1 internal/httpapi/... internal/ledger/... internal/listen " +
 		"internal/memorylimit internal/rayenv internal/series internal/telemetry internal/webui pkg/raydemand/gcs " +

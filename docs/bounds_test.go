@@ -51,10 +51,6 @@ var boundSources = map[string][]source{
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
 	},
-	"the record for [savings](reference/savings.md#what-is-recorded)": {
-		{"7 days", "internal/savings/bucket.go", "days = 7"}, {"30 days", "internal/ledger/ledger.go", "Retention = 30 * 24 * time.Hour"},
-		{"512 workers", "internal/savings/pod.go", "mostGhosts = 512"},
-	},
 	"charts of the page": {{"240 points", "internal/series/series.go", "maxPoints = 240"}},
 	"event streams": {
 		{"2,000", "internal/httpapi/events/hub.go", "maxSubscribers = 2000"}, {"4 MiB", "internal/httpapi/events/subscriber.go", "maxPending = 4 << 20"},

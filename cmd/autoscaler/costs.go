@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
@@ -34,7 +33,7 @@ func newCostsCommand() *cobra.Command {
 	f := cmd.Flags()
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
-	cli.Output(f, &flags.output, csvOutputs...)
+	cli.Output(f, &flags.output, "table", "json", "yaml", "csv")
 	cli.Word(f, &flags.by, "by", "", "cluster", "group", "owner", "job", "cause")
 	return cmd
 }
@@ -56,16 +55,4 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 		writeNote(cmd, f.server.EmptyNamespace(cmd.Context(), api))
 	}
 	return write(cmd.OutOrStdout(), costs)
-}
-
-// csvOutputs are the formats of lists that fit in a spreadsheet.
-var csvOutputs = []string{"table", "json", "yaml", "csv"}
-
-// addSince adds --since, which accepts what the server accepts.
-func addSince(flags *pflag.FlagSet, since *string) {
-	cli.Text(flags, since, "since", "how far back, in minutes, hours or days, at most 30d", apiv1.WantSince,
-		func(text string) bool {
-			_, valid := apiv1.ReadSince(text)
-			return valid
-		})
 }

@@ -67,7 +67,7 @@ func TestTheExampleOfPricesIsRead(t *testing.T) {
 
 // TestHelpSaysWhichNamespaceCounts: commands that list take no namespace from the kubeconfig.
 func TestHelpSaysWhichNamespaceCounts(t *testing.T) {
-	for name, want := range map[string]string{"costs": "(default: of all that you may list)", "savings": "(default: of all that you may list)",
+	for name, want := range map[string]string{"costs": "(default: of all that you may list)",
 		"explain": "(default: that of the kubeconfig's context, or default)"} {
 		if _, out, _ := command(t, "", "autoscaler", name, "--help"); !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("%s: the help of --namespace lacks %q:\n%s", name, want, out)

@@ -52,8 +52,6 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"shadow":     {"Heliostat scales this RayCluster itself"},
 		"costs": {"RAYCLUSTER GPU-HOURS COST USD USED IDLE ml/llm ", " USD in 60m, since ", "NAMESPACE OWNER", "ml RayJob/nightly",
 			"namespace,cluster,group,owner,job,cause,why,", ",,,,,idle,minimum,", "ml/llm: 1 of 2 GPUs are idle; idle GPUs have cost ", "; minReplicas keeps them kubectl edit raycluster llm -n ml"},
-		"savings": {"1 ml/llm gpu minReplicas 2 to 0 72.00 60.00 -4.0 +1 +1m35s", "2 ml/llm gpu idle timeout", "kubectl patch raycluster llm -n ml",
-			"namespace,cluster,group,kind,from,to,", "ml,llm,gpu,min_replicas,2,0,"},
 		"version":   {"client: heliostat", "server: heliostat", "client: "},
 		"doctor":    {"Nothing found. Looked at 6 Nodes, 1 RayCluster."},
 		"nodepools": {"NODE POOL KIND", "mig-0"},

@@ -109,7 +109,6 @@ func commands() []*cobra.Command {
 		newResumeCommand(),
 		newShadowCommand(),
 		newCostsCommand(),
-		newSavingsCommand(),
 		newPlanCommand(),
 		newNodepoolsCommand(),
 		newGPUsCommand(askNVML, proc()),

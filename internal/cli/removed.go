@@ -40,6 +40,7 @@ var RemovedFlags = map[string]string{
 // RemovedCommands are commands that the last release had, with what to use instead.
 var RemovedCommands = map[string]string{
 	"forecast": "use schedules of a CapacityPolicy, or a longer idle timeout",
+	"savings":  "use autoscaler costs, which says what is idle and why",
 }
 
 // removed says that something was removed, and what to use instead; nil if it was not.

@@ -124,9 +124,6 @@ type ServerInterface interface {
 	// ListRequests List the requests of all RayClusters
 	// (GET /v1/requests)
 	ListRequests(c *gin.Context, params ListRequestsParams)
-	// ListSavings Show what other settings would have cost
-	// (GET /v1/savings)
-	ListSavings(c *gin.Context, params ListSavingsParams)
 	// GetVersion Show the build of the server
 	// (GET /version)
 	GetVersion(c *gin.Context)
@@ -1407,41 +1404,6 @@ func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
 	siw.Handler.ListRequests(c, params)
 }
 
-// ListSavings operation middleware
-func (siw *ServerInterfaceWrapper) ListSavings(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ListSavingsParams
-
-	// ------------- Optional query parameter "since" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Optional query parameter "namespace" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", c.Request.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.ListSavings(c, params)
-}
-
 // GetVersion operation middleware
 func (siw *ServerInterfaceWrapper) GetVersion(c *gin.Context) {
 
@@ -1513,7 +1475,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowFleet)
 	router.GET(options.BaseURL+"/v1/costs", wrapper.ListCosts)
-	router.GET(options.BaseURL+"/v1/savings", wrapper.ListSavings)
 	router.GET(options.BaseURL+"/v1/nodepools", wrapper.ListNodepools)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz)

@@ -102,12 +102,6 @@ type CostLedger interface {
 	Since(now time.Time) time.Time
 }
 
-// SavingsAdviser says what other settings would have cost.
-type SavingsAdviser interface {
-	// Savings returns the changes to all RayClusters, by what was recorded since a moment.
-	Savings(since time.Time) []apiv1.SavingItem
-}
-
 // Comparer compares Heliostat's plans with what another autoscaler writes.
 type Comparer interface {
 	// Comparison returns the comparison of a cluster; it has no groups if there is none.

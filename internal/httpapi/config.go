@@ -56,8 +56,6 @@ type Config struct {
 	// Costs holds what RayClusters cost, in Currency; without it, there are none.
 	Costs    CostLedger
 	Currency string
-	// Savings says what other settings would have cost; without it, nothing was recorded.
-	Savings SavingsAdviser
 	// Nodepools reads nodes; without it, calls for them fail as unavailable.
 	Nodepools NodepoolReader
 	// Hub sends events; without it, streams fail as unavailable. The server sets its fleet and closes it at shutdown.

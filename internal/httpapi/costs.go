@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/clusterview"
-	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -48,15 +47,6 @@ func needed(namespace string) string {
 		return ""
 	}
 	return namespace
-}
-
-// sinceOf reads how far back an answer reaches: 90m, 24h or 7d.
-func sinceOf(text, otherwise string) (time.Duration, error) {
-	back, valid := apiv1.ReadSince(cmp.Or(text, otherwise))
-	if !valid {
-		return 0, problem.Invalid([]apiv1.FieldError{{Field: "since", Value: text, Expected: apiv1.WantSince}})
-	}
-	return back, nil
 }
 
 // costItems adds up rows by what is asked, and by cause.

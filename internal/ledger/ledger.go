@@ -105,8 +105,8 @@ type Pod struct {
 	Created, Bound time.Time
 }
 
-// Rate is what the part of a pod adds per second.
-func (p *Pod) Rate() Amount {
+// rate is what the part of a pod adds per second.
+func (p *Pod) rate() Amount {
 	a := Amount{PodSeconds: p.Part, GPUSeconds: p.GPUs, Money: p.Hourly / time.Hour.Seconds()}
 	if p.Unpriced {
 		a.UnpricedPodSeconds = p.Part
@@ -121,7 +121,7 @@ func (p *Pod) since(from, now time.Time) Amount {
 	if bound.IsZero() {
 		bound = p.Created
 	}
-	rate := p.Rate()
+	rate := p.rate()
 	exists := rate.times(seconds(later(from, p.Created), now))
 	runs := rate.times(seconds(later(from, bound), now))
 	exists.GPUSeconds, exists.Money = runs.GPUSeconds, runs.Money
@@ -147,9 +147,6 @@ type Observation struct {
 // Horizon is how long an observation holds. A longer time until the next one counts as Unobserved: a cycle makes a
 // decision anew after 30 s at most.
 const Horizon = 5 * time.Minute
-
-// Retention is how far back savings reach.
-const Retention = 30 * 24 * time.Hour
 
 // Limits bound a ledger. Zero fields take the default named at each.
 type Limits struct {
@@ -274,7 +271,7 @@ func (c *cluster) setRates(pods []Pod) {
 			at = len(c.rates)
 			c.rates = append(c.rates, rate{Account: p.Account})
 		}
-		c.rates[at].Amount = c.rates[at].Plus(p.Rate())
+		c.rates[at].Amount = c.rates[at].Plus(p.rate())
 	}
 }
 

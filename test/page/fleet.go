@@ -372,18 +372,5 @@ func withCosts(c *httpapi.Config) {
 		all := []ledger.Pod{pods(ledger.Used, "", 12), pods(ledger.Idle, "minimum", 4)}
 		l.Observe(ledger.Observation{At: at, Cluster: key, Pods: all})
 	}
-	c.Costs, c.Currency, c.Savings = l, "USD", lowerMinimum{}
-}
-
-// lowerMinimum is a change that would have saved something, with a worse one of the same kind.
-type lowerMinimum struct{}
-
-func (lowerMinimum) Savings(since time.Time) []apiv1.SavingItem {
-	best := apiv1.SavingItem{Namespace: "ml", Cluster: "llm", Group: "a100", Kind: "min_replicas", From: 2,
-		Since: since, Cost: 144, WouldCost: 108, Saves: 36, MoreStarts: 1, MoreWaitedSeconds: 95,
-		Why:    "minReplicas alone kept these workers for 12.0 worker-hours",
-		Change: `kubectl patch raycluster llm -n ml --type=json -p='[{"op":"test","path":"/spec/a"}]'`}
-	worse := best
-	worse.Saves, worse.Why = 1, "this is not shown"
-	return []apiv1.SavingItem{best, worse}
+	c.Costs, c.Currency = l, "USD"
 }

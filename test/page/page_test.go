@@ -225,9 +225,7 @@ func TestWhatIsIdleIsShownWithItsCostAndACommand(t *testing.T) {
 		b.shows(line)
 		b.shows("kubectl edit raycluster llm -n ml # lower minReplicas of group a100")
 		b.do(chromedp.Evaluate(`document.getElementById('costs-link').click()`, nil))
-		for _, text := range []string{"ml/llm: " + line, "of it idle", "of pods in USD, since ",
-			"Would have cost less in the last 7 days 1", "ml/llm, group a100: 144.00 would have been 108.00 USD, and work would have waited 2 min more; minReplicas alone",
-			"kubectl patch raycluster llm -n ml --type=json"} {
+		for _, text := range []string{"ml/llm: " + line, "of it idle", "of pods in USD, since "} {
 			b.shows(text)
 		}
 		b.accessible()

@@ -181,13 +181,13 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) {
 		tel.Forget(key.Namespace, key.Name)
 		tel.Gone(key.Namespace, key.Name, time.Now())
 		o.charts.Forget(key)
-		o.costs.End(key, time.Now())
+		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Forget(key)
 	}
 	o.loop.Released = func(key nodepool.ClusterKey) {
 		tel.Forget(key.Namespace, key.Name)
 		o.charts.Forget(key)
-		o.costs.End(key, time.Now())
+		o.costs.Ledger.End(key, time.Now())
 		o.recorder.Release(key)
 	}
 }
@@ -232,7 +232,6 @@ func (o *options) listen(
 	}
 	api.History, api.Hub, api.Shadow = o.recorder, o.recorder.Hub, o.recorder
 	api.Costs, api.Currency = o.costs.Ledger, o.prices.Unit()
-	api.Savings = publish.Savings{Decisions: loop.Decisions, History: o.costs.History}
 	if member := manager.Shards(); member != nil {
 		api.Division = publish.Division{Shards: member}
 		api.Fleet = publish.Fleet{Loop: loop, Shard: member.ID()}

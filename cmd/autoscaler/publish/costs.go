@@ -2,12 +2,10 @@ package publish
 
 import (
 	"sync"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/spending"
 	"heliostat.dev/heliostat/internal/ledger"
-	"heliostat.dev/heliostat/internal/savings"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
@@ -16,16 +14,14 @@ import (
 // Costs adds up what the workers of published decisions cost.
 type Costs struct {
 	Ledger *ledger.Ledger
-	// History records how workers were used, for replays with other settings.
-	History *savings.History
-	book    *price.Book
+	book   *price.Book
 	// parts are buffers for one observation.
 	parts sync.Pool
 }
 
 // NewCosts returns Costs with the prices of nodes.
 func NewCosts(book *price.Book) *Costs {
-	return &Costs{Ledger: ledger.New(ledger.Limits{}), History: savings.New(), book: book,
+	return &Costs{Ledger: ledger.New(ledger.Limits{}), book: book,
 		parts: sync.Pool{New: func() any { return new([]ledger.Pod) }}}
 }
 
@@ -38,15 +34,7 @@ func (c *Costs) Observe(d *decision.Decision) {
 	defer c.parts.Put(parts)
 	*parts = spending.Of((*parts)[:0], d, c.book)
 	c.Ledger.Observe(ledger.Observation{At: d.At, Cluster: d.Cluster, Pods: *parts})
-	c.History.Observe(savings.Observation{At: d.At, Cluster: d.Cluster, Groups: d.Kube.Groups,
-		IdleTimeout: d.Kube.IdleTimeout, Pods: *parts})
 	clear(*parts) // the buffer must not keep the names of pods' groups alive
-}
-
-// End ends a RayCluster that was deleted, or about which another process decides. What it has cost is kept.
-func (c *Costs) End(key nodepool.ClusterKey, at time.Time) {
-	c.Ledger.End(key, at)
-	c.History.Forget(key)
 }
 
 // Metrics returns a function that returns what a RayCluster has spent since this process began.

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,9 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 	p.Line("", "")
 	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s, since %s.", hoursOf(sum.gpuSeconds), money(sum.cost),
 		c.Currency, planner.Span(c.Until.Sub(c.Since).Seconds()), table.Moment(c.Since)))
+	if c.By != apiv1.CostsByCause {
+		writeIdleCauses(p, c)
+	}
 	if pods > 0 && unpriced > 0 {
 		p.Line("", fmt.Sprintf("%.0f %% of the pods' time has no price: see `--prices` in docs/reference/costs.md.",
 			max(1, 100*unpriced/pods)))
@@ -163,6 +167,33 @@ func writeCostNotes(p *table.Page, c apiv1.Costs) {
 			p.Line("  ", idle.Command)
 		}
 	}
+}
+
+// writeIdleCauses writes what was idle, by the code that says why, the most expensive first.
+func writeIdleCauses(p *table.Page, c apiv1.Costs) {
+	var idle costSum
+	by := map[string]*costSum{}
+	for _, item := range c.Items {
+		if item.Cause != string(ledger.Idle) {
+			continue
+		}
+		if by[item.Why] == nil {
+			by[item.Why] = &costSum{}
+		}
+		by[item.Why].add(item)
+		idle.add(item)
+	}
+	if len(by) == 0 {
+		return
+	}
+	codes := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(by[b].cost, by[a].cost), cmp.Compare(by[b].gpuSeconds, by[a].gpuSeconds),
+			cmp.Compare(a, b))
+	})
+	for i, code := range codes {
+		codes[i] = fmt.Sprintf("%s %s (%s GPU-hours)", dash(code), money(by[code].cost), hoursOf(by[code].gpuSeconds))
+	}
+	p.Line("", fmt.Sprintf("%s %s of it was idle: %s.", money(idle.cost), c.Currency, strings.Join(codes, ", ")))
 }
 
 // WriteCostsCSV writes the items, with a header line, for spreadsheets.

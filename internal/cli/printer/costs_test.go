@@ -44,6 +44,7 @@ ml/llm            4.0     12.50  10.00  2.50
 ml/etl            2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
+2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -54,6 +55,7 @@ ml/llm      gpu          4.0     12.50  10.00  2.50
 ml/etl      gpu          2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
+2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -65,6 +67,7 @@ ml/llm      -              2.0      2.50   0.00  2.50
 ml/etl      train-7        2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
+2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -75,6 +78,7 @@ ml         RayService/llm        4.0     12.50  10.00  2.50
 ml         RayJob/etl            2.0      1.00   1.00  0.00
 
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
+2.50 USD of it was idle: minimum 2.50 (2.0 GPU-hours).
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit
@@ -85,6 +89,18 @@ ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
 		if diff := cmp.Diff(want[1:], out.String()); err != nil || diff != "" {
 			t.Errorf("by %s: %v (-want +got):\n%s", by, err, diff)
 		}
+	}
+}
+
+func TestTheMostExpensiveReasonOfIdleWorkersComesFirst(t *testing.T) {
+	c := someCosts(apiv1.CostsByCluster)
+	more := c.Items[1]
+	more.Why, more.Cost = "idle_timeout", 3
+	c.Items = append(c.Items, more)
+	var out strings.Builder
+	const want = "\n5.50 USD of it was idle: idle_timeout 3.00 (2.0 GPU-hours), minimum 2.50 (2.0 GPU-hours).\n"
+	if err := WriteCosts(table.Look{})(&out, c); err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("%v: got %s, want %q", err, out.String(), want)
 	}
 }
 

@@ -771,68 +771,6 @@ type RequestedBundle = BundleRequest
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
 
-// SavingItem One change to a worker group, and what it would have meant.
-type SavingItem struct {
-	// Change What to run or to edit.
-	Change  string `json:"change"`
-	Cluster string `json:"cluster"`
-
-	// Cost What the group cost since then.
-	Cost float64 `json:"cost"`
-
-	// From The setting now: seconds of a timeout, replicas, workers or GPUs, or a part of one; 0 for no timeout.
-	From  float64 `json:"from"`
-	Group string  `json:"group"`
-
-	// Kind What the change is about.
-	Kind string `json:"kind"`
-
-	// MoreStarts How many more workers would have started while work waited; negative if fewer.
-	MoreStarts float64 `json:"moreStarts"`
-
-	// MoreWaitedSeconds How much longer work would have waited, at most, each worker counted on its own; negative if shorter.
-	MoreWaitedSeconds float64 `json:"moreWaitedSeconds"`
-	Namespace         string  `json:"namespace"`
-	SavedGpuSeconds   float64 `json:"savedGpuSeconds"`
-	SavedPodSeconds   float64 `json:"savedPodSeconds"`
-
-	// Saves The difference; negative if it would have cost more.
-	Saves float64 `json:"saves"`
-
-	// Since Since when the group was recorded.
-	Since time.Time `json:"since"`
-
-	// StartAssumed No start was recorded, so each counts as 5 minutes.
-	StartAssumed bool `json:"startAssumed"`
-
-	// To The setting after the change.
-	To float64 `json:"to"`
-
-	// UnpricedPodSeconds The pod-seconds of the group whose price is unknown, so that costs lack them.
-	UnpricedPodSeconds float64 `json:"unpricedPodSeconds"`
-
-	// Why What was seen.
-	Why string `json:"why"`
-
-	// WouldCost What it would have cost.
-	WouldCost float64 `json:"wouldCost"`
-}
-
-// Savings What other settings would have cost.
-type Savings struct {
-	// Currency The currency of the prices.
-	Currency string `json:"currency"`
-
-	// Items The changes, those first that would have saved most.
-	Items []SavingItem `json:"items"`
-
-	// Since The beginning of the time that was asked for.
-	Since time.Time `json:"since"`
-
-	// Until Its end.
-	Until time.Time `json:"until"`
-}
-
 // Series The recent demand and capacity of one RayCluster.
 type Series struct {
 	Points []SeriesPoint `json:"points"`
@@ -1122,15 +1060,6 @@ type ListRequestsParams struct {
 
 	// State Only requests in this state.
 	State RequestState `form:"state,omitempty" json:"state,omitempty"`
-}
-
-// ListSavingsParams defines parameters for ListSavings.
-type ListSavingsParams struct {
-	// Since How far back the replay reaches, in whole days of UTC that this time touches, at most 30 days.
-	Since string `form:"since,omitempty" json:"since,omitempty"`
-
-	// Namespace Only RayClusters in this namespace.
-	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // SetCapacityPolicyJSONRequestBody defines body for SetCapacityPolicy for application/json ContentType.

@@ -145,15 +145,6 @@ func (c *Client) Costs(ctx context.Context, by apiv1.CostsBy, namespace string) 
 	return answer, err
 }
 
-// Savings returns what other settings would have cost. since is such as 7d; both may be empty.
-func (c *Client) Savings(ctx context.Context, since, namespace string) (apiv1.Savings, error) {
-	target := c.base.JoinPath("v1", "savings")
-	target.RawQuery = queryOf(map[string]string{"since": since, "namespace": namespace}).Encode()
-	var answer apiv1.Savings
-	err := c.call(ctx, http.MethodGet, target, nil, &answer)
-	return answer, err
-}
-
 // Nodepools returns the nodes and pools that the server sees.
 func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
 	var answer apiv1.NodepoolsReport

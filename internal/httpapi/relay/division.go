@@ -37,8 +37,6 @@ func (r *Relay) divide(c *gin.Context) {
 		r.gatherLists(c)
 	case path == "/v1/costs":
 		r.gatherCosts(c)
-	case path == "/v1/savings":
-		r.gatherSavings(c)
 	}
 }
 

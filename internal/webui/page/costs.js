@@ -1,8 +1,6 @@
 // What workers cost: what is idle now, with a command that helps, and the sums since Heliostat started.
 
 const costsPath = '/v1/costs';
-const savingsPath = '/v1/savings?since=7d';
-const noSavings = {items: []};
 const noCosts = {items: [], idle: [], currency: ''};
 
 // idleView is one line about a RayCluster in which something is idle.
@@ -36,34 +34,12 @@ function costRows(costs) {
 // shownCosts is how many RayClusters the page shows; the JSON has all.
 const shownCosts = 200;
 
-// bestSavings are the changes that would have saved something, the best of each kind for each group.
-function bestSavings(savings) {
-  const seen = new Set();
-  return savings.items.filter(i => {
-    const key = [i.namespace, i.cluster, i.group, i.kind].join('/');
-    const best = (i.saves >= 0.005 || i.unpricedPodSeconds > 0 && i.savedGpuSeconds + i.savedPodSeconds > 0) && !seen.has(key);
-    if (best) seen.add(key);
-    return best;
-  });
-}
-
-// savingView is one line about a change, with what to run.
-function savingView(saving, currency) {
-  const name = `${saving.namespace}/${saving.cluster}`;
-  const waiting = saving.moreWaitedSeconds > 0 ? `, and work would have waited ${Math.ceil(saving.moreWaitedSeconds / 60)} min more` : '';
-  return element('li', {}, element('a', {href: hashOf({namespace: saving.namespace, name: saving.cluster}), text: name}),
-    `, group ${saving.group}: ${saving.cost.toFixed(2)} would have been ${saving.wouldCost.toFixed(2)} ${currency}${waiting}; ${saving.why}`,
-    element('div', {}, code(saving.change)));
-}
-
-function costsView(costs, savings) {
-  const best = bestSavings(savings);
+function costsView(costs) {
   const rows = costRows(costs);
   return [element('div', {class: 'top'}, element('h2', {text: 'Costs'}),
     element('p', {class: 'where'}, `of pods in ${costs.currency}, since ${new Date(costs.since).toLocaleString([], {hourCycle: 'h23'})} · `, jsonLink(costsPath, 'JSON'))),
     section('Idle now', costs.idle.length, costs.idle.length ? element('ul', {class: 'reasons'}, ...costs.idle.slice(0, shownCosts).map(i => idleView(i, true)))
       : nothing('Nothing is idle.')),
-    best.length ? section('Would have cost less in the last 7 days', best.length, element('ul', {class: 'reasons'}, ...best.slice(0, shownCosts).map(i => savingView(i, costs.currency)))) : null,
     section('RayClusters', rows.length, rows.length ? table('Costs', [{title: 'RayCluster'}, {title: 'GPU-hours', class: 'number'}, {title: 'cost', class: 'number'}, {title: 'of it idle', class: 'number'}],
-      rows.slice(0, shownCosts)) : nothing('Nothing has been added up yet.'))].filter(part => part !== null);
+      rows.slice(0, shownCosts)) : nothing('Nothing has been added up yet.'))];
 }

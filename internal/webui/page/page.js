@@ -38,7 +38,7 @@ async function readCluster(pick) {
 async function readChosen(pick) {
   try {
     if (pick) return await readCluster(pick);
-    return location.hash === costsHash ? costsView(...await Promise.all([read(costsPath), readOr(savingsPath, noSavings)])) : nodepoolsView(await read('/v1/nodepools'));
+    return location.hash === costsHash ? costsView(await read(costsPath)) : nodepoolsView(await read('/v1/nodepools'));
   } catch (error) {
     if (!error.status || error.status === 401) throw error;
     if (pick && withoutShard(error)) setShard(pick, '');
