@@ -24,7 +24,7 @@ func newCostsCommand() *cobra.Command {
 		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner, Ray job or cause:\n" +
 			"what work used, what requests reserved, and what was idle, starting, leaving or lost. Below the\n" +
 			"table is what is idle now, with a command that helps. -o csv is for spreadsheets. Prometheus has\n" +
-			"the costs of any other time (docs/howto/costs.md).\n\n" + connect.Help,
+			"the costs of any other time (docs/reference/costs.md).\n\n" + connect.Help,
 		Example: "  autoscaler costs\n  autoscaler costs --by owner\n" +
 			"  autoscaler costs -n ml --by cause -o csv",
 		Args: cli.NoArguments,

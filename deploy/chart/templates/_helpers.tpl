@@ -144,7 +144,7 @@ networkPolicy.egress.dashboardPort: Heliostat calls no dashboard
 api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most
-keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/howto/costs.md)
+keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/reference/costs.md)
 forecast: use schedules of a CapacityPolicy, or a longer idle timeout
 requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota
 {{- end -}}
