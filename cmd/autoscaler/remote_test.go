@@ -112,8 +112,7 @@ func costly() *ledger.Ledger {
 	begin := now.Add(-time.Hour)
 	l := ledger.New(ledger.Limits{})
 	pod := func(cause ledger.Cause, why string) ledger.Pod {
-		return ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/nightly", Cause: cause, Why: why}, Part: 1, GPUs: 1, Hourly: 3,
-			Created: begin, Bound: begin}
+		return ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/nightly", Cause: cause, Why: why}, Part: 1, GPUs: 1, Hourly: 3}
 	}
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {
 		l.Observe(ledger.Observation{At: at, Cluster: llmKey, Pods: []ledger.Pod{pod(ledger.Used, ""), pod(ledger.Idle, "minimum")}})

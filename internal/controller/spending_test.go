@@ -26,7 +26,6 @@ func TestTheCyclesOfAScaleUpAndItsEndAddUpToAllPods(t *testing.T) {
 	}}, group)
 	l = ledger.New(ledger.Limits{})
 	podSeconds, gpuSeconds := 0, 0
-	w.kube.cluster.Head.CreatedAt, w.kube.cluster.Head.ScheduledAt = w.now, w.now
 	w.kube.cluster.Head.Node = "m"
 	second := func(do func()) {
 		for i := range w.kube.cluster.Workers { // each has a node at once

@@ -37,7 +37,7 @@ func costlyAlso(why string, etl nodepool.ClusterKey) *ledger.Ledger {
 			job = "train-7"
 		}
 		return ledger.Pod{Account: ledger.Account{Group: group, Owner: owner, Job: job, Cause: cause, Why: why}, Part: 1, GPUs: gpus,
-			Hourly: gpus, Unpriced: gpus == 0, Created: begin, Bound: begin}
+			Hourly: gpus, Unpriced: gpus == 0}
 	}
 	for at := begin; !at.After(noon); at = at.Add(time.Minute) {
 		l.Observe(ledger.Observation{At: at, Cluster: llm, Pods: []ledger.Pod{pod("small", "RayJob/a", ledger.Used, "", 2),
@@ -197,7 +197,7 @@ func TestEachShardAnswersWithTheCostsOfAll(t *testing.T) {
 		l := ledger.New(ledger.Limits{})
 		key := nodepool.ClusterKey{Namespace: "ml", Name: [2]string{"zeta", "alpha"}[i]}
 		pod := ledger.Pod{Account: ledger.Account{Group: "gpu", Owner: "RayJob/a", Cause: ledger.Idle, Why: "minimum"}, Part: 1, GPUs: 1,
-			Hourly: float64(60 * (2 - i)), Created: begin, Bound: begin}
+			Hourly: float64(60 * (2 - i))}
 		l.Observe(ledger.Observation{At: begin, Cluster: key, Pods: []ledger.Pod{pod}})
 		c.Costs = l
 	})

@@ -46,9 +46,6 @@ func Causes() []Cause {
 	return []Cause{Used, Reserved, Warm, Idle, Starting, Leaving, Lost, Head, Unknown, Unobserved}
 }
 
-// Valid reports whether c is a known cause.
-func (c Cause) Valid() bool { return slices.Contains(Causes(), c) }
-
 // Other is the name under which a ledger adds up what is beyond its limits: clusters, namespaces, groups, owners and
 // jobs. No object in Kubernetes can have it.
 const Other = "(other)"
@@ -92,8 +89,6 @@ const HeadGroup = "(head)"
 
 // Pod is one pod at one moment, or the part of one that has one cause.
 type Pod struct {
-	// Pod is its name.
-	Pod string
 	Account
 	// Part is the part of the pod, above 0 and at most 1. All parts of a pod add up to 1.
 	Part float64
@@ -101,8 +96,6 @@ type Pod struct {
 	// is bound to a node. Unpriced says that the price is unknown.
 	GPUs, Hourly float64
 	Unpriced     bool
-	// Created and Bound are when the pod was created, and when it got its node; zero if unknown.
-	Created, Bound time.Time
 }
 
 // rate is what the part of a pod adds per second.
@@ -110,27 +103,6 @@ func (p *Pod) rate() Amount {
 	a := Amount{PodSeconds: p.Part, GPUSeconds: p.GPUs, Money: p.Hourly / time.Hour.Seconds()}
 	if p.Unpriced {
 		a.UnpricedPodSeconds = p.Part
-	}
-	return a
-}
-
-// since returns what the part of a pod has added from a moment until now: its existence from its creation, and its
-// GPUs and money from its node on.
-func (p *Pod) since(from, now time.Time) Amount {
-	bound := p.Bound
-	if bound.IsZero() {
-		bound = p.Created
-	}
-	rate := p.rate()
-	exists := rate.times(seconds(later(from, p.Created), now))
-	runs := rate.times(seconds(later(from, bound), now))
-	exists.GPUSeconds, exists.Money = runs.GPUSeconds, runs.Money
-	return exists
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
 	}
 	return a
 }
@@ -203,7 +175,8 @@ func New(limits Limits) *Ledger {
 	return &Ledger{limits: limits, clusters: map[nodepool.ClusterKey]*cluster{}}
 }
 
-// Observe adds up the time since the last observation of the same RayCluster. Nothing counts before the first one.
+// Observe adds up the time since the last observation of the same RayCluster, for the pods of that one. Nothing counts
+// before the first one.
 func (l *Ledger) Observe(o Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,38 +198,11 @@ func (l *Ledger) Observe(o Observation) {
 	case back > 0:
 		o.At = c.at // it was set back a little; nothing counts twice
 	}
+	l.charge(c, o.At)
 	unseen := o.At.Sub(c.at) > Horizon
-	switch {
-	case c.at.IsZero():
-	case unseen:
-		for i := range o.Pods {
-			p := &o.Pods[i]
-			to := Account{Group: p.Group, Owner: p.Owner, Cause: Unobserved}
-			l.charge(c, to, p.since(c.at, o.At), o.At)
-		}
-	default:
-		l.chargeRates(c, o.At)
-		for i := range o.Pods {
-			if p := &o.Pods[i]; p.Created.After(c.at) || p.Bound.After(c.at) {
-				l.charge(c, p.Account, p.missed(c.at, o.At), o.At)
-			}
-		}
-	}
 	c.setRates(o.Pods)
 	c.streak.observe(c.rates, c.at, o.At, unseen)
 	c.at = o.At
-}
-
-// missed returns what a pod added between two observations of which only the second saw it, or saw it on its node.
-func (p *Pod) missed(before, now time.Time) Amount {
-	a := p.since(before, now)
-	if !p.Created.After(before) {
-		a.PodSeconds, a.UnpricedPodSeconds = 0, 0
-	}
-	if !p.Bound.After(before) && !p.Created.After(before) {
-		a.GPUSeconds, a.Money = 0, 0
-	}
-	return a
 }
 
 func (c *cluster) setRates(pods []Pod) {
@@ -275,21 +221,21 @@ func (c *cluster) setRates(pods []Pod) {
 	}
 }
 
-// chargeRates adds what the pods of the last observation have added until a moment.
-func (l *Ledger) chargeRates(c *cluster, until time.Time) {
+// charge adds what the pods of the last observation have added until a moment.
+func (l *Ledger) charge(c *cluster, until time.Time) {
 	passed := seconds(c.at, until)
 	for _, r := range c.rates {
-		l.charge(c, r.Account, r.times(passed), until)
+		a := r.times(passed)
+		if a == (Amount{}) {
+			continue
+		}
+		to := r.Account
+		if passed > Horizon.Seconds() {
+			to = Account{Group: r.Group, Owner: r.Owner, Cause: Unobserved}
+		}
+		line := c.line(to, l.limits.Accounts)
+		line.counted, line.grown = line.counted.Plus(a), until
 	}
-}
-
-// charge adds an amount to an account of a RayCluster.
-func (l *Ledger) charge(c *cluster, to Account, a Amount, now time.Time) {
-	if a == (Amount{}) {
-		return
-	}
-	line := c.line(to, l.limits.Accounts)
-	line.counted, line.grown = line.counted.Plus(a), now
 }
 
 // line returns the line of an account. Beyond the limit, groups and owners become Other; causes stay apart.
@@ -343,7 +289,7 @@ func (l *Ledger) End(key nodepool.ClusterKey, at time.Time) {
 		return
 	}
 	if at.Sub(c.at) <= Horizon {
-		l.chargeRates(c, at)
+		l.charge(c, at)
 	}
 	c.at, c.rates, c.streak, c.ended = time.Time{}, nil, Streak{}, true
 	l.ended = append(l.ended, key)

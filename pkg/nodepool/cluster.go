@@ -66,8 +66,6 @@ type Head struct {
 	// Priority is the value of the pod's PriorityClass, which stands for the whole RayCluster; 0 without one.
 	Priority int32
 	Guard    Guard
-	// CreatedAt and ScheduledAt are when the pod was created, and when it got its node; zero if unknown.
-	CreatedAt, ScheduledAt time.Time
 	// Shape is what the head group's template requests; nil if there is no pod. It is shared and must not be changed.
 	Shape *podfit.PodShape
 }

@@ -365,7 +365,7 @@ func withCosts(c *httpapi.Config) {
 	pods := func(cause ledger.Cause, why string, gpus float64) ledger.Pod {
 		return ledger.Pod{
 			Account: ledger.Account{Group: "a100", Owner: "RayCluster/llm", Cause: cause, Why: why},
-			Part:    gpus / 4, GPUs: gpus, Hourly: 3 * gpus, Created: begin, Bound: begin,
+			Part:    gpus / 4, GPUs: gpus, Hourly: 3 * gpus,
 		}
 	}
 	for at := begin; !at.After(now); at = at.Add(time.Minute) {

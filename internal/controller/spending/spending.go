@@ -37,12 +37,9 @@ const (
 	PlacementGroup = "placement_group"
 )
 
-// RequestOwner returns the owner of what a ResourceRequest reserves.
-func RequestOwner(owner string) string { return "request/" + owner }
-
 // Of appends the parts of all worker pods of a decision, and its head.
 func Of(pods []ledger.Pod, d *decision.Decision, book *price.Book) []ledger.Pod {
-	s := spender{decision: d, book: book, owner: OwnerOf(&d.Kube)}
+	s := spender{decision: d, book: book, owner: ownerOf(&d.Kube)}
 	s.why = planner.WhyUnused(&d.Snapshot, &d.Plan)
 	s.silent = d.RayErr != "" || d.Mode == nodepool.Off
 	workers := d.Pods.List()
@@ -58,25 +55,21 @@ func (s *spender) addHead(pods []ledger.Pod) []ledger.Pod {
 	if head.Pod == "" {
 		return pods
 	}
-	pod := ledger.Pod{Pod: head.Pod, Part: 1, Created: head.CreatedAt, Bound: head.ScheduledAt,
-		Account: ledger.Account{Group: ledger.HeadGroup, Owner: s.owner, Cause: ledger.Head}}
-	switch {
-	case head.Node == "" && head.ScheduledAt.IsZero():
+	pod := ledger.Pod{Part: 1, Account: ledger.Account{Group: ledger.HeadGroup, Owner: s.owner, Cause: ledger.Head}}
+	if head.Node == "" {
 		pod.Why = WaitsForNode
 		return append(pods, pod)
-	case head.Shape != nil:
-		s.priceShare(&pod, head.Node, head.Shape)
-	default:
-		pod.Unpriced = true
 	}
+	hourly, known := shareOf(&s.decision.Kube, head.Node, head.Shape, s.book)
+	pod.Hourly, pod.Unpriced = hourly, !known
 	if seen := s.decision.Snapshot.Head; seen != nil {
 		pod.GPUs = seen.Total[raydemand.GPU].Float()
 	}
 	return append(pods, pod)
 }
 
-// OwnerOf returns whom a RayCluster belongs to: the RayJob or RayService that made it, otherwise the RayCluster.
-func OwnerOf(cluster *nodepool.Cluster) string {
+// ownerOf returns whom a RayCluster belongs to: the RayJob or RayService that made it, otherwise the RayCluster.
+func ownerOf(cluster *nodepool.Cluster) string {
 	if cluster.Owner.Name != "" {
 		return cluster.Owner.Kind + "/" + cluster.Owner.Name
 	}
@@ -95,12 +88,12 @@ type spender struct {
 
 // add appends the parts of one pod. They add up to 1.
 func (s *spender) add(pods []ledger.Pod, w *nodepool.Worker) []ledger.Pod {
-	whole := ledger.Pod{Pod: w.Pod, Account: ledger.Account{Group: w.Group, Owner: s.owner}, Part: 1,
-		Created: w.CreatedAt, Bound: w.ScheduledAt}
+	whole := ledger.Pod{Account: ledger.Account{Group: w.Group, Owner: s.owner}, Part: 1}
 	node := s.node(w.Pod)
 	bound := w.Node != "" || !w.ScheduledAt.IsZero()
 	if bound {
-		s.price(&whole, w)
+		hourly, known := Hourly(&s.decision.Kube, w, s.book)
+		whole.Hourly, whole.Unpriced = hourly, !known
 		if node != nil {
 			whole.GPUs = node.Total[raydemand.GPU].Float()
 		} else if group, known := s.decision.Kube.Group(w.Group); known {
@@ -147,12 +140,6 @@ func (s *spender) node(pod string) *planner.Node {
 	return &nodes[at]
 }
 
-// price sets what the pod costs.
-func (s *spender) price(pod *ledger.Pod, w *nodepool.Worker) {
-	hourly, known := Hourly(&s.decision.Kube, w, s.book)
-	pod.Hourly, pod.Unpriced = hourly, !known
-}
-
 // Hourly returns what a worker costs per hour: the group's own price, or its share of its node's.
 func Hourly(cluster *nodepool.Cluster, w *nodepool.Worker, book *price.Book) (hourly float64, known bool) {
 	group, known := cluster.Group(w.Group)
@@ -165,16 +152,11 @@ func Hourly(cluster *nodepool.Cluster, w *nodepool.Worker, book *price.Book) (ho
 	return shareOf(cluster, w.Node, &group.Pod, book)
 }
 
-// priceShare sets what a pod of some shape costs: its share of its node.
-func (s *spender) priceShare(pod *ledger.Pod, on string, shape *podfit.PodShape) {
-	hourly, known := shareOf(&s.decision.Kube, on, shape, s.book)
-	pod.Hourly, pod.Unpriced = hourly, !known
-}
-
+// shareOf returns what a pod of some shape costs per hour: its share of its node.
 func shareOf(
 	cluster *nodepool.Cluster, on string, shape *podfit.PodShape, book *price.Book,
 ) (hourly float64, known bool) {
-	if cluster.Stock == nil {
+	if cluster.Stock == nil || shape == nil {
 		return 0, false
 	}
 	node := cluster.Stock.Node(on)
@@ -201,7 +183,7 @@ func (s *spender) divide(pods []ledger.Pod, whole ledger.Pod, node *planner.Node
 			part.Cause, part.Why = ledger.Reserved, PlacementGroup
 			pods = append(pods, part)
 		} else {
-			pods = s.divideByJob(pods, part, node.Total[resource].Float(), resource)
+			pods = s.divideByJob(pods, part, node, resource)
 		}
 	}
 	if used == 1 {
@@ -212,8 +194,8 @@ func (s *spender) divide(pods []ledger.Pod, whole ledger.Pod, node *planner.Node
 
 // divideByJob appends what is used of a worker by Ray job: what actors of each job hold, and the rest for the only job
 // that there is, or for jobs.Unknown. Without a reading of jobs, it is one part without a job.
-func (s *spender) divideByJob(pods []ledger.Pod, used ledger.Pod, total float64, resource string) []ledger.Pod {
-	held := s.decision.Jobs
+func (s *spender) divideByJob(pods []ledger.Pod, used ledger.Pod, node *planner.Node, resource string) []ledger.Pod {
+	held, total := s.decision.Jobs, node.Total[resource].Float()
 	if held == nil {
 		return append(pods, used)
 	}
@@ -226,7 +208,7 @@ func (s *spender) divideByJob(pods []ledger.Pod, used ledger.Pod, total float64,
 		}
 		return h.CPU / total
 	}
-	holds, rest := held.ByPod[used.Pod], used.Part
+	holds, rest := held.ByPod[node.Pod], used.Part
 	for i := range holds {
 		if part := min(of(&holds[i]), rest); part > 0 { // a reading may be older than what is in use
 			mine := partOf(used, part/used.Part)
@@ -293,7 +275,7 @@ func (s *spender) keepersOf(pod string) []string {
 		for i := range requests {
 			owner := s.owner
 			if !requests[i].Plain {
-				owner = RequestOwner(requests[i].Owner)
+				owner = "request/" + requests[i].Owner
 			}
 			for _, pod := range requests[i].Pods {
 				s.keepers[pod] = append(s.keepers[pod], owner)

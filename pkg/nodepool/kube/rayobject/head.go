@@ -64,10 +64,6 @@ func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepo
 	head.Pod, head.PodUID, head.IP, head.Node = pod.Name, string(pod.UID), pod.Status.PodIP, pod.Spec.NodeName
 	head.Ready = condition(pod, corev1.PodReady) != nil &&
 		condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
-	head.CreatedAt = pod.CreationTimestamp.Time
-	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionTrue {
-		head.ScheduledAt = scheduled.LastTransitionTime.Time
-	}
 	shape := podShape(object.silent().Object("spec").Object("headGroupSpec").Object("template"))
 	head.Shape = &shape
 	if pod.Spec.Priority != nil {
