@@ -26,9 +26,6 @@ type (
 	Object = inventory.Object
 )
 
-// Kinds are the kinds of objects that checks examine.
-func Kinds() []string { return inventory.Kinds() }
-
 // Skipped counts the objects of the input that no check examines, by kind.
 func Skipped(input Input) map[string]int { return refusal.Skipped(input.Objects) }
 

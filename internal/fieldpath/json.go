@@ -61,9 +61,6 @@ func (j JSON) Path() Path { return j.at }
 // Failed reports whether the document has a fault, which ends its reading.
 func (j JSON) Failed() bool { return j.doc.fault != nil }
 
-// Document returns the document that takes the faults of the value.
-func (j JSON) Document() *Document { return j.doc }
-
 // Absent reports whether there is no value, or null.
 func (j JSON) Absent() bool { return len(j.raw) == 0 || string(j.raw) == "null" }
 

@@ -95,9 +95,6 @@ func ceilings(read []pools.Ceiling, deployments []*Object) []pools.Ceiling {
 	return all
 }
 
-// HasNodes reports whether there is any node, or the shape of one that a pool could get.
-func (c *Candidates) HasNodes() bool { return c.any }
-
 // NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
 func (c *Candidates) NodesFor(g Group) []podfit.Node { return c.nodesFor(g.Workers) }
 
