@@ -25,20 +25,63 @@ var utilization = []string{
 	"RAY_DATA_CLUSTER_AUTOSCALER=V2", "RAY_DATA_CLUSTER_UTIL_AVG_WINDOW_S=2", "RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS=2",
 }
 
-// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors. The head has one GPU, which the first actor takes.
-// Ray Data starts no second actor before there is a GPU for it, so Heliostat sees no pending demand. Ray Data requests
-// one more node of each shape that it knows. Without the cluster config it knows no shape. With the cluster config it
-// knows the shape of the group with zero replicas.
-func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
+// TestRayDataGetsAGPUGroupAtZero runs pipelines with GPU actors. The head has one GPU.
+//
+// The first pipeline needs no cluster config: no GPU is free, so the first actor of its pool is pending, which is ordinary
+// demand. Ray Train reads the cluster config before that, and does not wait for workers that cannot be launched.
+//
+// The others have the head's GPU for their first actor. Ray Data starts no second actor before there is a GPU for it, so
+// Heliostat sees no pending demand. Ray Data requests one more node of each shape that it knows. Without the cluster
+// config it knows no shape. With the cluster config it knows the shape of the group with zero replicas.
+func TestRayDataGetsAGPUGroupAtZero(t *testing.T) {
 	t.Parallel()
-	layer := rayDataLayer(t)
-	gpu := rig.Group{Name: "gpu", Max: 2, CPU: "2", Devices: map[string]int64{"nvidia.com/gpu": 1}}
-	s := stageData(t, layer, map[string]any{"num-cpus": "1", "num-gpus": "1"}, gpu)
-	driver := s.driveData(layer, utilization...)
-	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
+	layer := layerOf(t, rayData)
+	group := rig.Group{Name: "gpu", Max: 2, CPU: "2", Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	s := stageLayer(t, layer, map[string]any{"num-cpus": "1", "num-gpus": "1", "resources": `"{\"accelerator_type:A100\": 1}"`},
+		rig.Cluster{Name: "data", IdleSeconds: 600, Groups: []rig.Group{group}})
 
-	// Heliostat does not report again until something changes, so this pipeline runs without the cluster config. A head
-	// that was slow to answer has it, and Heliostat sends it again.
+	s.step("Ray Train trains on as many GPUs as there may be")
+	driver := s.driveData(layer)
+	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
+	each := map[string]float64{"GPU": 1, "accelerator_type:A100": 0.001}
+	s.do(driver, rig.Command{Do: "train", ID: "three", Workers: 3, Resources: each}, rig.Command{Do: "train", ID: "four", Workers: 4, Resources: each})
+	s.see(driver, "three", "trains")
+	if e := s.see(driver, "four", "refused"); !strings.Contains(e.Error, `{"GPU": 4}`) || !strings.Contains(e.Error, `{"GPU": 3}`) {
+		t.Errorf("Ray Train refuses four workers because %q, want because of 4 GPUs where there may be 3", e.Error)
+	}
+
+	s.step("the first actor of a pool is pending: no cluster config is needed")
+	s.do(driver, actor("on the head", 1))
+	s.see(driver, "on the head", "running")
+	s.forgetsTheClusterConfig(driver)
+	s.do(driver, pipeline("first", 3, 1))
+	s.ranOn(driver, "first", s.workers("gpu", 1)[0])
+	s.see(driver, "first", "done")
+	s.disconnect(driver)
+	s.idleTimeout(2)
+	s.workers("gpu", 0)
+	s.idleTimeout(600)
+
+	s.step("the second actor is not pending: without the cluster config, Ray Data asks for nothing")
+	driver = s.driveData(layer, utilization...)
+	s.configured(driver, "after changes", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
+	s.forgetsTheClusterConfig(driver)
+	s.do(driver, pipeline("without", 15, 2))
+	s.see(driver, "without", "done")
+	s.created("gpu", 1)
+	s.configured(driver, "while nothing changes", nil)
+
+	s.step("with the cluster config, it asks for a node of the group")
+	s.setGroup(0, map[string]any{"maxReplicas": 1})
+	s.configured(driver, "after a change of the spec", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 1}})
+	s.do(driver, pipeline("with", 10_000, 2)) // the pipeline ends with its driver
+	s.ranOn(driver, "with", s.workers("gpu", 1)[0])
+}
+
+// forgetsTheClusterConfig takes the cluster config away from Ray's libraries. Heliostat does not report again until
+// something changes. A head that was slow to answer has it, and Heliostat sends it again.
+func (s *scene) forgetsTheClusterConfig(driver *rig.Driver) {
+	s.Helper()
 	s.until("Heliostat to know that Ray has the cluster config", func() bool {
 		log, err := os.ReadFile(fleet.Log)
 		s.must(err)
@@ -52,57 +95,12 @@ func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	})
 	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
 	s.see(driver, "forget", "forgotten")
-	began := time.Now()
-	s.do(driver, pipeline("without", 30, 2))
-	s.see(driver, "without", "done")
-	t.Logf("without the cluster config: 30 batches took %.1f s", time.Since(began).Seconds())
-	if pods := rig.Pods(s.journal.Facts(), "gpu"); len(pods) > 0 {
-		t.Errorf("group gpu had pods %v without a cluster config; then this test proves nothing", pods)
-	}
-	s.configured(driver, "while nothing changes", nil)
-
-	s.setGroup(0, map[string]any{"maxReplicas": 1})
-	s.configured(driver, "after a change of the spec", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 1}})
-	began = time.Now()
-	s.do(driver, pipeline("with", 10_000, 2)) // the pipeline ends with its driver
-	worker := s.workers("gpu", 1)[0]
-	t.Logf("with the cluster config: the group's worker was alive after %.1f s", time.Since(began).Seconds())
-	s.ranOn(driver, "with", worker)
-	t.Logf("with the cluster config: an actor ran in it after %.1f s", time.Since(began).Seconds())
-}
-
-// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor tests the case that needs no cluster config. The first actor of a
-// pool is pending, which is ordinary demand. Ray Train reads the cluster config before that, and does not wait for
-// workers that cannot be launched.
-func TestRayDataStartsAGPUGroupAtZeroByItsFirstActor(t *testing.T) {
-	t.Parallel()
-	layer := rayDataLayer(t)
-	s := stageData(t, layer, map[string]any{"num-cpus": "2"}, rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}})
-	driver := s.driveData(layer)
-	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
-	each := map[string]float64{"GPU": 1, "accelerator_type:A100": 0.001}
-	s.do(driver, rig.Command{Do: "train", ID: "two", Workers: 2, Resources: each}, rig.Command{Do: "train", ID: "three", Workers: 3, Resources: each})
-	s.see(driver, "two", "trains")
-	if e := s.see(driver, "three", "refused"); !strings.Contains(e.Error, `{"GPU": 3}`) || !strings.Contains(e.Error, `{"GPU": 2}`) {
-		t.Errorf("Ray Train refuses three workers because %q, want because of 3 GPUs where there may be 2", e.Error)
-	}
-
-	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
-	s.see(driver, "forget", "forgotten")
-	began := time.Now()
-	s.do(driver, pipeline("first", 5, 1))
-	s.ranOn(driver, "first", s.workers("gpu", 1)[0])
-	s.see(driver, "first", "done")
-	t.Logf("without the cluster config, the group at zero, Ray Data's default autoscaler: the pipeline took %.1f s", time.Since(began).Seconds())
 }
 
 // pipeline returns a pipeline with batches of one second each. Its pool grows from one actor with one GPU.
 func pipeline(id string, batches, actors int) rig.Command {
 	return rig.Command{Do: "data", ID: id, GPUs: 1, Seconds: 1, Batches: batches, Actors: [2]int{1, actors}}
 }
-
-// rayDataLayer returns the directory of Ray Data's packages.
-func rayDataLayer(t *testing.T) string { return layerOf(t, rayData) }
 
 // layerOf returns the directory of a tool's packages. They use the Python of Ray's environment.
 func layerOf(t *testing.T, tool kit.Tool) string {
@@ -120,12 +118,6 @@ func layerOf(t *testing.T, tool kit.Tool) string {
 		t.Fatalf("the packages of %s are for %s, Ray's environment is not: %v", tool.Name, version, err)
 	}
 	return found[0]
-}
-
-// stageData creates a RayCluster whose pods have Ray Data. The head starts with the given Ray parameters.
-func stageData(t *testing.T, layer string, params map[string]any, groups ...rig.Group) *scene {
-	t.Helper()
-	return stageLayer(t, layer, params, rig.Cluster{Name: "data", IdleSeconds: 300, Groups: groups})
 }
 
 // stageLayer creates a RayCluster whose pods have a layer of packages. The head starts with the given Ray parameters.
