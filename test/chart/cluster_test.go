@@ -38,7 +38,6 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (status int) {
 	rig.Quiet()
-	rig.MeasurePressure()
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

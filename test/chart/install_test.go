@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -77,6 +78,7 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	namespace(t, "team", nil)
 	namespace(t, "others", nil)
 	elsewhere := newScene(t, "others", "hidden")
+	elsewhere.suspend() // it is only to be hidden
 	r := newRelease(t, "scaler", "team")
 	r.install("{mode: managed, singleNamespaceInstall: true}")
 	api := r.rest()
@@ -170,7 +172,7 @@ type scene struct {
 
 func newScene(t *testing.T, namespace, name string) *scene {
 	t.Helper()
-	manifest := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 5, Groups: []rig.Group{{Name: "cpu", Max: 3}}}.Manifest()
+	manifest := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 2, Groups: []rig.Group{{Name: "cpu", Max: 3}}}.Manifest()
 	if err := unstructured.SetNestedField(manifest.Object, "token", "spec", "authOptions", "mode"); err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +180,16 @@ func newScene(t *testing.T, namespace, name string) *scene {
 		t.Fatal(err)
 	}
 	return &scene{t, namespace, name}
+}
+
+// suspend lets the operator delete all pods, or make none.
+func (s *scene) suspend() {
+	s.Helper()
+	_, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Patch(s.Context(), s.name, types.MergePatchType,
+		[]byte(`{"spec": {"suspend": true}}`), metav1.PatchOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // remove deletes the RayCluster and waits until its pods are gone.
@@ -222,19 +234,17 @@ func (s *scene) callersMay(api caller, viewer, editor, stranger string) {
 	api.want(http.StatusForbidden, editor, http.MethodPut, s.path()+"/freeze", "")
 }
 
-// scales requests two workers in each possible way, and then requests none.
+// scales requests a worker in each possible way, one after the other, and then requests none.
 func (s *scene) scales(api caller, editor string) {
 	s.Helper()
-	api.want(http.StatusOK, editor, http.MethodPost, s.path()+"/request_resources", `{"num_cpus":2}`)
-	s.workers(api, editor, 2)
-	api.want(http.StatusNoContent, editor, http.MethodDelete, s.path()+"/request_resources", "")
-	s.workers(api, editor, 0)
+	api.want(http.StatusOK, editor, http.MethodPost, s.path()+"/request_resources", `{"num_cpus":1}`)
+	s.workers(api, editor, 1)
 
 	request := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": map[string]any{"name": "kubectl"},
 		"spec": map[string]any{
 			"rayCluster": s.name, "owner": "somebody", "holdUntilDeleted": true,
-			"bundles": []any{map[string]any{"resources": map[string]any{"CPU": int64(1)}, "count": int64(2)}},
+			"bundles": []any{map[string]any{"resources": map[string]any{"CPU": int64(1)}}},
 		},
 	}}
 	client := lab.Dynamic().Resource(resourceRequests).Namespace(s.namespace)
@@ -249,13 +259,14 @@ func (s *scene) scales(api caller, editor string) {
 		state, _, _ := unstructured.NestedString(now.Object, "status", "state")
 		return state == "Satisfied" && len(now.GetOwnerReferences()) == 1
 	})
+	mine := s.path() + "/request_resources/mine"
+	api.want(http.StatusCreated, editor, http.MethodPut, mine, `{"leaseSeconds":3600,"bundles":[{"resources":{"CPU":1}}]}`)
+	api.want(http.StatusOK, editor, http.MethodPost, mine+"/renew", "")
+	api.want(http.StatusNoContent, editor, http.MethodDelete, mine, "")
 	if err := client.Delete(s.Context(), "kubectl", metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
 	}
-	mine := s.path() + "/request_resources/mine"
-	api.want(http.StatusCreated, editor, http.MethodPut, mine, `{"leaseSeconds":60,"bundles":[{"resources":{"CPU":1}}]}`)
-	api.want(http.StatusOK, editor, http.MethodPost, mine+"/renew", "")
-	api.want(http.StatusNoContent, editor, http.MethodDelete, mine, "")
+	api.want(http.StatusNoContent, editor, http.MethodDelete, s.path()+"/request_resources", "")
 	s.workers(api, editor, 0)
 }
 

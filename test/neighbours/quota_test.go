@@ -1,6 +1,7 @@
 package neighbours
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,7 +25,8 @@ import (
 // TestElasticRayClustersUseTheirQuota runs elastic RayClusters beside the real Kueue and KubeRay's operator. kwok
 // simulates their nodes, and Ray is simulated. Each scenario has its own ClusterQueue.
 func TestElasticRayClustersUseTheirQuota(t *testing.T) {
-	k := startQuotaLab(t)
+	t.Parallel()
+	k := startKueueLab(t)
 	scenarios := map[string]func(*karpenterLab){
 		"within": withinQuota, "fallback": fallback, "fallback-known": fallbackKnown, "partial": partialFit,
 		"survive": runningPodsSurvive, "freed": quotaFreed, "evicted": evicted,
@@ -42,17 +44,19 @@ func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 	})
 }
 
-func startQuotaLab(t *testing.T) *karpenterLab {
+// startKueueLab starts Kueue with two kwok nodes, and Heliostat.
+func startKueueLab(t *testing.T, featureGates ...string) *karpenterLab {
 	t.Helper()
 	k := &karpenterLab{T: t, began: time.Now(), log: os.Stderr}
 	var err error
-	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kueue: true, Kwok: true}); err != nil {
+	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, Kueue: true, Kwok: true,
+		KueueFeatureGates: featureGates}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.stop)
 	for _, pool := range []string{"ondemand", "spot"} {
 		spec := nodeagent.NodeSpec{Name: pool, Labels: map[string]string{"pool": pool},
-			Capacity: map[string]string{"cpu": "100", "memory": "1000Gi", "nvidia.com/gpu": "100"}}
+			Capacity: map[string]string{"cpu": "100", "memory": "1000Gi", "nvidia.com/gpu": "100", "nvidia.com/gpu.shared": "8"}}
 		if err := k.Cluster.AddKwokNodes(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +88,9 @@ func (k *karpenterLab) flavor(name string, labels map[string]any) {
 func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
 	k.Helper()
 	spec := map[string]any{"namespaceSelector": map[string]any{}, "resourceGroups": []any{
-		map[string]any{"coveredResources": []any{"cpu", "memory"}, "flavors": []any{map[string]any{"name": "default", "resources": []any{
-			map[string]any{"name": "cpu", "nominalQuota": "100"}, map[string]any{"name": "memory", "nominalQuota": "1000Gi"}}}}},
+		map[string]any{"coveredResources": []any{"cpu", "memory", "nvidia.com/gpu.shared"}, "flavors": []any{
+			map[string]any{"name": "default", "resources": []any{map[string]any{"name": "cpu", "nominalQuota": "100"},
+				map[string]any{"name": "memory", "nominalQuota": "1000Gi"}, map[string]any{"name": "nvidia.com/gpu.shared", "nominalQuota": "8"}}}}},
 		map[string]any{"coveredResources": []any{"nvidia.com/gpu"}, "flavors": gpus},
 	}}
 	if cohort != "" {
@@ -101,7 +106,7 @@ func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
 	if err := k.CreateAny(k.Context(), localQueues, local); err != nil {
 		k.Fatal(err)
 	}
-	k.within("LocalQueue to be active", time.Minute, func() error {
+	k.eventually("LocalQueue to be active", func(context.Context) error {
 		found, err := k.Dynamic.Resource(localQueues).Namespace(name).Get(k.Context(), queueName, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -112,24 +117,6 @@ func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
 
 func gpusOf(flavor, amount string) any {
 	return map[string]any{"name": flavor, "resources": []any{map[string]any{"name": "nvidia.com/gpu", "nominalQuota": amount}}}
-}
-
-// within waits until check returns no error, and returns how long that took. It fails the test if that takes longer
-// than limit, not counting the time in which tasks waited for a core.
-func (k *karpenterLab) within(what string, limit time.Duration, check func() error) time.Duration {
-	k.Helper()
-	began := time.Now()
-	for err := check(); err != nil; err = check() {
-		if time.Since(began) > patience || k.Context().Err() != nil {
-			k.Fatalf("not within %v: %s: %v", patience, what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	now := time.Now()
-	if took := rig.Unhindered(began, now); took > limit {
-		k.Errorf("%s took %v, %v of it unhindered, want at most %v", what, now.Sub(began), took, limit)
-	}
-	return now.Sub(began)
 }
 
 func gpuGroupOn(name, pool string, replicas int64) rig.Group {
@@ -150,14 +137,7 @@ type elasticTeam struct {
 // first of several groups is preferred.
 func (k *karpenterLab) elasticCluster(name string, groups ...rig.Group) *elasticTeam {
 	k.Helper()
-	team, ip := k.simulatedHead(name)
-	manifest := rig.Cluster{Namespace: name, Name: name, Groups: groups, IdleSeconds: 600, Annotations: map[string]string{
-		"heliostat.dev/mode": "managed", elastic: "true"}}.Manifest()
-	manifest.SetLabels(map[string]string{queueKey: queueName})
-	if err := k.Rig.Create(k.Context(), manifest); err != nil {
-		k.Fatal(err)
-	}
-	go team.play(k.Context(), ip)
+	team := k.queued(rig.Cluster{Namespace: name, Name: name, Groups: groups}, elastic)
 	team.until("Heliostat to manage the RayCluster", func(c apiv1.Cluster) bool {
 		return c.Mode == nodepool.Managed && c.Error == ""
 	}, nil)
@@ -173,19 +153,18 @@ func (e *elasticTeam) tasks(count int) (ids []simray.WorkID) {
 	return ids
 }
 
-// run waits until so many workers run, and fails if that takes longer.
-func (e *elasticTeam) run(count int, limit time.Duration) {
+// run waits until so many workers run.
+func (e *elasticTeam) run(count int) {
 	e.Helper()
-	took := e.within(fmt.Sprintf("%d workers to run", count), limit, func() error {
+	e.eventually(fmt.Sprintf("%d workers run", count), func(context.Context) error {
 		if n := len(e.runningWorkers()); n < count {
 			return fmt.Errorf("%d run: %s", n, e.account())
 		}
 		return nil
 	})
-	e.note("%d workers run after %.2f s: %s", count, took.Seconds(), e.account())
 }
 
-// quiet lets some time pass in which nothing may change, and fails if a reduction or suspension is seen.
+// unharmed fails the test if a reduction or suspension was seen.
 func (e *elasticTeam) unharmed() {
 	e.Helper()
 	for _, harm := range e.harm() {
@@ -198,8 +177,8 @@ func withinQuota(k *karpenterLab) {
 	k.queue("within", "", gpusOf("gpus", "4"))
 	e := k.elasticCluster("within", gpuGroupOn("gpu", "", 0))
 	e.tasks(3)
-	e.run(3, 4*time.Second)
-	e.within("one unfinished Workload", 5*time.Second, func() error {
+	e.run(3)
+	e.eventually("one unfinished Workload", func(context.Context) error {
 		if n := e.unfinished(); n != 1 {
 			return fmt.Errorf("%d Workloads are unfinished", n)
 		}
@@ -212,16 +191,13 @@ func fallback(k *karpenterLab) {
 	k.queue("fallback", "cohort-of-fallback", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
 	e := k.elasticCluster("fallback", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
 	e.tasks(5)
-	e.run(5, 8*time.Second)
-	e.within("a Workload that waited to have quota", 4*time.Second, func() error {
-		if e.pendingFor() == 0 {
+	e.run(5)
+	e.eventually("a Workload that waited to have quota", func(context.Context) error {
+		if !e.quotaCame() {
 			return errors.New("none waited")
 		}
 		return nil
 	})
-	if took := e.pendingFor(); took > 3*time.Second {
-		e.Errorf("a Workload waited %v unhindered for quota, want at most 3 s", took)
-	}
 	e.unharmed()
 }
 
@@ -229,7 +205,7 @@ func fallbackKnown(k *karpenterLab) {
 	k.queue("fallback-known", "", gpusOf("ondemand", "2"), gpusOf("spot", "4"))
 	e := k.elasticCluster("fallback-known", gpuGroupOn("od", "ondemand", 0), gpuGroupOn("spot", "spot", 0))
 	e.tasks(5)
-	e.run(5, 4*time.Second)
+	e.run(5)
 	if n := e.pendings(); n > 0 {
 		e.Errorf("%d Workloads had to wait although the headroom is known", n)
 	}
@@ -240,7 +216,7 @@ func partialFit(k *karpenterLab) {
 	k.queue("partial", "", gpusOf("gpus", "4"))
 	e := k.elasticCluster("partial", gpuGroupOn("gpu", "", 0))
 	e.tasks(6)
-	e.run(4, 4*time.Second)
+	e.run(4)
 	e.until("2 are unmet because of the quota", func(c apiv1.Cluster) bool {
 		return len(c.Unmet) == 1 && c.Unmet[0].Count == 2 && strings.Contains(c.Unmet[0].Reason.Message, "ClusterQueue partial has 4")
 	}, nil)
@@ -251,10 +227,10 @@ func runningPodsSurvive(k *karpenterLab) {
 	k.queue("survive", "cohort-of-survive", gpusOf("gpus", "3"))
 	e := k.elasticCluster("survive", gpuGroupOn("gpu", "", 0))
 	e.tasks(3)
-	e.run(3, 4*time.Second)
+	e.run(3)
 	before := e.runningWorkers()
 	more := e.tasks(3)
-	e.within("pods to wait for quota", 4*time.Second, func() error {
+	e.eventually("pods to wait for quota", func(context.Context) error {
 		if e.pendings() == 0 {
 			return errors.New("no Workload waits")
 		}
@@ -263,13 +239,13 @@ func runningPodsSurvive(k *karpenterLab) {
 	for _, id := range more {
 		e.head.Cancel(id)
 	}
-	e.within("the gated pods to go", 10*time.Second, func() error {
+	e.eventually("the gated pods to go", func(context.Context) error {
 		if n := e.gated(); n > 0 {
 			return fmt.Errorf("%d are gated", n)
 		}
 		return nil
 	})
-	time.Sleep(2 * time.Second)
+	e.decides(3)
 	for uid := range before {
 		if !e.runningWorkers()[uid] {
 			e.Errorf("pod %s no longer runs", uid)
@@ -286,7 +262,7 @@ func quotaFreed(k *karpenterLab) {
 	if err := k.Rig.Create(k.Context(), hog); err != nil {
 		k.Fatal(err)
 	}
-	k.within("the other RayCluster to have its quota", time.Minute, func() error {
+	k.eventually("the other RayCluster to have its quota", func(context.Context) error {
 		list, err := k.Dynamic.Resource(workloads).Namespace("freed").List(k.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) == 0 {
 			return errors.Join(errors.New("no Workload"), err)
@@ -294,7 +270,7 @@ func quotaFreed(k *karpenterLab) {
 		return wantCondition(&list.Items[0], "QuotaReserved")
 	})
 	// Kueue writes the status of the ClusterQueue later than that of the Workload, and only the former says what is left.
-	k.within("the ClusterQueue to show its quota", time.Minute, func() error {
+	k.eventually("the ClusterQueue to show its quota", func(context.Context) error {
 		queue, err := k.Dynamic.Resource(clusterQueues).Get(k.Context(), "freed", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -307,8 +283,8 @@ func quotaFreed(k *karpenterLab) {
 	})
 	e := k.elasticCluster("freed", gpuGroupOn("gpu", "", 0))
 	e.tasks(3)
-	e.run(1, 4*time.Second)
-	time.Sleep(3 * time.Second)
+	e.run(1)
+	e.decides(3)
 	if n := e.pendings(); n > 1 {
 		e.Errorf("%d Workloads waited for quota that others have, want at most one", n)
 	}
@@ -316,7 +292,7 @@ func quotaFreed(k *karpenterLab) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	e.run(3, 10*time.Second)
+	e.run(3)
 	e.unharmed()
 }
 
@@ -324,9 +300,9 @@ func evicted(k *karpenterLab) {
 	k.queue("evicted", "", gpusOf("gpus", "4"))
 	e := k.elasticCluster("evicted", gpuGroupOn("gpu", "", 0))
 	e.tasks(2)
-	e.run(2, 4*time.Second)
+	e.run(2)
 	k.stopPolicy("evicted", "HoldAndDrain")
-	e.within("Kueue to suspend the RayCluster", 20*time.Second, func() error {
+	e.eventually("Kueue to suspend the RayCluster", func(context.Context) error {
 		if !e.suspended() {
 			return errors.New("it is not suspended")
 		}
@@ -336,7 +312,7 @@ func evicted(k *karpenterLab) {
 	e.until("Heliostat to say that Kueue holds it back", func(c apiv1.Cluster) bool {
 		return c.Mode == nodepool.Shadow && strings.Contains(c.ModeReason, "Kueue holds it back")
 	}, nil)
-	time.Sleep(3 * time.Second)
+	e.decides(3)
 	if now := rig.Replicas(e.object()); fmt.Sprint(now) != fmt.Sprint(replicas) {
 		e.Errorf("replicas changed from %v to %v while suspended", replicas, now)
 	}
@@ -357,7 +333,7 @@ func evicted(k *karpenterLab) {
 		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		k.Fatalf("the fix %s: %v", patch, err)
 	}
-	e.run(2, 60*time.Second)
+	e.run(2)
 }
 
 func (k *karpenterLab) stopPolicy(queue, policy string) {
@@ -382,10 +358,10 @@ func kueueDown(k *karpenterLab) {
 		return strings.Contains(c.Error, "failed calling webhook")
 	}, nil)
 	e.note("error: %s", message)
-	time.Sleep(10 * time.Second)
+	e.decides(3)
 	if err := k.Cluster.RestartPart(k.Context(), devcluster.Kueue); err != nil {
 		k.Fatal(err)
 	}
-	e.run(2, 5*time.Second)
+	e.run(2)
 	e.unharmed()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,10 +25,8 @@ type witness struct {
 	pods       map[types.UID]*corev1.Pod
 	headPod    types.UID
 	workloads  map[string]*unstructured.Unstructured
-	// waited are the Workloads that had to wait for quota, and longest is the longest wait, not counting the time in
-	// which tasks waited for a core.
-	waited  map[string]time.Time
-	longest time.Duration
+	// waited are the Workloads that had to wait for quota, true once they had it.
+	waited  map[string]bool
 	harmed  []string
 	patches int
 }
@@ -37,7 +34,7 @@ type witness struct {
 func (k *karpenterLab) witness(key nodepool.ClusterKey) *witness {
 	k.Helper()
 	w := &witness{key: key, pods: map[types.UID]*corev1.Pod{}, workloads: map[string]*unstructured.Unstructured{},
-		waited: map[string]time.Time{}}
+		waited: map[string]bool{}}
 	object, err := k.Dynamic.Resource(rig.RayClusters).Namespace(key.Namespace).Get(k.Context(), key.Name, metav1.GetOptions{})
 	if err != nil {
 		k.Fatal(err)
@@ -125,13 +122,12 @@ func (w *witness) seeWorkload(event watch.Event) {
 	if event.Type == watch.Deleted {
 		delete(w.workloads, name)
 	}
-	since, waiting := w.waited[name]
+	_, waited := w.waited[name]
 	switch {
-	case refusedByKueue(object) && !waiting:
-		w.waited[name] = time.Now()
-	case wantCondition(object, "QuotaReserved") == nil && waiting && !since.IsZero():
-		w.longest = max(w.longest, rig.Unhindered(since, time.Now()))
-		w.waited[name] = time.Time{}
+	case refusedByKueue(object) && !waited:
+		w.waited[name] = false
+	case wantCondition(object, "QuotaReserved") == nil && waited:
+		w.waited[name] = true
 	}
 }
 
@@ -194,17 +190,22 @@ func (w *witness) unfinished() (n int) {
 	return n
 }
 
-// pendings counts the Workloads that had to wait for quota, and pendingFor is the longest wait that ended.
+// pendings counts the Workloads that had to wait for quota. quotaCame reports whether one of them got it.
 func (w *witness) pendings() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waited)
 }
 
-func (w *witness) pendingFor() time.Duration {
+func (w *witness) quotaCame() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.longest
+	for _, had := range w.waited {
+		if had {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *witness) harm() []string {
@@ -216,6 +217,6 @@ func (w *witness) harm() []string {
 func (w *witness) account() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("replicas %v, %d patches, %d Workloads, %d waited (longest %.2f s)", maps.Collect(maps.All(rig.Replicas(w.rayCluster))),
-		w.patches, len(w.workloads), len(w.waited), w.longest.Seconds())
+	return fmt.Sprintf("replicas %v, %d patches, %d Workloads, %d waited", maps.Collect(maps.All(rig.Replicas(w.rayCluster))),
+		w.patches, len(w.workloads), len(w.waited))
 }

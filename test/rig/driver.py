@@ -4,6 +4,7 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels", "fallbacks", "detached", "restarts"}
            {"do": "group",   "id", "bundles", "strategy" or "topology"}   a placement group
            {"do": "ask",     "id"}                                 calls the actor
+           {"do": "finish",  "id"}                                 lets a task without "seconds" end by itself, where it runs
            {"do": "release", "id"}                                 ends the task, actor or placement group
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
            {"do": "nodes",   "id"}                                 lists the living nodes
@@ -29,6 +30,7 @@ import time
 
 import ray
 from ray.exceptions import TaskCancelledError
+from ray.experimental.internal_kv import _internal_kv_del, _internal_kv_exists, _internal_kv_put
 from ray.util import placement_group, remove_placement_group
 
 out = threading.Lock()
@@ -51,9 +53,9 @@ def say(address, event, id):
 @ray.remote(max_retries=0)
 def work(address, id, seconds):
     say(address, "running", id)
-    end = time.time() + seconds if seconds > 0 else float("inf")
-    while time.time() < end:  # short sleeps let a cancellation in
-        time.sleep(min(0.05, max(0.0, end - time.time())))
+    end = time.time() + seconds
+    while time.time() < end if seconds > 0 else not _internal_kv_exists("finish " + id):
+        time.sleep(0.05)  # short sleeps let a cancellation in
     return os.environ.get("RAY_CLOUD_INSTANCE_ID", "")
 
 
@@ -262,6 +264,8 @@ def obey(command, address):
         threading.Thread(target=watch_group, args=(id, group), daemon=True).start()
     elif do == "ask":
         follow(id, held[id][1].ask.remote(), "answered")
+    elif do == "finish":
+        _internal_kv_put("finish " + id, b"")
     elif do == "release":
         release(id)
     elif do == "request_resources":
@@ -283,8 +287,6 @@ def obey(command, address):
     elif do == "cluster_config":
         tell("cluster_config", id, groups=cluster_config())
     elif do == "forget_cluster_config":
-        from ray.experimental.internal_kv import _internal_kv_del
-
         _internal_kv_del("__autoscaler_cluster_config", namespace="__autoscaler")
         tell("forgotten", id)
     else:

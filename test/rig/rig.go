@@ -35,8 +35,6 @@ type Options struct {
 	// Ray is the version of Ray in pods and drivers, Kubernetes and KubeRay the releases of the control plane and of
 	// the operator. Empty means the default.
 	Ray, Kubernetes, KubeRay string
-	// OperatorEnv are environment variables of the operator, as KEY=value.
-	OperatorEnv []string
 	// InstanceTypes are the types that Karpenter can launch. If there are any, the rig runs Karpenter. kwok simulates
 	// its nodes, unless AdoptNodes makes the pods on them real processes.
 	InstanceTypes []devcluster.InstanceType
@@ -69,7 +67,6 @@ type Rig struct {
 
 // Start builds the missing programs and starts a dev cluster. Stop stops it.
 func Start(ctx context.Context, options Options) (*Rig, error) {
-	MeasurePressure()
 	cache, err := devcluster.CacheDir()
 	if err != nil {
 		return nil, err
@@ -109,7 +106,6 @@ func (o Options) cluster(cache, dir string) devcluster.Options {
 		Ray:           []string{o.Ray},
 		Kubernetes:    o.Kubernetes,
 		KubeRay:       o.KubeRay,
-		OperatorEnv:   o.OperatorEnv,
 		Nodes:         nodes,
 		NoOperator:    o.ControlPlaneOnly,
 		APIServerEnv:  o.APIServerEnv,

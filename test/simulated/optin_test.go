@@ -70,14 +70,8 @@ func TestAFixedSizeClusterIsNotScaledUntilItOptsIn(t *testing.T) {
 	l.until("the default", func(s status) bool { return strings.HasPrefix(s.ModeReason, "shadow by default") })
 	l.annotateNamespace("managed")
 	l.until("the namespace's mode", func(s status) bool { return s.Mode == "managed" && strings.HasSuffix(s.ModeReason, "of Namespace ml") })
-	begun := time.Now()
 	l.annotateNamespace("off")
 	l.until("mode off of the namespace", func(s status) bool { return s.Mode == "off" })
-	took := time.Since(begun)
-	t.Logf("the mode of the namespace took effect after %s", took)
-	if unhindered := rig.Unhindered(begun, begun.Add(took)); unhindered > time.Second {
-		t.Errorf("the mode of the namespace took effect after %s, %s of it unhindered, want at most 1 s", took, unhindered)
-	}
 }
 
 // createFixed creates the RayCluster with the defaults of KubeRay, minReplicas: 0 and no maximum, and its idle workers.

@@ -35,7 +35,6 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (status int) {
 	rig.Quiet()
-	rig.MeasurePressure()
 	var err error
 	if lab, err = devcluster.Start(context.Background(), devcluster.Options{Nodes: []nodeagent.NodeSpec{}, Out: os.Stderr}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
