@@ -102,18 +102,24 @@ const (
 	userShare  = 4
 )
 
+// limited returns a copy of a config with the limits of requests. client-go's default of 5 a second would delay a fleet;
+// the API server has its own fairness.
+func limited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = DefaultQPS
+	}
+	config.Burst = max(1, int(burst*config.QPS))
+	return config
+}
+
 // NewManager prepares everything. It asks the API server which resources exist, so it fails if RayClusters or the
 // server itself are missing.
 func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	if config.QPS == 0 {
-		// client-go's default of 5 a second would delay a fleet; the API server has its own fairness.
-		config.QPS = DefaultQPS
-	}
-	config.Burst = max(1, int(burst*config.QPS))
+	config = limited(config)
 	m := &Manager{
 		options:    options,
 		config:     config,

@@ -22,6 +22,7 @@ const pageSize = 500
 // ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are required.
 // Other objects that are forbidden are a note, and what they would say is unknown.
 func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, error) {
+	config = limited(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to list nodes: %w", err)
