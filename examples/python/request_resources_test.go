@@ -50,7 +50,7 @@ func (k *keeper) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*
 	return wanted, true, nil
 }
 
-func (k *keeper) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
+func (k *keeper) All(string) ([]nodepool.OwnedRequest, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept == nil {
