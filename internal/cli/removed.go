@@ -30,7 +30,7 @@ var RemovedFlags = map[string]string{
 	"poll-fast":               "a Ray head is read every 100ms while anything changes",
 	"reads-per-second":        "use shards for more than 4000 reads per second",
 	"request-memory":          "the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota",
-	"since":                   "for costs of any time, sum heliostat_cost_total in Prometheus (docs/reference/costs.md)",
+	"since":                   "sum heliostat_cost_total in Prometheus (docs/reference/costs.md)",
 	"surge":                   "give maxReplicas room for replacements above what the work needs",
 	"tls-ca-file":             "put the authorities into ca.crt beside --tls-cert-file",
 	"unschedulable-grace":     "use --allocation-timeout, of which it is a fifth",

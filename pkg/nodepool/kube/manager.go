@@ -102,7 +102,7 @@ const (
 	userShare  = 4
 )
 
-// limited returns a copy of a config with the limits of requests. client-go's default of 5 a second would delay a fleet;
+// limited returns a copy of a config with limits of requests. client-go's default of 5 a second would delay a fleet;
 // the API server has its own fairness.
 func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
