@@ -75,8 +75,8 @@ ALL = neighbours="Kueue, Karpenter and kwok" \
 	beside="Ray Serve, Kueue and Karpenter, with nothing beside them"
 
 # times collects the lines of go test, of which .ci/steps prints the slowest packages.
-export HELIOSTAT_TIMES := $(BIN)/times
-times = | tee -a "$(HELIOSTAT_TIMES)"
+export STEP_TIMES := $(BIN)/times
+times = | tee -a "$(STEP_TIMES)"
 
 .PHONY: check test test-all
 check: vet unit ## format, style, go vet and the unit tests

@@ -28,7 +28,7 @@ func TestCostsAreShownInEachForm(t *testing.T) {
 		{[]string{"-o", "yaml"}, cli.ExitOK, "currency: USD"},
 		{[]string{"-o", "xml"}, cli.ExitBadInput, `--output "xml": want table, json, yaml or csv`},
 		{[]string{"--by", "day"}, cli.ExitBadInput, "cluster, group, owner, job or cause"},
-		{[]string{"--since", "7d"}, cli.ExitBadInput, "--since was removed; for costs of any time, sum heliostat_cost_total in Prometheus"},
+		{[]string{"--since", "7d"}, cli.ExitBadInput, "--since was removed; sum heliostat_cost_total in Prometheus"},
 	} {
 		code, out, errs := command(t, "", append([]string{"autoscaler", "costs"}, c.args...)...)
 		if code != c.code || !strings.Contains(out+errs, c.want) {
