@@ -29,11 +29,12 @@ func (r *rayTeam) launchedAlone(workers int) {
 // after much longer: twice that, or what the others took on a busy machine.
 func (r *rayTeam) expectedAsOthers(takes, took time.Duration) {
 	r.Helper()
+	asked := time.Now().Truncate(time.Second) // as the times of NodeClaims are
 	r.want(1)
 	var next apiv1.Arrival
 	r.until("one more worker is expected", func(c apiv1.Cluster) bool {
 		for _, a := range c.Arrivals {
-			if next = a; a.Stage == string(arrival.NodeLaunched) && a.ExpectedAt != nil && a.LateAt != nil {
+			if next = a; a.Stage == string(arrival.NodeLaunched) && !a.Since.Before(asked) && a.ExpectedAt != nil && a.LateAt != nil {
 				return true
 			}
 		}

@@ -264,8 +264,11 @@ func (r *rayTeam) playPods(ctx context.Context, pods []corev1.Pod, ip string, jo
 			continue
 		}
 		if _, known := joined[pod.Name]; !known && pod.DeletionTimestamp == nil {
-			joined[pod.Name] = r.head.AddNode(simray.Node{Instance: pod.Name, Group: pod.Labels["ray.io/group"], IP: pod.Status.PodIP,
-				Resources: raydemand.Bundle{raydemand.CPU: raydemand.One, raydemand.GPU: raydemand.One}})
+			resources := raydemand.Bundle{raydemand.CPU: raydemand.One}
+			if gpus := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]; gpus.Value() > 0 {
+				resources[raydemand.GPU] = raydemand.One
+			}
+			joined[pod.Name] = r.head.AddNode(simray.Node{Instance: pod.Name, Group: pod.Labels["ray.io/group"], IP: pod.Status.PodIP, Resources: resources})
 			r.note("pod %s joined Ray on %s", pod.Name, pod.Spec.NodeName)
 		}
 	}

@@ -157,11 +157,13 @@ func (w *workload) until(what string, check func(context.Context) error) {
 	w.say("%s: %s", w.name, what)
 }
 
-// served fails the test if a task was lost or ran twice.
-func (w *workload) served() {
+// served fails the test if a task of a pool was lost or ran twice. Its tasks have names that begin like the pool.
+func (w *workload) served(pool string) {
 	w.Helper()
 	for _, problem := range w.driver.Unserved() {
-		w.Errorf("%s: %s", w.name, problem)
+		if strings.HasPrefix(problem, pool) {
+			w.Errorf("%s: %s", w.name, problem)
+		}
 	}
 }
 

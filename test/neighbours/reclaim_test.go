@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,75 +18,53 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-// TestKarpenterAndRealRay runs the scenarios in which Karpenter removes nodes under real Ray work.
+// TestKarpenterAndRealRay runs the scenarios in which Karpenter removes nodes under real Ray work. Most share one Ray
+// head; each has NodePools of its own.
 func TestKarpenterAndRealRay(t *testing.T) {
 	t.Parallel()
 	m := startMachines(t, "--protect-busy", "--allocation-timeout", "10m")
-	m.scenario(t, "consolidation", consolidation)
-	m.scenario(t, "reclaimed machines", reclaimedMachines)
+	const consolidated, patient, roomy, hasty = "consolidated", "patient", "roomy", "hasty"
+	m.scenario(t, "machines with work", func(m *machines) {
+		w := m.workload(rig.Cluster{Name: "work", IdleSeconds: 5}, 4, 0,
+			devcluster.NodePool{Name: consolidated, Types: []string{"two"}, ConsolidateAfter: "5s"},
+			devcluster.NodePool{Name: patient, Types: []string{"one"}, CapacityTypes: []string{"spot"}},
+			devcluster.NodePool{Name: roomy, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "3m"},
+			devcluster.NodePool{Name: hasty, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "60s"})
+		for _, scenario := range []struct {
+			pool string
+			do   func(*workload, string)
+		}{{consolidated, consolidation}, {hasty, isLostAtTheDeadline}, {patient, finishesOnAGoingMachine}, {roomy, finishesOnAGoingMachine}} {
+			w.Run(scenario.pool, func(t *testing.T) {
+				t.Parallel()
+				scenario.do(w.in(t), scenario.pool)
+			})
+		}
+	})
 	m.scenario(t, "an idle worker is evicted", evictedWhileIdle)
 }
 
 // consolidation covers assertion 4: half-empty nodes with busy workers are left alone, and nodes that become empty go.
-func consolidation(m *machines) {
-	const pool = "consolidated"
-	w := m.workload(rig.Cluster{Name: "consolidation", IdleSeconds: 5}, 4, 0,
-		devcluster.NodePool{Name: pool, Types: []string{"two"}, ConsolidateAfter: "5s"})
-	nodes := map[string][]string{} // node → tasks
-	for i := range 4 {
-		w.task(fmt.Sprint("task-", i), pool, 1, 0)
+func consolidation(w *workload, pool string) {
+	first, second := pool+"-1", pool+"-2"
+	w.task(first, pool, 1, 0)
+	taken := w.fill(pool) // the other GPU of the first node
+	w.task(second, pool, 1, 0)
+	pods := []string{w.wait(first, "running").Pod, w.wait(second, "running").Pod}
+	if w.nodeOf(pods[0]).Name == w.nodeOf(pods[1]).Name {
+		w.Fatalf("the workers %v are on one node, want two", pods)
 	}
-	for i := range 4 {
-		id := fmt.Sprint("task-", i)
-		node := w.nodeOf(w.wait(id, "running").Pod).Name
-		nodes[node] = append(nodes[node], id)
-	}
-	if len(nodes) != 2 {
-		w.Fatalf("the four tasks run on %v, want two nodes with two each", nodes)
-	}
-	var kept []string
-	for _, ids := range nodes {
-		w.end("release", ids[0])
-		kept = append(kept, ids[1])
-	}
-	pods := w.workers(2)
+	taken()
 	w.guards(pods...)
 	// Without guards, Karpenter empties one of two half-empty nodes after 5 s (consolidateAfter), 10 s (poll) and 15 s
 	// (validation). The machines of the other scenarios go meanwhile.
 	for end := time.Now().Add(35 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
-		w.unchanged(pods)
+		w.unchanged(pool, pods)
 	}
 	w.until("Karpenter says that the guards block it", func(ctx context.Context) error { return w.blockedBy(ctx, pods) })
-	w.end("release", kept[0])
-	left := w.workers(1)
+	w.end("release", first)
+	left := w.workers(pool, 1)
 	w.until("the empty node is gone", w.hasClaims(pool, 1))
-	w.unchanged(left)
-}
-
-// reclaimedMachines covers assertions 5 and 6: the NodeClaim of a machine with work is deleted.
-func reclaimedMachines(m *machines) {
-	const patient, roomy, hasty = "patient", "roomy", "hasty"
-	w := m.workload(rig.Cluster{Name: "reclaimed", IdleSeconds: 5}, 3, 0,
-		devcluster.NodePool{Name: patient, Types: []string{"one"}, CapacityTypes: []string{"spot"}},
-		devcluster.NodePool{Name: roomy, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "3m"},
-		devcluster.NodePool{Name: hasty, Types: []string{"one"}, CapacityTypes: []string{"spot"}, TerminationGracePeriod: "60s"})
-	w.T.Run("at once", func(t *testing.T) {
-		for id, pool := range map[string]string{"patient-1": patient, "roomy-1": roomy} {
-			t.Run(id, func(t *testing.T) {
-				t.Parallel()
-				w.in(t).finishesOnAGoingMachine(id, pool)
-			})
-		}
-		t.Run(hasty, func(t *testing.T) {
-			t.Parallel()
-			w.in(t).isLostAtTheDeadline("hasty-1", hasty)
-		})
-	})
-	for _, problem := range w.driver.Unserved() {
-		if !strings.HasPrefix(problem, "hasty-1 is lost") {
-			w.Errorf("%s: %s", w.name, problem)
-		}
-	}
+	w.unchanged(pool, left)
 }
 
 // in returns the workload for a subtest.
@@ -96,10 +75,38 @@ func (w *workload) in(t *testing.T) *workload {
 	return &sub
 }
 
-// isLostAtTheDeadline runs a task on a machine of a pool whose deadline leaves 50 s until the pod is deleted, 10 s before
-// the end of its grace period.
-func (w *workload) isLostAtTheDeadline(id, pool string) {
+// fill runs a pod with a GPU beside the first worker of a pool, and returns what deletes it.
+func (w *workload) fill(pool string) (remove func()) {
 	w.Helper()
+	w.workers(pool, 1)
+	gpu := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	client := w.Kube.CoreV1().Pods(w.name)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "filler"}, Spec: corev1.PodSpec{
+		NodeSelector: map[string]string{"pool": pool}, TerminationGracePeriodSeconds: new(int64(0)),
+		Containers: []corev1.Container{{Name: "main", Image: "machine", Command: []string{"/bin/bash", "-c", "sleep 3600; true"},
+			Resources: corev1.ResourceRequirements{Requests: gpu, Limits: gpu}}},
+	}}
+	if _, err := client.Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.until("the other GPU is taken", func(ctx context.Context) error {
+		filler, err := client.Get(ctx, "filler", metav1.GetOptions{})
+		if err == nil && filler.Spec.NodeName == "" {
+			err = errors.New("the filler has no node")
+		}
+		return err
+	})
+	return func() {
+		if err := client.Delete(w.Context(), "filler", metav1.DeleteOptions{}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// isLostAtTheDeadline covers assertion 6: a task runs on a machine of a pool whose deadline leaves 50 s until the pod is
+// deleted, 10 s before the end of its grace period.
+func isLostAtTheDeadline(w *workload, pool string) {
+	id := pool + "-1"
 	w.task(id, pool, 1, 0)
 	old := w.wait(id, "running").Pod
 	node := w.reclaim(old)
@@ -107,7 +114,7 @@ func (w *workload) isLostAtTheDeadline(id, pool string) {
 	w.until("the worker's deadline is shown", w.says(old, "node "+node+" goes at "+deadline))
 	replacement := w.replaced(old)
 	w.until("the task is lost at the deadline", func(context.Context) error {
-		if len(w.driver.Lost()) != 1 {
+		if !slices.ContainsFunc(w.driver.Lost(), func(e rig.Event) bool { return e.ID == id }) {
 			return errors.New("it runs")
 		}
 		return nil
@@ -120,10 +127,11 @@ func (w *workload) isLostAtTheDeadline(id, pool string) {
 	})
 }
 
-// finishesOnAGoingMachine runs a task, deletes the NodeClaim of its node, and checks that the task finishes there, that
-// no other work begins there, that a replacement is launched at once, and that the machine goes when the task is done.
-func (w *workload) finishesOnAGoingMachine(id, pool string) {
-	w.Helper()
+// finishesOnAGoingMachine covers assertion 5: it runs a task, deletes the NodeClaim of its node, and checks that the task
+// finishes there, that no other work begins there, that a replacement is launched before it ends, and that the machine
+// goes when the task is done.
+func finishesOnAGoingMachine(w *workload, pool string) {
+	id := pool + "-1"
 	w.task(id, pool, 0.5, 0)
 	old := w.wait(id, "running").Pod
 	w.guards(old)
@@ -140,6 +148,7 @@ func (w *workload) finishesOnAGoingMachine(id, pool string) {
 	if next := w.wait(id+"-next", "done"); next.Pod == old {
 		w.Errorf("%s ran on %s, which is going", next.ID, old)
 	}
+	w.served(pool)
 	w.until("the NodeClaim is gone", func(ctx context.Context) error {
 		for _, claim := range w.claims(pool) {
 			if slices.Contains(claims, claim) {
@@ -172,7 +181,7 @@ func evictedWhileIdle(m *machines) {
 	})
 	w.idleTimeout(5)
 	w.until("only the busy worker is left", w.hasOnly(busy))
-	w.served()
+	w.served("")
 	w.lostWithoutHeliostat("busy", busy)
 }
 
@@ -226,11 +235,17 @@ func (w *workload) nodeOf(pod string) *corev1.Node {
 	return node
 }
 
-// workers waits until there are so many workers, none of them Terminating, and returns their names.
-func (w *workload) workers(want int) (names []string) {
+// pods returns the workers of a pool's group.
+func (w *workload) pods(ctx context.Context, pool string) ([]corev1.Pod, error) {
+	pods, err := w.WorkerPods(ctx, w.name, w.name)
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Labels["ray.io/group"] != pool }), err
+}
+
+// workers waits until a pool's group has so many workers, none of them Terminating, and returns their names.
+func (w *workload) workers(pool string, want int) (names []string) {
 	w.Helper()
-	w.until(fmt.Sprintf("%d workers are left", want), func(ctx context.Context) error {
-		pods, err := w.WorkerPods(ctx, w.name, w.name)
+	w.until(fmt.Sprintf("%d workers are left on pool %s", want, pool), func(ctx context.Context) error {
+		pods, err := w.pods(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -272,10 +287,11 @@ func (w *workload) hasOnly(pod string) func(context.Context) error {
 	}
 }
 
-// unchanged checks that all workers are these, that none of them is being deleted, and that no task is lost.
-func (w *workload) unchanged(want []string) {
+// unchanged checks that all workers of a pool's group are these, that none of them is being deleted, and that none of
+// their tasks is lost.
+func (w *workload) unchanged(pool string, want []string) {
 	w.Helper()
-	pods, err := w.WorkerPods(w.Context(), w.name, w.name)
+	pods, err := w.pods(w.Context(), pool)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -284,7 +300,7 @@ func (w *workload) unchanged(want []string) {
 			w.Fatalf("%s: worker %s of %d, deleted at %v; want %v", w.name, pod.Name, len(pods), pod.DeletionTimestamp, want)
 		}
 	}
-	w.served()
+	w.served(pool)
 }
 
 // isGuarded returns a check that a pod has the guard, or that it has not.
