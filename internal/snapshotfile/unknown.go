@@ -18,7 +18,8 @@ var descriptiveKeys = []string{
 
 // removedKeys are keys of snapshots that the last release exported. They have no effect any more.
 var removedKeys = []string{
-	"budgetPerDay", "empty", "spentToday", "startSeconds", "surge", "upgrade", "waitingCost",
+	"budgetPerDay", "empty", "gpuForCPU", "maxInFlightPerGroup", "spentToday", "startSeconds", "surge", "upgrade",
+	"waitingCost",
 }
 
 // unknownFields returns a finding for each kind of unknown key.

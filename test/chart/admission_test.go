@@ -109,7 +109,7 @@ func TestARealAPIServerTakesEveryObjectOfEveryInstall(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"Deployment", "DaemonSet", "Service", "ServiceAccount", "Secret", "ConfigMap", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
-		"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PodMonitor", "PrometheusRule", "Certificate", "Issuer", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule", "Certificate", "Issuer", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		if !kinds[kind] {
 			t.Errorf("no install has a %s", kind)
 		}

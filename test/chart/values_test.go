@@ -122,7 +122,7 @@ agent: {enabled: true, runtimeClassName: "", priorityClassName: system-node-crit
 `,
 	"a certificate of cert-manager's own issuer": `
 api: {tls: {source: certManager}}
-metrics: {podMonitor: {enabled: true, interval: 30s}}
+metrics: {serviceMonitor: {enabled: true, interval: 30s}}
 `,
 	"a certificate of an issuer": `
 api: {tls: {source: certManager, certManager: {issuerRef: {name: corporate, kind: ClusterIssuer}}}}
@@ -204,13 +204,12 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"shards without leases", `{replicas: 1, shardsEnabled: true, leaderElectionEnabled: false}`, "shards have Leases"},
 		{"shards on loopback", `{shardsEnabled: true, api: {exposure: loopback}}`, "must not be loopback"},
 		{"a value that was removed", `keepCosts: false`, "keepCosts was removed; sum the counter heliostat_cost_total"},
-		{"two monitors", `metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}`, "twice"},
+		{"a monitor that was removed", `metrics: {podMonitor: {enabled: true}}`, "metrics.podMonitor was removed; use metrics.serviceMonitor"},
 		{"two ports that are one", `api: {port: 8080}`, "want different ports"},
 		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
 		{"a name that is a number", `fullnameOverride: "123"`, "fullnameOverride"},
 		{"a label with blanks", `commonLabels: {team: "a b"}`, "commonLabels"},
 		{"a label of two lines", `commonLabels: {team: "a\nb"}`, "commonLabels"},
-		{"more than all pods", `podDisruptionBudget: {maxUnavailable: "200%"}`, "maxUnavailable"},
 		{"an image with blanks", `image: {repository: "a b"}`, "repository"},
 		{"a variable that is a number", `env: [{name: A, value: 1}]`, "env"},
 		{"a value that was removed", `networkPolicy: {egress: {dashboardPort: 8265}}`, "networkPolicy.egress.dashboardPort was removed; Heliostat calls"},
@@ -475,7 +474,7 @@ func TestWithoutLeaderElectionTheOldPodEndsBeforeTheNewOneBegins(t *testing.T) {
 
 func TestAPodThatServicesLeadToGoesOnUntilTheyHaveForgottenIt(t *testing.T) {
 	for values, want := range map[string]int64{
-		`{}`: 3, `{terminationGracePeriodSeconds: 8}`: 3, `{terminationGracePeriodSeconds: 7}`: 0, `{api: {exposure: loopback}}`: 0, `{api: {exposure: none}}`: 0,
+		`{}`: 3, `{api: {exposure: loopback}}`: 0, `{api: {exposure: none}}`: 0,
 	} {
 		var got int64
 		if l := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Lifecycle; l != nil {

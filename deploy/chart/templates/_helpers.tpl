@@ -90,25 +90,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- concat (list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) "localhost") .Values.api.tls.dnsNames | toJson -}}
 {{- end -}}
 
-{{- define "heliostat.monitorEndpoint" -}}
-port: metrics
-path: /metrics
-{{- with .interval }}
-interval: {{ . }}
-{{- end }}
-{{- with .scrapeTimeout }}
-scrapeTimeout: {{ . }}
-{{- end }}
-{{- with .relabelings }}
-relabelings:
-{{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .metricRelabelings }}
-metricRelabelings:
-{{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
 {{- /* Flags that values of the chart set, together with ports, volumes and rights; and those values. */ -}}
 {{- define "heliostat.owned" -}}
 mode: mode
@@ -145,6 +126,13 @@ api.requestsPerSecond: 'use config: {requests-per-second: 500}'
 kubeClient: 'use config: {kube-api-qps: 100}; twice as many requests may be sent at once'
 planBudget: the plans of a cycle take about 2 s at most
 keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/reference/costs.md)
+metrics.podMonitor: use metrics.serviceMonitor
+networkPolicy.egress.gcsPort: allow other ports of the GCS with networkPolicy.egress.extra
+api.tls.selfSigned: the certificate that Helm makes is valid for ten years; for another one, use another api.tls.source
+api.tls.certManager.renewBefore: cert-manager renews a certificate when a third of api.tls.certManager.duration is left
+podDisruptionBudget.maxUnavailable: one pod may be unavailable
+revisionHistoryLimit: Kubernetes keeps 3 old ReplicaSets
+terminationGracePeriodSeconds: a pod has 10 s to end
 forecast: use schedules of a CapacityPolicy, or a longer idle timeout
 requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota
 {{- end -}}
@@ -174,9 +162,6 @@ requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a Re
 {{- if ne .Values.api.exposure "none" -}}{{- $ports = append $ports (int .Values.api.port) -}}{{- end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
 {{- fail (printf "api.port, metrics.port and health.port: %v; want different ports" $ports) -}}
-{{- end -}}
-{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
-{{- fail "metrics: serviceMonitor and podMonitor together would count everything twice; enable one" -}}
 {{- end -}}
 {{- $owned := include "heliostat.owned" . | fromYaml -}}
 {{- range $key := keys .Values.config -}}
