@@ -144,6 +144,7 @@ func TestTokensThatDoNotCountAreRefusedEverywhere(t *testing.T) {
 }
 
 func TestATokenOfAnAccountThatIsGoneSoonCountsNoMore(t *testing.T) {
+	t.Parallel()
 	leaver := newAccount(t, "leaver", "heliostat-viewer")
 	until(t, "the role to count", func() bool { status, _ := leaver.call("GET", mine, ""); return status == http.StatusOK })
 	if err := lab.Client().CoreV1().ServiceAccounts("ml").Delete(t.Context(), "leaver", metav1.DeleteOptions{}); err != nil {

@@ -28,6 +28,7 @@ const streams = "/events$"
 const budget = 30 * time.Second
 
 func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
+	t.Parallel()
 	bin, err := kit.EnsureTool(t.Context(), schemathesis)
 	if err != nil {
 		t.Fatal(err)
