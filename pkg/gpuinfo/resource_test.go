@@ -2,7 +2,6 @@ package gpuinfo
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -84,44 +83,6 @@ func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Standard_ND96asr_v4 has eight A100 with 40 GB. For each profile, AKS documents the fraction of the SMs (sevenths) and
-// of the memory (eighths), and the number of instances on a card (AKS, "Create a multi-instance GPU node pool").
-func TestAKSProfilesAreWhatAKSDocuments(t *testing.T) {
-	const cards = 8
-	a100 := product(t, "A100 40GB")
-	tests := []struct {
-		profile, mixed                      string
-		sevenths, eighths, perCard, perNode int
-	}{
-		{"MIG1g", "nvidia.com/mig-1g.5gb", 1, 1, 7, 56},
-		{"MIG2g", "nvidia.com/mig-2g.10gb", 2, 2, 3, 24},
-		{"MIG3g", "nvidia.com/mig-3g.20gb", 3, 4, 2, 16},
-		{"MIG4g", "nvidia.com/mig-4g.20gb", 4, 4, 1, 8},
-		{"MIG7g", "nvidia.com/mig-7g.40gb", 7, 8, 1, 8},
-	}
-	for _, test := range tests {
-		for strategy, resource := range map[Strategy]string{Single: "nvidia.com/gpu", Mixed: test.mixed} {
-			pool, err := AKSInstances(a100, test.profile, strategy)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := []int{pool.Profile.Slices, pool.Profile.Size * 8 / a100.Units, pool.PerCard, cards * pool.PerCard}
-			want := []int{test.sevenths, test.eighths, test.perCard, test.perNode}
-			if pool.Resource != resource || !slices.Equal(got, want) {
-				t.Errorf("%s, %s: %s with sevenths, eighths, per card and per node %v; want %s %v", test.profile, strategy, pool.Resource, got, resource, want)
-			}
-		}
-	}
-	for _, bad := range []struct {
-		product, profile string
-		strategy         Strategy
-	}{{"A100 40GB", "MIG5g", Single}, {"A100 40GB", "mig1g", Single}, {"A30", "MIG7g", Single}, {"A100 40GB", "MIG1g", None}} {
-		if pool, err := AKSInstances(product(t, bad.product), bad.profile, bad.strategy); err == nil {
-			t.Errorf("%v gave %v", bad, pool)
-		}
-	}
 }
 
 func TestCoresOnACKAreMultiplesOfFive(t *testing.T) {
