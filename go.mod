@@ -13,7 +13,7 @@ require (
 	github.com/prometheus/otlptranslator v1.0.0
 	github.com/ray-project/kuberay/ray-operator v1.6.2
 	github.com/robfig/cron/v3 v3.0.1
-	github.com/spf13/cobra v1.10.1
+	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	go.opentelemetry.io/contrib/bridges/otelslog v0.21.0
 	go.opentelemetry.io/otel v1.47.0

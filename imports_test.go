@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +176,14 @@ var rules = []struct{ of, except, never, because string }{
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	packages := list(t)
 	t.Run("what decides does not ask for the time", func(t *testing.T) { timeIsGiven(t, packages) })
+	for _, floor := range floors {
+		for pattern := range strings.FieldsSeq(floor.packages) {
+			exists := func(name string) bool { return matches(pattern, name) }
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(packages)), exists) {
+				t.Errorf("floors has %s, which is no package", pattern)
+			}
+		}
+	}
 	for name := range packages {
 		row := rowOf(name)
 		if row < 0 && !strings.HasPrefix(name, "test/") {
