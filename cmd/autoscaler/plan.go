@@ -56,7 +56,7 @@ func newPlanCommand() *cobra.Command {
 			"Given a RayCluster, the server plans its last snapshot. --what-if changes something in it, such\n" +
 			"as groups or demand, and the answer also shows the difference from the current plan.\n" +
 			"Nothing is written.\n\n" + connect.Help,
-		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
+		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o table
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
 		Args: cli.AtMostOneCluster,
