@@ -1,7 +1,5 @@
 package gpuinfo
 
-import "slices"
-
 // OfCard returns the number of compute slices of an instance with this profile, and of a card that holds it, if all
 // products with the profile agree. For 1g.10gb it returns 1 and 7. For 1g.24gb it returns nothing: that is one seventh
 // of an H100 and one quarter of an RTX PRO 6000.
@@ -24,18 +22,6 @@ func OfCard(profile string) (slices, card int, known bool) {
 // layout leaves unused belongs to nobody.
 func (p Product) Part(of Profile) float64 {
 	return (float64(of.Slices)/float64(p.Slices) + float64(of.Size)/float64(p.Units)) / 2
-}
-
-// AtLeast returns the smallest plain profile with at least this part of the card's compute and of its memory, and false
-// if only the whole card has that.
-func (p Product) AtLeast(part float64) (Profile, bool) {
-	for _, profile := range slices.Backward(p.Profiles) {
-		compute, memory := float64(profile.Slices)/float64(p.Slices), float64(profile.Size)/float64(p.Units)
-		if profile.Plain() && compute >= part && memory >= part {
-			return profile, compute < 1
-		}
-	}
-	return Profile{}, false
 }
 
 // Exists reports whether a known product has this profile, under this name or under the name that another driver uses.

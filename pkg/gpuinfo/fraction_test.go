@@ -30,26 +30,3 @@ func TestAProfileExistsUnderTheNamesOfOtherDriversToo(t *testing.T) {
 		}
 	}
 }
-
-func TestTheSmallestProfileHasAPartOfComputeAndOfMemory(t *testing.T) {
-	for product, parts := range map[string]map[float64]string{
-		"H100 80GB":    {0.125: "1g.10gb", 0.25: "2g.20gb", 0.5: "4g.40gb", 0.375: "3g.40gb", 0.6: "", 1: "", 0.01: "1g.10gb"},
-		"A30":          {0.125: "1g.6gb", 0.25: "1g.6gb", 0.5: "2g.12gb", 0.6: ""},
-		"RTX PRO 6000": {0.25: "1g.24gb", 0.5: "2g.48gb"},
-		"RTX PRO 4500": {0.25: "1g.16gb", 0.5: "1g.16gb", 0.6: ""},
-	} {
-		p, known := gpuinfo.ProductNamed(product)
-		if !known {
-			t.Fatal(product)
-		}
-		for part, want := range parts {
-			got, has := p.AtLeast(part)
-			if has != (want != "") || has && got.Name != want {
-				t.Errorf("%v of %s: %s, %t; want %q", part, product, got.Name, has, want)
-			}
-			if has && (p.Part(got) < part || p.Part(got) >= 1) {
-				t.Errorf("%s is %v of %s", got.Name, p.Part(got), product)
-			}
-		}
-	}
-}

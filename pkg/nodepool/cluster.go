@@ -379,16 +379,6 @@ const NoMaximum = math.MaxInt32
 // MostHosts is the largest NumOfHosts: the largest TPU slices have about a thousand hosts. A group with more is Broken.
 const MostHosts = 100_000
 
-// NodePoolFits reports whether a NodePool of Karpenter may add a node for a pod of the group.
-func (g *WorkerGroup) NodePoolFits() bool {
-	for _, pool := range g.PoolPods {
-		if pool.Provisioned && (pool.MayAddPods == nil || *pool.MayAddPods > 0) {
-			return true
-		}
-	}
-	return false
-}
-
 // NewWorker returns what is known about the labels of the group's new workers without its nodes.
 func (g *WorkerGroup) NewWorker(rayVersion string) raylabels.Worker {
 	return raylabels.Worker{Resources: g.Resources, Declared: g.Labels, Sources: g.LabelSources, RayVersion: rayVersion,

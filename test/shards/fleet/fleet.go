@@ -117,11 +117,8 @@ func (f *Fleet) create(ctx context.Context, c *cluster) error {
 	return f.pods.Add(ctx, f.pods.Running(c.owner, "head", "headgroup", c.owner.Name+"-head", c.ip))
 }
 
-// Size is how many RayClusters there are, and Name the name of one.
+// Size is how many RayClusters there are.
 func (f *Fleet) Size() int { return len(f.clusters) }
-
-// Name returns the name of a RayCluster.
-func (f *Fleet) Name(i int) string { return f.clusters[i].owner.Name }
 
 // Submit submits a task to a RayCluster.
 func (f *Fleet) Submit(i int, task simray.Task) {

@@ -117,7 +117,7 @@ func null(value any, at fieldpath.Path) (fieldpath.Path, bool) {
 	return at, false
 }
 
-// The bounds of a bundle, as those of a request.
+// The bounds of a bundle. The CustomResourceDefinition repeats them.
 const (
 	maxResources = 32
 	maxSelectors = 8

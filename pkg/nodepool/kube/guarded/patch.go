@@ -40,7 +40,7 @@ type Operation struct {
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add if it was absent)
-//	add     the annotations scale-up-trace and shard               if there is something to store
+//	add     the annotation shard                                  if there is something to store
 func Scale(object map[string]any, change nodepool.Change) ([]byte, error) {
 	report := &finding.List{}
 	root := rayobject.FieldsOf(object, report)

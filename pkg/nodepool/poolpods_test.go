@@ -29,14 +29,11 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 			if most, bounded := group.PoolPods[0].Most(); most != c.most || !bounded {
 				t.Errorf("at most %d pods, bounded %t; want %d", most, bounded, c.most)
 			}
-			if group.NodePoolFits() {
-				t.Error("a NodePool that is gone fits")
-			}
 		})
 	}
 }
 
-func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
+func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
 	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
 	pool := func(team string, change func(*pools.Ceiling)) pools.Ceiling {
 		c := pools.Ceiling{Group: "g1", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{Labels: map[string]string{"team": team}}}
@@ -47,20 +44,16 @@ func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ceiling pools.Ceiling
-		fits    bool
 		most    int64 // -1: nothing bounds it
 	}{
-		"without limits":      {pool("a", nil), true, -1},
-		"of another team":     {pool("b", nil), false, -1},
-		"at its limit":        {pool("a", func(c *pools.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), false, 0},
-		"static, of no nodes": {pool("a", func(c *pools.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), false, 0},
+		"without limits":      {pool("a", nil), -1},
+		"of another team":     {pool("b", nil), -1},
+		"at its limit":        {pool("a", func(c *pools.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), 0},
+		"static, of no nodes": {pool("a", func(c *pools.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := pools.Rooms(nil, pools.Config{}, []pools.Ceiling{c.ceiling})
 			group := WorkerGroup{PoolPods: pools.PodsOf(shape, rooms, nil)}
-			if got := group.NodePoolFits(); got != c.fits {
-				t.Errorf("fits %t, want %t", got, c.fits)
-			}
 			most, bounded := int64(0), false
 			if len(group.PoolPods) > 0 {
 				most, bounded = group.PoolPods[0].Most()
