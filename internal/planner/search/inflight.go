@@ -9,9 +9,9 @@ import (
 )
 
 // A plan with more pods on their way than Policy.MaxInFlight and upscalingMode Conservative allow is carried out in
-// steps. The choice of all pods to launch ignores these caps, because they delay launches and must
-// not make them more expensive. A step then places all demand once more, in the order of planning, with those pods to
-// choose from and the caps as limits:
+// steps. The choice of all pods to launch ignores these caps, because they delay launches and must not make them more
+// expensive. A step then places all demand once more, in the order of planning, with those pods to choose from and the
+// caps as limits:
 //
 //	minimums, requests      as many as the caps allow
 //	request_resources       in part, if the whole of it is planned

@@ -38,7 +38,7 @@ func (p *Search) warmRules(given []int64, out *Outcome) WarmRules {
 			len(p.Ceilings.UnprovenPools(i)) == 0
 		for k := range p.Groups {
 			if waits[k] && k != i && p.shares(i, k) {
-				rules.Keep[i], rules.Launch[i] = rules.Keep[i] && waits[i], false
+				rules.Keep[i], rules.Launch[i] = waits[i], false
 			}
 		}
 	}
