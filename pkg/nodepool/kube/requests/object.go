@@ -60,8 +60,7 @@ func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 			r.ClusterUID = kept(string(owner.UID))
 		}
 	}
-	// Owner, RayCluster and lease are known even if the rest cannot be read, so that the owner can replace the request,
-	// and so that it expires.
+	// Owner, RayCluster and lease are known even if the rest cannot be read, so that the owner can replace the request.
 	r.readWho(object)
 	if status, err := readPart[v1alpha1.ResourceRequestStatus](object, "status"); err == nil {
 		r.Status = statusOf(&status)
