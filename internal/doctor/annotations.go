@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 )
 
 func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check.Reporter) {
@@ -19,6 +20,11 @@ func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check
 		if !strings.HasPrefix(key, inventory.AnnotationPrefix) || slices.Contains(known, key) {
 			continue
 		}
+		if instead, was := x.Input.RemovedAnnotations[key]; was {
+			report(check.Occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
+				More: "it was removed; " + instead, Fix: fix.Patch(o, fix.Remove(all.Path(key)))})
+			continue
+		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return typo.Distance(key, a) - typo.Distance(key, b) })
 		patch := fix.Patch(o, fix.Remove(all.Path(key))).Hint("the known annotations are " + strings.Join(known, ", "))
 		if typo.Distance(key, nearest) <= 3 && !all.Has(nearest) {
@@ -26,6 +32,12 @@ func annotationUnknown(x *inventory.Inventory, o *inventory.Object, report check
 		}
 		report(check.Occurrence{Object: o, Path: all.Path(key), Seen: all.Get(key).String(),
 			More: "the most similar known annotation is " + nearest, Fix: patch})
+	}
+	for _, f := range o.Cluster.Findings { // fields inside of an annotation
+		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
+			report(check.Occurrence{Object: o, Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why,
+				Fix: fix.Edit(o, f.Fix)})
+		}
 	}
 }
 

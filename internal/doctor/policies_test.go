@@ -163,3 +163,20 @@ spec: {owner: ann, holdUntilDeleted: true, bundles: [{resources: {GPU: 1}}]}
 		}
 	}
 }
+
+func TestWhatWasRemovedSaysWhatToUseInstead(t *testing.T) {
+	all := policied(t, `{"keepWarm": [{"group": "a10", "count": 1}], "budget": {"perDay": 5}}`,
+		strings.Replace(office, "rayCluster: llm, ", "rayCluster: llm, forecast: act, ", 1))
+	all[0]["metadata"].(map[string]any)["annotations"].(map[string]any)["heliostat.dev/resource-requests-trace"] = "x"
+	for at, want := range map[string]string{
+		`RayCluster/ml/llm metadata.annotations["heliostat.dev/resource-requests-trace"]`: "it was removed; the process",
+		`RayCluster/ml/llm metadata.annotations["heliostat.dev/capacity-policy"]: budget`: "which was removed; use maxReplicas",
+		"CapacityPolicy/ml/office spec.forecast":                                          "the field was removed; use schedules",
+	} {
+		if !slices.ContainsFunc(examine(t, all), func(f doctor.Finding) bool {
+			return f.Object+" "+f.Field == at && strings.Contains(f.Why+f.Fix, want) && !strings.Contains(f.Fix, `"move"`)
+		}) {
+			t.Errorf("%s: no finding says %q", at, want)
+		}
+	}
+}

@@ -114,7 +114,8 @@ var selecting = []string{"RayJob", "RayCronJob"}
 // Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
 // the object and the field that cannot be read.
 func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, error) {
-	input := inventory.Input{Annotations: rayobject.KnownAnnotations(), Reader: reader}
+	input := inventory.Input{Annotations: rayobject.KnownAnnotations(),
+		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)

@@ -30,6 +30,8 @@ type Input struct {
 	Stored bool
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
+	// RemovedAnnotations are annotations that the last release read, with what to use instead.
+	RemovedAnnotations map[string]string
 }
 
 // Forbidden is a kind that the reader may not list. Namespace is empty if all namespaces were asked for.

@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/deploy"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 )
 
 // definition is what is read of a CustomResourceDefinition.
@@ -61,7 +62,7 @@ func violations(o *inventory.Object) []Fault {
 	if schema == nil {
 		return nil
 	}
-	w := walk{}
+	w := walk{policy: o.Kind == "CapacityPolicy"}
 	w.members(schema, o.Fields, fieldpath.Path{}, "metadata", "status")
 	if o.Kind == "ResourceRequest" {
 		w.lasting(o.Root().Get("spec"))
@@ -82,7 +83,11 @@ func (w *walk) lasting(request fieldpath.Value) {
 	w.report(request.Path(), seen, "one of leaseSeconds and holdUntilDeleted: true", refused)
 }
 
-type walk struct{ faults []Fault }
+type walk struct {
+	// policy says that the object is a CapacityPolicy.
+	policy bool
+	faults []Fault
+}
 
 const refused = "the schema does not allow it, so the API server refuses the object"
 
@@ -98,6 +103,10 @@ func (w *walk) unknown(at fieldpath.Path, seen string, known []string) {
 		Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"}
 	if slices.Contains(known, fault.Want) {
 		fault.Fix = "rename the field to " + fault.Want + ", or remove it"
+	}
+	if instead, was := policytext.RemovedFields[strings.TrimPrefix(at.String(), "spec.")]; was && w.policy {
+		fault.Why = "the field was removed; " + instead +
+			"; kubectl refuses the object, and the API server drops the field"
 	}
 	w.faults = append(w.faults, fault)
 }
