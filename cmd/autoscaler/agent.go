@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/internal/telemetry"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // agentFlags are the flags of `agent`.
@@ -31,7 +31,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 		Use:   "agent --node NAME",
 		Short: "Publishes the state of this machine's GPUs in an annotation of its Kubernetes node",
 		Long: "Reads each card's free memory, MIG layout and health from the NVIDIA driver, and writes them to\n" +
-			"the node's annotation " + nodegpu.AgentAnnotation + " when they change. After a fatal XID, a card\n" +
+			"the node's annotation " + sharing.AgentAnnotation + " when they change. After a fatal XID, a card\n" +
 			"stays unhealthy until you restart the agent. The agent changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
 		Example: "  autoscaler agent --node gpu-1 --once",

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // deployed reads the first object of a kind from a file in deploy. An unknown field is an error.
@@ -53,9 +53,9 @@ func TestTheAgentIsDeployedWithTheRightsItNeedsAndNoOther(t *testing.T) {
 		t.Errorf("the policy binds %s, the DaemonSet runs as %s", got, account)
 	}
 	if !slices.ContainsFunc(policy.Spec.Validations, func(v admissionv1.Validation) bool {
-		return strings.Contains(v.Expression, `"`+nodegpu.AgentAnnotation+`"`)
+		return strings.Contains(v.Expression, `"`+sharing.AgentAnnotation+`"`)
 	}) {
-		t.Errorf("the policy does not name %s", nodegpu.AgentAnnotation)
+		t.Errorf("the policy does not name %s", sharing.AgentAnnotation)
 	}
 	if bound := deployed[admissionv1.ValidatingAdmissionPolicyBinding](t, "agent.yaml", "ValidatingAdmissionPolicyBinding").Spec.PolicyName; bound != policy.Name {
 		t.Errorf("the binding is for %s", bound)

@@ -21,7 +21,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,7 +34,7 @@ type doctorFlags struct {
 	nodes  cli.NodeReaderFlags
 	pools  string
 	// reader is built from nodes.
-	reader nodegpu.Reader
+	reader sharing.Reader
 }
 
 func newDoctorCommand() *cobra.Command {

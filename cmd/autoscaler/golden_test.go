@@ -16,7 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/planner/scenario"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/plans.sha256 with the plans as they are now")
@@ -125,7 +125,7 @@ func explanations(t *testing.T, file string) string {
 	t.Helper()
 	cmd := &cobra.Command{}
 	cmd.SetErr(&bytes.Buffer{})
-	s, _, _, err := readSnapshotBy(nodegpu.Reader{}, file, cmd)
+	s, _, _, err := readSnapshotBy(sharing.Reader{}, file, cmd)
 	if err != nil {
 		return err.Error()
 	}

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/internal/gpuagent"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // gpuDriver is all that the commands need from an open driver.
@@ -85,8 +85,8 @@ func (g gpusCommand) report(ctx context.Context, in io.Reader) (printer.GPUs, er
 	if err != nil {
 		return printer.GPUs{}, err
 	}
-	report := printer.GPUs{Inventory: inventory, Findings: nodegpu.CheckCards(inventory)}
-	report.Findings = append(report.Findings, nodegpu.ProcessesOutsidePods(inventory, inPod(g.processes))...)
+	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
+	report.Findings = append(report.Findings, sharing.ProcessesOutsidePods(inventory, inPod(g.processes))...)
 	if g.node == "" && g.nodeFile == "" {
 		return report, nil
 	}
@@ -94,9 +94,9 @@ func (g gpusCommand) report(ctx context.Context, in io.Reader) (printer.GPUs, er
 	if err != nil {
 		return printer.GPUs{}, err
 	}
-	node := nodegpu.Reader{}.Read(object)
+	node := sharing.Reader{}.Read(object)
 	report.Node = &node
-	report.Findings = append(report.Findings, nodegpu.CompareCards(node, inventory)...)
+	report.Findings = append(report.Findings, sharing.CompareCards(node, inventory)...)
 	return report, nil
 }
 
@@ -110,20 +110,20 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 	return driver.Inventory()
 }
 
-func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodegpu.NodeObject, error) {
+func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (sharing.NodeObject, error) {
 	if g.node != "" {
 		node, err := agentNode(g.kube, g.node)
 		if err != nil {
-			return nodegpu.NodeObject{}, err
+			return sharing.NodeObject{}, err
 		}
 		return node.Object(ctx)
 	}
 	nodes, err := nodesOfFile(g.nodeFile, in)
 	switch {
 	case err != nil:
-		return nodegpu.NodeObject{}, cli.BadInput(err)
+		return sharing.NodeObject{}, cli.BadInput(err)
 	case len(nodes) != 1:
-		return nodegpu.NodeObject{}, cli.BadInput(
+		return sharing.NodeObject{}, cli.BadInput(
 			fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes)),
 		)
 	}

@@ -17,8 +17,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // nodepoolsFlags say where `nodepools` finds nodes, and how it reads them.
@@ -93,9 +93,9 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 			fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")),
 		)
 	}
-	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := printer.Nodepools{
-		Nodes: make([]nodegpu.GPUs, 0, len(nodes)),
+		Nodes: make([]sharing.GPUs, 0, len(nodes)),
 		Pools: pools.All(reader, nodes, config, set.Ceilings),
 		Notes: append([]string{}, set.Notes...),
 	}
@@ -131,7 +131,7 @@ func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*nodeobjec
 }
 
 // nodesOfFile reads the nodes of one file.
-func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
+func nodesOfFile(name string, in io.Reader) ([]sharing.NodeObject, error) {
 	var set nodeobject.NodeSet
 	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err

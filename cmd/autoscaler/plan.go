@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -114,7 +114,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 
 // readSnapshotBy reads a snapshot with the RayCluster in it, nil if the file lists groups instead, and returns findings
 // about both. reader reads the nodes in the file.
-func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (planner.Snapshot,
+func readSnapshotBy(reader sharing.Reader, file string, cmd *cobra.Command) (planner.Snapshot,
 	*nodepool.Cluster, []raydemand.Finding, error) {
 	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {

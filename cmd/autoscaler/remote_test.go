@@ -28,7 +28,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -165,7 +165,7 @@ func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepo
 }
 
 func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
-	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{{Name: "n1"}}}, nil
+	return apiv1.NodepoolsReport{Nodes: []sharing.GPUs{{Name: "n1"}}}, nil
 }
 
 func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {

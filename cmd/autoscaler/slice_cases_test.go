@@ -13,7 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/planner/scenario"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -103,7 +103,7 @@ func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
 		t.Fatalf("found %d case files (%v)", len(files), err)
 	}
 	for _, file := range files {
-		s, _, _, err := readSnapshotBy(nodegpu.Reader{}, file, &cobra.Command{})
+		s, _, _, err := readSnapshotBy(sharing.Reader{}, file, &cobra.Command{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // NodeReaderFlags are the flags of each command that reads nodes.
@@ -56,7 +56,7 @@ func (f *NodeReaderFlags) Given() bool {
 }
 
 // Reader returns the node reader that the flags configure.
-func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
+func (f *NodeReaderFlags) Reader() (reader sharing.Reader, err error) {
 	reader.PoolLabel = f.poolLabel
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
 		return reader, BadInput(err)
@@ -68,14 +68,14 @@ func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 }
 
 // topologyLabels parses the values of --topology-label.
-func topologyLabels(pairs []string) (labels []nodegpu.TopologyLabel, err error) {
+func topologyLabels(pairs []string) (labels []sharing.TopologyLabel, err error) {
 	for _, pair := range pairs {
 		node, ray, ok := strings.Cut(pair, "=")
 		if !ok {
 			return nil, fmt.Errorf("--topology-label %q: has no =: want NODE=RAY such as "+
 				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair)
 		}
-		label := nodegpu.TopologyLabel{Node: node, Ray: ray}
+		label := sharing.TopologyLabel{Node: node, Ray: ray}
 		if err := nodeobject.CheckTopologyLabel(label); err != nil {
 			return nil, fmt.Errorf("--topology-label %q: %w: want NODE=RAY such as "+
 				"nvidia.com/gpu.clique=ray.io/gpu-domain", pair, err)

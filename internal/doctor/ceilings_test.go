@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // status returns the ConfigMap of a Cluster Autoscaler, in the format since release 1.30.
@@ -39,24 +39,24 @@ func TestCeilingsOfPoolsAreThoseOfThePlanner(t *testing.T) {
 	for name, c := range map[string]struct {
 		label string
 		says  map[string]any
-		reads nodegpu.Reader
+		reads sharing.Reader
 		want  string
 	}{
-		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodegpu.Reader{},
+		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), sharing.Reader{},
 			"maxReplicas 64, but the node pools have room for at most 24 pods: gpu by karpenter (limits)"},
-		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodegpu.Reader{}, ""},
-		"no limit":                       {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodegpu.Reader{}, ""},
-		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodegpu.Reader{}, ""},
+		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), sharing.Reader{}, ""},
+		"no limit":                       {"karpenter.sh/nodepool=gpu", karpenterPool(nil), sharing.Reader{}, ""},
+		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), sharing.Reader{}, ""},
 		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
-			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{},
+			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), sharing.Reader{},
 			"maxReplicas 64, but the node pools have room for at most 32 pods: gpua100 by cluster-autoscaler (4 nodes)"},
 		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
-			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{}, ""},
+			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), sharing.Reader{}, ""},
 		"a pool with a custom label": {"example.com/pool=gold",
-			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{PoolLabel: "example.com/pool"},
+			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), sharing.Reader{PoolLabel: "example.com/pool"},
 			"maxReplicas 64, but the node pools have room for at most 16 pods: gold by cluster-autoscaler (2 nodes)"},
-		"the same label, not configured": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{}, ""},
-		"room enough":                    {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodegpu.Reader{}, ""},
+		"the same label, not configured": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), sharing.Reader{}, ""},
+		"room enough":                    {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), sharing.Reader{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")[:2]
@@ -80,7 +80,7 @@ func TestAConfiguredResourceIsKnown(t *testing.T) {
 	if want := "--resource tencent.com/qgpu-memory=KIND"; !strings.HasSuffix(before.Fix, want) || strings.Contains(before.Fix, "whole") {
 		t.Errorf("the fix is %s, want %s and no kind that is guessed", before.Fix, want)
 	}
-	reader := nodegpu.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
+	reader := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
 	input, err := intake.Input(all, reader)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestArgumentsOfTheClusterAutoscalerCountBesideKarpenter(t *testing.T) {
 	other["metadata"] = map[string]any{"name": "general"}
 	other["spec"].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"taints": []any{map[string]any{"key": "team", "value": "web", "effect": "NoSchedule"}}}}
 	for name, beside := range map[string][]map[string]any{"alone": all, "beside a NodePool": append(slices.Clone(all), other)} {
-		input, err := intake.Input(beside, nodegpu.Reader{})
+		input, err := intake.Input(beside, sharing.Reader{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // unmanifested are codes that no manifest shows: they report what the reader may not list.
@@ -37,7 +37,7 @@ func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
 
 func input(t *testing.T, objects []map[string]any) doctor.Input {
 	t.Helper()
-	read, err := intake.Input(objects, nodegpu.Reader{})
+	read, err := intake.Input(objects, sharing.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +30,7 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report ch
 	products, which := gpuinfo.Products(), "no card has it"
 	if product, known := r.Pods.Pod.SelectedProduct(); known {
 		products, which = []gpuinfo.Product{product}, product.Name+" does not have it"
-	} else if r.Pods.Pod.Selector[nodegpu.LabelProduct] != "" {
+	} else if r.Pods.Pod.Selector[sharing.LabelProduct] != "" {
 		return // no table has the product
 	}
 	profile, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))

@@ -7,7 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -215,7 +215,7 @@ func TestANodePoolIsUnusedIfNoPodFits(t *testing.T) {
 
 // NodePools serve the RayClusters of all namespaces.
 func TestWithSomeRayClustersAloneNoNodePoolIsUnused(t *testing.T) {
-	in, err := intake.Input(objects(t, "testdata/shows/nodepool-unused.yaml"), nodegpu.Reader{})
+	in, err := intake.Input(objects(t, "testdata/shows/nodepool-unused.yaml"), sharing.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}

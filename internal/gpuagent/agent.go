@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Driver is all that the agent needs from an open driver.
@@ -43,7 +43,7 @@ type Agent struct {
 	log     *slog.Logger
 	boot    string // the kernel's ID of this boot; empty if unknown
 	// published is the report in the node's annotation, confirmed at that time; nil before the first.
-	published *nodegpu.AgentReport
+	published *sharing.AgentReport
 	confirmed time.Time
 	// lastFull holds the last complete reading of each card: a lost card reports nothing about itself.
 	lastFull map[int]gpuinfo.Card
@@ -102,7 +102,7 @@ func (a *Agent) Step(ctx context.Context, now time.Time) error {
 		return err
 	}
 	report.At, report.BootID = now.UTC().Truncate(time.Second), a.boot
-	if a.published != nil && now.Sub(a.confirmed) < nodegpu.AgentRefresh && same(*a.published, report) {
+	if a.published != nil && now.Sub(a.confirmed) < sharing.AgentRefresh && same(*a.published, report) {
 		return nil
 	}
 	value, err := report.Annotation()
@@ -120,7 +120,7 @@ func (a *Agent) Step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func unhealthy(report nodegpu.AgentReport) int {
+func unhealthy(report sharing.AgentReport) int {
 	n := 0
 	for _, card := range report.Cards {
 		if !card.Healthy {

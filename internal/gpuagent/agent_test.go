@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // board stores the data that an agent publishes.
@@ -44,12 +44,12 @@ func step(t *testing.T, a *Agent, after time.Duration) {
 }
 
 // last decodes the last report in the same way as nodepool.
-func (b *board) last(t *testing.T) nodegpu.AgentReport {
+func (b *board) last(t *testing.T) sharing.AgentReport {
 	t.Helper()
 	if len(b.values) == 0 {
 		t.Fatal("nothing was published")
 	}
-	report, err := nodegpu.ParseAgentReport(b.values[len(b.values)-1])
+	report, err := sharing.ParseAgentReport(b.values[len(b.values)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func TestAnAgentTellsWhatNodepoolReads(t *testing.T) {
 	}}})
 	step(t, a, 0)
 	free := int64(40442)
-	want := nodegpu.AgentReport{At: noon, Cards: []nodegpu.AgentCard{
+	want := sharing.AgentReport{At: noon, Cards: []sharing.AgentCard{
 		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: true,
-			MIG: nodegpu.AgentMIG{Enabled: true, Instances: []nodegpu.AgentInstance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
+			MIG: sharing.AgentMIG{Enabled: true, Instances: []sharing.AgentInstance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
 		{Index: 1, UUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Problem: "the card must be reset",
-			MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}}},
+			MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
@@ -110,9 +110,9 @@ func TestAnAgentRemembersWhoALostCardWas(t *testing.T) {
 	step(t, a, 0)
 	driver.inventory.Cards = []gpuinfo.Card{{Index: 0, Problem: "lost"}, {Index: 1, Problem: "lost"}}
 	step(t, a, time.Minute)
-	want := nodegpu.AgentReport{At: noon.Add(time.Minute), Cards: []nodegpu.AgentCard{
-		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}}},
-		{Index: 1, Problem: "lost", MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}}},
+	want := sharing.AgentReport{At: noon.Add(time.Minute), Cards: []sharing.AgentCard{
+		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
+		{Index: 1, Problem: "lost", MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}}},
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)

@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // report returns what to publish of an inventory. It fails if a MIG layout is unknown: the annotation cannot express
 // that, and a partitioned card without instances would look like one that offers nothing.
-func (a *Agent) report(inventory gpuinfo.Inventory) (nodegpu.AgentReport, error) {
-	report := nodegpu.AgentReport{Cards: make([]nodegpu.AgentCard, 0, len(inventory.Cards))}
+func (a *Agent) report(inventory gpuinfo.Inventory) (sharing.AgentReport, error) {
+	report := sharing.AgentReport{Cards: make([]sharing.AgentCard, 0, len(inventory.Cards))}
 	for _, card := range inventory.Cards {
 		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
 			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not show them to this "+
@@ -46,10 +46,10 @@ func (a *Agent) remembered(card gpuinfo.Card) gpuinfo.Card {
 	return card
 }
 
-func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
-	published := nodegpu.AgentCard{
+func agentCard(card gpuinfo.Card) sharing.AgentCard {
+	published := sharing.AgentCard{
 		Index: card.Index, UUID: card.UUID, Product: card.Product, Healthy: card.Healthy, Problem: card.Problem,
-		MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}},
+		MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}},
 	}
 	if card.Memory != nil {
 		published.MemoryMiB = int64(*card.Memory)
@@ -65,7 +65,7 @@ func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
 		published.MIG.Enabled = true
 		for _, instance := range card.Cut.Layout() {
 			published.MIG.Instances = append(published.MIG.Instances,
-				nodegpu.AgentInstance{Profile: instance.Profile, Start: instance.Start})
+				sharing.AgentInstance{Profile: instance.Profile, Start: instance.Start})
 		}
 	}
 	return published
@@ -73,8 +73,8 @@ func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
 
 // same reports whether a report is not worth a patch: everything is equal, and free memory changed by less than a
 // twentieth of each card. Otherwise work that allocates and frees memory would cause a patch after every reading.
-func same(before, now nodegpu.AgentReport) bool {
-	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodegpu.AgentCard) bool {
+func same(before, now sharing.AgentReport) bool {
+	return slices.EqualFunc(before.Cards, now.Cards, func(a, b sharing.AgentCard) bool {
 		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB &&
 			a.Healthy == b.Healthy && a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled &&
 			slices.Equal(a.MIG.Instances, b.MIG.Instances) &&
@@ -82,7 +82,7 @@ func same(before, now nodegpu.AgentReport) bool {
 	})
 }
 
-func nearlyFree(a, b nodegpu.AgentCard) bool {
+func nearlyFree(a, b sharing.AgentCard) bool {
 	const twentieth = 20
 	if a.FreeMiB == nil || b.FreeMiB == nil {
 		return a.FreeMiB == b.FreeMiB

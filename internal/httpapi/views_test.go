@@ -19,7 +19,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -216,7 +216,7 @@ func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 type fakeNodes struct{ err error }
 
 func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
-	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{{Name: "n1"}}}, f.err
+	return apiv1.NodepoolsReport{Nodes: []sharing.GPUs{{Name: "n1"}}}, f.err
 }
 
 func TestNodepoolsAreThoseOfTheReader(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // cutPool is a snapshot of one group of 1g.5gb on cards of pool a, with bundles that require 9 GiB.
-func cutPool(asked int64, cards ...nodegpu.CutCards) Snapshot {
+func cutPool(asked int64, cards ...sharing.CutCards) Snapshot {
 	memory, compute := int64(4864), 1.0/7
 	g := pooled("g", 1, onPool("a", 7, 1))
 	g.Slice = &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
@@ -25,12 +25,12 @@ func cutPool(asked int64, cards ...nodegpu.CutCards) Snapshot {
 	return s
 }
 
-func cutCards(count int64, busy *int64, cut ...nodegpu.Cut) nodegpu.CutCards {
-	return nodegpu.CutCards{Product: "A100 40GB", Count: count, Cut: cut, Busy: busy}
+func cutCards(count int64, busy *int64, cut ...sharing.Cut) sharing.CutCards {
+	return sharing.CutCards{Product: "A100 40GB", Count: count, Cut: cut, Busy: busy}
 }
 
 func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
-	small := func(n int64) nodegpu.Cut { return nodegpu.Cut{Profile: "1g.5gb", Count: n} }
+	small := func(n int64) sharing.Cut { return sharing.Cut{Profile: "1g.5gb", Count: n} }
 	tests := []struct {
 		name string
 		s    Snapshot
@@ -40,9 +40,9 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cut 2 cards of pool a (each now 7 × 1g.5gb) into 4 × 1g.10gb each to serve 8, in a group that asks for them; 1 of the 3 cards there is in use"},
 		{"all are busy", cutPool(9, cutCards(2, ptr(int64(2)), small(14))), "all 2 cards of pool a (each now 7 × 1g.5gb) are in use: once one is idle, cut it into 4 × 1g.10gb to serve 4"},
 		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cut 1 card of pool a (now 7 × 1g.5gb) into 4 × 1g.10gb to serve 4, in a group that asks for them; it is unknown which of the 8 cards there are in use"},
-		{"several cuts", cutPool(4, cutCards(2, nil, nodegpu.Cut{Profile: "3g.20gb", Count: 1}, small(9))),
+		{"several cuts", cutPool(4, cutCards(2, nil, sharing.Cut{Profile: "3g.20gb", Count: 1}, small(9))),
 			"cut 2 cards of pool a (the 2 together are now 1 × 3g.20gb + 9 × 1g.5gb) into 4 × 1g.10gb each to serve 4"},
-		{"what the card is already", cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.10gb", Count: 4})), ""},
+		{"what the card is already", cutPool(4, cutCards(1, nil, sharing.Cut{Profile: "1g.10gb", Count: 4})), ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestNoCutIsAdvisedIfSomethingElseIsShort(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := cutPool(9, cutCards(3, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 21}))
+			s := cutPool(9, cutCards(3, nil, sharing.Cut{Profile: "1g.5gb", Count: 21}))
 			s.Groups[0].Labels = map[string]string{"zone": "a"}
 			test.change(&s)
 			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
@@ -96,7 +96,7 @@ func TestNoCutIsAdvisedIfSomethingElseIsShort(t *testing.T) {
 
 // TestAdviceNamesOnePoolOnly: of two groups, the advice names the one whose pods have everything else.
 func TestAdviceNamesOnePoolOnly(t *testing.T) {
-	s := cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
+	s := cutPool(4, cutCards(1, nil, sharing.Cut{Profile: "1g.5gb", Count: 7}))
 	small := s.Groups[0]
 	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []GroupPool{onPool("b", 7, 1)}
 	small.Pools[0].Cards = s.Groups[0].Pools[0].Cards
@@ -136,7 +136,7 @@ func TestFewerGPUsAreAdvisedIfOneDeviceIsEnough(t *testing.T) {
 }
 
 func TestARoundedRequirementGetsNoAdvice(t *testing.T) {
-	s := cutPool(1, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
+	s := cutPool(1, cutCards(1, nil, sharing.Cut{Profile: "1g.5gb", Count: 7}))
 	s.Requests[0].Slice = &raydemand.SliceRequirement{ComputeFraction: 0.143}
 	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 	if !strings.Contains(message, "has 0.1429 of a card's compute, needs 0.143") || strings.Contains(message, "cutting") {
@@ -145,7 +145,7 @@ func TestARoundedRequirementGetsNoAdvice(t *testing.T) {
 }
 
 func TestPoolsWithCardsAndSharesAreReadAsTheyAreWritten(t *testing.T) {
-	s := cutPool(1, cutCards(2, ptr(int64(1)), nodegpu.Cut{Profile: "3g.20gb", Count: 1}, nodegpu.Cut{Profile: "1g.5gb", Count: 9}), cutCards(4, nil))
+	s := cutPool(1, cutCards(2, ptr(int64(1)), sharing.Cut{Profile: "3g.20gb", Count: 1}, sharing.Cut{Profile: "1g.5gb", Count: 9}), cutCards(4, nil))
 	s.Groups[0].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 4000, Capacity: 64000}}
 	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "g", "pools": s.Groups[0].Pools}}})
 	if err != nil {

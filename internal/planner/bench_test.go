@@ -88,7 +88,7 @@ func differentGangs(count int) []raydemand.Gang {
 }
 
 // sharing gives gangs a topology label.
-func sharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
+func gangsSharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
 	for i := range gangs {
 		gangs[i].Strategy, gangs[i].TopologyLabel = raydemand.Pack, label
 	}
@@ -129,8 +129,8 @@ func BenchmarkCompute(b *testing.B) {
 		{"10000 different gangs of 2, 200 half-full nodes", halfFull(plannertest.Fleet(), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
 		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: []raydemand.Request{
 			{Bundle: raydemand.Bundle{"GPU": 4000}, Count: 10_000}, {Bundle: raydemand.Bundle{"GPU": 6000}, Count: 5000}}}},
-		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 2))}},
-		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 9))}},
+		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 2))}},
+		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: gangsSharing("ray.io/node-id", gangsOf(50, 9))}},
 		{"no demand, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{}},
 		{"demand that is served, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(20, 1)}},
 		{"50 shapes × 50, 50 groups", plannertest.WideFleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},

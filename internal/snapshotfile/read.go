@@ -16,7 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +32,7 @@ type Document struct {
 	// RayCluster is the manifest in the file, or nil if the file has groups.
 	RayCluster json.RawMessage
 	// TopologyLabels are the labels of Kubernetes nodes that Ray nodes have as well, beside those of the command line.
-	TopologyLabels []nodegpu.TopologyLabel
+	TopologyLabels []sharing.TopologyLabel
 	// KubeNodes are the Node objects for the manifest, KubePods the Pod objects on them, and Pools the configuration of
 	// pools. Each may be nil.
 	KubeNodes, KubePods, Pools json.RawMessage

@@ -1,8 +1,8 @@
 package snapshotfile
 
 import (
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // announced reads what is known about the labels and the accelerator type of a group's new pods.
@@ -30,14 +30,14 @@ func (in input) announced() []raylabels.Announced {
 }
 
 // topologyLabels reads which labels of Kubernetes nodes Ray nodes have as well, by the node's label.
-func (in input) topologyLabels() []nodegpu.TopologyLabel {
+func (in input) topologyLabels() []sharing.TopologyLabel {
 	all, ok := in.named(`an object of labels such as {"nvidia.com/gpu.clique": "ray.io/gpu-domain"}`)
 	if !ok {
 		return nil
 	}
-	var rows []nodegpu.TopologyLabel
+	var rows []sharing.TopologyLabel
 	for _, each := range all {
-		rows = append(rows, nodegpu.TopologyLabel{Node: each.Name(), Ray: each.NonEmpty("the label of Ray nodes")})
+		rows = append(rows, sharing.TopologyLabel{Node: each.Name(), Ray: each.NonEmpty("the label of Ray nodes")})
 	}
 	return rows
 }

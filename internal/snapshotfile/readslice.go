@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -116,11 +116,11 @@ func (in input) poolShares() []model.PoolShare {
 }
 
 // poolCards reads the cards of a pool. It refuses a product without the profile.
-func (in input) poolCards() []nodegpu.CutCards {
-	var all []nodegpu.CutCards
+func (in input) poolCards() []sharing.CutCards {
+	var all []sharing.CutCards
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		cards := nodegpu.CutCards{
+		cards := sharing.CutCards{
 			Product: field("product").Text(),
 			Count:   field("count").Count(1, model.MaxCount, 1),
 			Busy:    field("busy").OptionalCount(0, model.MaxCount),
@@ -131,7 +131,7 @@ func (in input) poolCards() []nodegpu.CutCards {
 		}
 		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
-			of := nodegpu.Cut{Profile: cut("profile").Text(), Count: cut("count").Count(1, model.MaxCount, 1)}
+			of := sharing.Cut{Profile: cut("profile").Text(), Count: cut("count").Count(1, model.MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
 				cut("profile").Fail(wantProfile(product))
 			}

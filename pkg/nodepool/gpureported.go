@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -27,7 +27,7 @@ type ReportedGPUs struct {
 // Reported returns how many GPUs a pod of the group gets on the nodes where it fits. The device plugin decides what the
 // limit of the Ray container means: a card, a MIG instance, or a share of either. An amount of GPU memory is on one
 // card. Ray counts the devices that a container sees, so each of these is one GPU to it, whatever its size.
-func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
+func Reported(g sharing.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
 	devices, names, problem := group.Devices(g)
 	switch {
 	case problem != "":
@@ -53,7 +53,7 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *Report
 
 // withoutRequest handles a group that reports GPUs to Ray and requests none. It gets none if no node has any. If one
 // has, the container may see all of them.
-func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
+func withoutRequest(g sharing.Reader, candidates []*podfit.Node) *ReportedGPUs {
 	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
@@ -71,7 +71,7 @@ func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
 
 // instancesOn counts the MIG instances that limits mean on a node: those under names of their own and, on a node with
 // the single strategy, nvidia.com/gpu.
-func instancesOn(g nodegpu.Reader, limits podfit.Quantities, node nodegpu.GPUs) int64 {
+func instancesOn(g sharing.Reader, limits podfit.Quantities, node sharing.GPUs) int64 {
 	if node.Kind == gpuinfo.TimeSliced {
 		return 0
 	}
@@ -82,7 +82,7 @@ func instancesOn(g nodegpu.Reader, limits podfit.Quantities, node nodegpu.GPUs) 
 	return n
 }
 
-func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {
+func granted(g sharing.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
 	for _, node := range candidates {
@@ -109,7 +109,7 @@ func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candida
 // up. Memory and cores beside devices say how much of each; alone they are on one card, on as many cards as there are
 // hundreds of percent, or on as many as the pod label says over which ACK spreads memory. KAI's annotations count if
 // there is no limit. problem names a resource that might be a GPU.
-func (g *WorkerGroup) Devices(reader nodegpu.Reader) (sum raydemand.Amount, names []string, problem string) {
+func (g *WorkerGroup) Devices(reader sharing.Reader) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(g.GPUs.Limits)) {
 		amount := g.GPUs.Limits[name]
@@ -160,7 +160,7 @@ type gpuKind struct {
 	profile, product string
 }
 
-func kindOf(g nodegpu.Reader, node *podfit.Node) gpuKind {
+func kindOf(g sharing.Reader, node *podfit.Node) gpuKind {
 	read := podfit.ReadNode(g, node)
 	k := gpuKind{kind: read.Kind}
 	if read.Replicas != nil {

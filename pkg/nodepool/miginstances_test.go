@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +30,7 @@ func TestInstancesAreCountedByNamesAndByNodes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if test.nodes != nil {
-				test.group.Reported = Reported(nodegpu.Reader{}, test.group, test.nodes)
+				test.group.Reported = Reported(sharing.Reader{}, test.group, test.nodes)
 			}
 			if got := test.group.MIGInstances(); got != test.want {
 				t.Errorf("%d instances, want %d", got, test.want)
@@ -47,7 +47,7 @@ func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
 	}{"": {7, 7, MIGInstancesSeveral}, MIGAll: {7, 7, MIGInstancesSeveral}, MIGOne: {1, 1, NumGPUsMismatch}} {
 		g := gpuGroupOf(of("nvidia.com/gpu", 7), 7)
 		g.MIGGPUs = mode
-		g.Reported = Reported(nodegpu.Reader{}, g, nodes)
+		g.Reported = Reported(sharing.Reader{}, g, nodes)
 		n := g.NumGPUs(RayGPUs{})
 		if got := g.PlannedResources()[raydemand.GPU]; got != raydemand.Whole(want.planned) || *n.Reported != raydemand.Whole(want.reported) {
 			t.Errorf("%q: planned %s, reported %s; want %d and %d", mode, got, n.Reported, want.planned, want.reported)
@@ -72,7 +72,7 @@ func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
 func TestOneInstanceInAPodIsAGPU(t *testing.T) {
 	for _, g := range []*WorkerGroup{gpuGroupOf(of("nvidia.com/mig-1g.5gb", 1), 1), gpuGroupOf(of("nvidia.com/mig-1g.5gb", 7), 1)} {
 		g.MIGGPUs = MIGOne
-		g.Reported = Reported(nodegpu.Reader{}, g, []podfit.Node{gpuNode("n", mixedLabels, of("nvidia.com/mig-1g.5gb", 7))})
+		g.Reported = Reported(sharing.Reader{}, g, []podfit.Node{gpuNode("n", mixedLabels, of("nvidia.com/mig-1g.5gb", 7))})
 		n := g.NumGPUs(RayGPUs{})
 		if all := g.NumGPUsFindings(n); len(all) > 0 || g.PlannedResources()[raydemand.GPU] != raydemand.One {
 			t.Errorf("findings %+v, planned %v", all, g.PlannedResources())

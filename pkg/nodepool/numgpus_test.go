@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -94,7 +94,7 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := Reported(nodegpu.Reader{}, test.group, []podfit.Node{gpuNode("cpu", nil, nil), test.node})
+			got := Reported(sharing.Reader{}, test.group, []podfit.Node{gpuNode("cpu", nil, nil), test.node})
 			if test.want < 0 != (got.Value == nil) || got.Value != nil && *got.Value != raydemand.Whole(test.want) {
 				t.Errorf("reported %v, want %d; source %s", got.Value, test.want, got.Source)
 			}
@@ -113,7 +113,7 @@ func TestOnlyNodesThatCouldHoldAPodHaveASay(t *testing.T) {
 	g.Pod.Selector = map[string]string{"pool": "sliced"}
 	sliced := maps.Clone(slicedLabels)
 	sliced["pool"] = "sliced"
-	got := Reported(nodegpu.Reader{}, g, []podfit.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
+	got := Reported(sharing.Reader{}, g, []podfit.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
 	if want := "nvidia.com/gpu on 1 node: time-sliced ×4 Tesla-T4"; got.Source != want {
 		t.Errorf("source is %q, want %q", got.Source, want)
 	}
@@ -123,7 +123,7 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 	g := gpuGroupOf(of("nvidia.com/gpu.shared", 1))
 	declared := gpuNode("pool-a", slicedLabels, of("nvidia.com/gpu.shared", 4))
 	declared.Declared = true
-	got := Reported(nodegpu.Reader{}, g, []podfit.Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
+	got := Reported(sharing.Reader{}, g, []podfit.Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
 	if want := "nvidia.com/gpu.shared on 1 node and 1 declared pool: time-sliced ×4 Tesla-T4"; got.Value == nil || got.Source != want {
 		t.Errorf("reported %v from %q, want %q", got.Value, got.Source, want)
 	}
@@ -131,8 +131,8 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 
 func TestWhatWasReadOfANodeIsNotReadAgain(t *testing.T) {
 	node := gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))
-	node.GPUs = &nodegpu.GPUs{Kind: "mps"}
-	if got, want := Reported((nodegpu.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []podfit.Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
+	node.GPUs = &sharing.GPUs{Kind: "mps"}
+	if got, want := Reported((sharing.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []podfit.Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
 		t.Errorf("source %q and %d shares, want %q and 2", got.Source, got.Shares, want)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -238,7 +238,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,` +
 		`"mig":{"enabled":true,"instances":[{"profile":"3g.20gb","start":4},` +
 		`{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
-	mig := nodegpu.Reader{PoolLabel: "pool"}.Read(nodegpu.NodeObject{
+	mig := sharing.Reader{PoolLabel: "pool"}.Read(sharing.NodeObject{
 		Name: "mig-node",
 		Labels: map[string]string{
 			"pool":                    "slices",
@@ -246,7 +246,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 			"nvidia.com/mig.strategy": "mixed",
 		},
 		Annotations: map[string]string{
-			nodegpu.AgentAnnotation: agent,
+			sharing.AgentAnnotation: agent,
 		},
 		Allocatable: map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
 	})
@@ -255,19 +255,19 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 		mig.PerCard[0].Instances[i].Free = &free
 	}
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
-	whole := nodegpu.GPUs{
+	whole := sharing.GPUs{
 		Name:  broken,
 		Kind:  "whole",
 		Units: map[string]int64{"nvidia.com/gpu": 1},
-		Problems: []nodegpu.Problem{
+		Problems: []sharing.Problem{
 			{Code: "device-unhealthy", Message: "the agent reports card 1 as unhealthy: XID 79"},
 		},
-		PerCard: []nodegpu.Card{
+		PerCard: []sharing.Card{
 			{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"},
 		},
 	}
 	return apiv1.NodepoolsReport{
-		Nodes: []nodegpu.GPUs{mig, whole},
+		Nodes: []sharing.GPUs{mig, whole},
 		Pools: []pools.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}},
 	}, nil
 }

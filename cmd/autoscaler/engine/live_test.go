@@ -29,7 +29,7 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
@@ -232,7 +232,7 @@ func (f *fleetAtRest) add(b *testing.B, i, workers int) {
 	for i := range workers {
 		pods = append(pods, *f.pod(key, "worker", "gpu-group", workerAtRest(key, i), i+1))
 	}
-	f.pods[key], f.decoded[key] = rayobject.PodsOf(pods), rayobject.Decode(nodegpu.Reader{}, object)
+	f.pods[key], f.decoded[key] = rayobject.PodsOf(pods), rayobject.Decode(sharing.Reader{}, object)
 }
 
 func (f *fleetAtRest) pod(key nodepool.ClusterKey, kind, group, name string, i int) *corev1.Pod {

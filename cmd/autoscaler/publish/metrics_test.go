@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -110,13 +110,13 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	d.Plan.Requests = []planner.RequestPlan{{ID: "a", State: raydemand.RequestCapped}, {ID: "b", State: raydemand.RequestCapped}, {Plain: true, State: raydemand.RequestWaiting}}
 	over := nodepool.OwnedRequest{LeaseSeconds: 60, RenewedAt: d.At.Add(-time.Hour), ClusterUID: d.UID}
 	d.Kube.Owned = []nodepool.OwnedRequest{over, {Deleting: true}}
-	card := func(count int64, busy *int64, cut ...nodegpu.Cut) nodegpu.CutCards {
-		return nodegpu.CutCards{Product: "A100", Count: count, Busy: busy, Cut: cut}
+	card := func(count int64, busy *int64, cut ...sharing.Cut) sharing.CutCards {
+		return sharing.CutCards{Product: "A100", Count: count, Busy: busy, Cut: cut}
 	}
 	d.Snapshot.Groups[0].Slice = &planner.Slice{Kind: gpuinfo.MIG, Profile: "1g.10gb", Isolation: gpuinfo.Hardware, MemoryMiB: new(int64(10))}
 	d.Snapshot.Groups[0].Pools = []planner.GroupPool{
-		{Name: "a", MaxPods: new(int64(7)), Cards: []nodegpu.CutCards{card(2, new(int64(1))), card(3, new(int64(2)), nodegpu.Cut{Profile: "1g.10gb", Count: 21})}},
-		{Name: "b", Cards: []nodegpu.CutCards{card(1, nil)}},
+		{Name: "a", MaxPods: new(int64(7)), Cards: []sharing.CutCards{card(2, new(int64(1))), card(3, new(int64(2)), sharing.Cut{Profile: "1g.10gb", Count: 21})}},
+		{Name: "b", Cards: []sharing.CutCards{card(1, nil)}},
 	}
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
 	want := telemetry.State{

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -88,7 +88,7 @@ func poolsOf(pools []planner.GroupPool) []telemetry.Pool {
 }
 
 // addCards merges cards of the same product.
-func addCards(all []telemetry.Cards, cards nodegpu.CutCards) []telemetry.Cards {
+func addCards(all []telemetry.Cards, cards sharing.CutCards) []telemetry.Cards {
 	at := slices.IndexFunc(all, func(c telemetry.Cards) bool { return c.Product == cards.Product })
 	if at < 0 {
 		at, all = len(all), append(all, telemetry.Cards{Product: cards.Product, Busy: new(int64)})

@@ -16,8 +16,8 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Limits of reading nodes for callers: listing all pods of a large cluster takes seconds.
@@ -29,7 +29,7 @@ const (
 // nodepoolsView reads nodes and pools for callers of the REST API, who share one reading.
 type nodepoolsView struct {
 	list   func(context.Context) (*nodeobject.NodeSet, error)
-	reader nodegpu.Reader
+	reader sharing.Reader
 	pools  pools.Config
 	now    func() time.Time
 
@@ -99,16 +99,16 @@ func (v *nodepoolsView) read(r *nodepoolsReading) {
 	}
 }
 
-func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
+func (v *nodepoolsView) readerAt(now time.Time) sharing.Reader {
 	reader := v.reader
 	reader.At = now
 	return reader
 }
 
 // nodepoolsReportOf describes nodes and pools.
-func nodepoolsReportOf(set *nodeobject.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *nodeobject.NodeSet, reader sharing.Reader, config pools.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
-	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := apiv1.NodepoolsReport{
 		Pools: pools.All(reader, nodes, config, set.Ceilings),
 		Notes: append([]string{}, set.Notes...),

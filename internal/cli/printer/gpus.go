@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // oneReading says what the tables cannot show.
@@ -183,6 +183,6 @@ func folded(sentence string, width int) string {
 // requested.
 type GPUs struct {
 	gpuinfo.Inventory
-	Node     *nodegpu.GPUs         `json:"node"`
-	Findings []nodegpu.CardFinding `json:"findings"`
+	Node     *sharing.GPUs         `json:"node"`
+	Findings []sharing.CardFinding `json:"findings"`
 }

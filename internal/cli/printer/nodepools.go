@@ -10,8 +10,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each if there are any.
@@ -37,7 +37,7 @@ func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
 	}
 }
 
-func writeNodes(p *table.Page, nodes []nodegpu.GPUs, as table.Look) {
+func writeNodes(p *table.Page, nodes []sharing.GPUs, as table.Look) {
 	t := table.Table{
 		Look: as,
 		Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"),
@@ -125,7 +125,7 @@ func shortResources(l table.Look, names []string) []string {
 }
 
 // perCard returns what is free on each card, in MiB, or in units (1u) if memory is unknown.
-func perCard(cards []nodegpu.Card) string {
+func perCard(cards []sharing.Card) string {
 	parts := make([]string, 0, len(cards))
 	for _, card := range cards {
 		switch {
@@ -164,7 +164,7 @@ func nodePrice(value *float64) string {
 }
 
 // writeProblems lists the problems of nodes, and the flag that declares an unknown resource.
-func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
+func writeProblems(p *table.Page, nodes []sharing.GPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {
@@ -173,7 +173,7 @@ func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
 				p.Line("", "PROBLEMS")
 			}
 			p.Line("", n.Name+": "+problem.String())
-			titled, unknown = true, unknown || problem.Code == nodegpu.ResourceNotKnown
+			titled, unknown = true, unknown || problem.Code == sharing.ResourceNotKnown
 		}
 	}
 	if unknown {
@@ -215,7 +215,7 @@ func amounts(values map[string]int64) string {
 
 // Nodepools is the output of `nodepools -o json`; null stands for unknown.
 type Nodepools struct {
-	Nodes []nodegpu.GPUs `json:"nodes"`
+	Nodes []sharing.GPUs `json:"nodes"`
 	Pools []pools.Pool   `json:"pools"`
 	// Notes say what could not be read.
 	Notes []string `json:"notes"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // fleet returns RayClusters with two groups and ten pods each, and one node for each RayCluster.
@@ -52,7 +52,7 @@ func BenchmarkDoctorOverAFleet(b *testing.B) {
 		objects := fleet(clusters)
 		b.Run(fmt.Sprint(clusters, " RayClusters"), func(b *testing.B) {
 			for b.Loop() {
-				input, err := Input(objects, nodegpu.Reader{})
+				input, err := Input(objects, sharing.Reader{})
 				if err != nil {
 					b.Fatal(err)
 				}

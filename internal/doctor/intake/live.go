@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Scope says which RayClusters to read.
@@ -68,7 +68,7 @@ func resource(group, version, name string) schema.GroupVersionResource {
 
 // Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. The input names the kinds
 // that it may not list. Kinds that the API server does not have are left out.
-func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (inventory.Input, error) {
+func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader sharing.Reader) (inventory.Input, error) {
 	var objects []map[string]any
 	var forbidden []inventory.Forbidden
 	read := map[string]bool{}

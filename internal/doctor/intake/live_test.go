@@ -16,7 +16,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // server returns an API server with the objects of a manifest.
@@ -122,7 +122,7 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
-			input, err := Live(context.Background(), client, c.scope, nodegpu.Reader{})
+			input, err := Live(context.Background(), client, c.scope, sharing.Reader{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestLiveReportsMissingRightsAndExaminesTheRest(t *testing.T) {
 	client.PrependReactor("list", "scaledobjects", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}, "")
 	})
-	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, nodegpu.Reader{})
+	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, sharing.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestLiveFailsWithoutTheRightToListRayClusters(t *testing.T) {
 	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))
 	})
-	if _, err := Live(context.Background(), client, Scope{}, nodegpu.Reader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
+	if _, err := Live(context.Background(), client, Scope{}, sharing.Reader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
 		t.Errorf("got %v", err)
 	}
 }

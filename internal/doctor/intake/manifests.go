@@ -24,8 +24,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The
@@ -113,7 +113,7 @@ var selecting = []string{"RayJob", "RayCronJob"}
 
 // Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
 // the object and the field that cannot be read.
-func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, error) {
+func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, error) {
 	input := inventory.Input{Annotations: rayobject.KnownAnnotations(),
 		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
@@ -149,7 +149,7 @@ func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []s
 	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (inventory.Object, error) {
+func describe(fields map[string]any, pods clusterPods, reader sharing.Reader) (inventory.Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := inventory.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if start := at.GetGenerateName(); object.Name == "" && start != "" {

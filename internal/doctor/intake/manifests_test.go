@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
@@ -47,7 +47,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(c.text))
 			if err == nil {
-				_, err = Input(objects, nodegpu.Reader{})
+				_, err = Input(objects, sharing.Reader{})
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -72,7 +72,7 @@ func TestFaultsOfABudgetAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := Input(objects, nodegpu.Reader{})
+		input, err := Input(objects, sharing.Reader{})
 		got := strings.Join(input.Objects[0].Unreadable, "; ")
 		if err != nil || !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, %v; want %q", spec, got, err, want)
@@ -101,7 +101,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := Input(objects, nodegpu.Reader{})
+		input, err := Input(objects, sharing.Reader{})
 		if err != nil || input.Objects[0].Node.Fit.Ready != want {
 			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
 		}
@@ -114,7 +114,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := Input(objects, nodegpu.Reader{})
+	input, err := Input(objects, sharing.Reader{})
 	if err != nil || len(input.Objects) != 1 || input.Objects[0].Cluster != nil {
 		t.Errorf("got %+v, %v", input, err)
 	}
@@ -140,7 +140,7 @@ func FuzzManifests(f *testing.F) {
 		objects, err := Read(strings.NewReader(string(text)))
 		if err == nil {
 			var input doctor.Input
-			if input, err = Input(objects, nodegpu.Reader{}); err == nil {
+			if input, err = Input(objects, sharing.Reader{}); err == nil {
 				for _, finding := range doctor.Examine(input) {
 					if finding.Code == "" || finding.Object == "" || finding.Fix == "" || finding.Docs == "" {
 						t.Errorf("got %+v", finding)
@@ -169,7 +169,7 @@ func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			input, err := Input(objects, nodegpu.Reader{})
+			input, err := Input(objects, sharing.Reader{})
 			if err != nil || len(input.Objects) != 2 || len(input.Objects[1].Unreadable) != 0 {
 				t.Fatalf("%v, %+v", err, input.Objects)
 			}

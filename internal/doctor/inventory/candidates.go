@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -129,7 +129,7 @@ func (c *Candidates) Room(pool string) pools.Room {
 
 // BlockingTaints are the taints that alone keep a group off a node.
 type BlockingTaints struct {
-	Taints []nodegpu.Taint
+	Taints []sharing.Taint
 	Node   string
 }
 
@@ -157,7 +157,7 @@ func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
 		}
 		found := BlockingTaints{Node: node.Name}
 		for _, taint := range node.Taints {
-			bare.Taints = []nodegpu.Taint{taint}
+			bare.Taints = []sharing.Taint{taint}
 			if shape.Fit([]podfit.Node{bare}).None() && !x.podsTolerate(g, taint) {
 				found.Taints = append(found.Taints, taint)
 			}
@@ -167,7 +167,7 @@ func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
 	return BlockingTaints{}
 }
 
-func (x *Inventory) podsTolerate(g Group, taint nodegpu.Taint) bool {
+func (x *Inventory) podsTolerate(g Group, taint sharing.Taint) bool {
 	for _, pod := range x.PodsOf(g.Of, g.Name) {
 		for _, t := range pod.Root().Items("spec", "tolerations") {
 			if t.Text("key") == taint.Key && (t.Text("operator") == "Exists" || t.Text("value") == taint.Value) {

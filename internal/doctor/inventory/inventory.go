@@ -8,8 +8,8 @@ package inventory
 import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Input is everything that is examined. A missing object silences checks and never misleads them.
@@ -18,7 +18,7 @@ type Input struct {
 	// Forbidden are the kinds that the reader may not list.
 	Forbidden []Forbidden
 	// Reader knows the meaning of resources that are not built in, and which label names a node's pool.
-	Reader nodegpu.Reader
+	Reader sharing.Reader
 	// Ceilings are how far pools of nodes may grow, from the Cluster Autoscaler's status and Karpenter's NodePools.
 	Ceilings []pools.Ceiling
 	// Pools is the configuration of pools; the pods of a group may fit on the nodes that an empty pool would get.
@@ -62,7 +62,7 @@ type claimKey struct{ kind, namespace, name string }
 // Node is a node and what is known of its GPUs.
 type Node struct {
 	*Object
-	GPUs nodegpu.GPUs
+	GPUs sharing.GPUs
 }
 
 // HasGPUs reports whether the node announces GPUs, or once did.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // NodePools returns Karpenter's NodePools.
@@ -48,6 +48,6 @@ func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []pools.Pods {
 }
 
 // Tolerates reports whether pods of the group tolerate a taint.
-func (g Group) Tolerates(taint nodegpu.Taint) bool {
+func (g Group) Tolerates(taint sharing.Taint) bool {
 	return g.Pods.Pod.Tolerates(&podfit.Node{}, taint)
 }

@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -39,7 +39,7 @@ type Object struct {
 
 // NodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
 type NodeViews struct {
-	GPUs nodegpu.NodeObject
+	GPUs sharing.NodeObject
 	Fit  podfit.Node
 }
 

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -170,7 +170,7 @@ func guardTimeLimited(x *inventory.Inventory, o *inventory.Object, report check.
 }
 
 // disrupted is the taint that Karpenter sets on a node before it drains it.
-var disrupted = nodegpu.Taint{Key: "karpenter.sh/disrupted", Effect: nodegpu.NoSchedule}
+var disrupted = sharing.Taint{Key: "karpenter.sh/disrupted", Effect: sharing.NoSchedule}
 
 // disruptionTaintTolerated reports pods for which Karpenter does not wait.
 func disruptionTaintTolerated(x *inventory.Inventory, g inventory.Group, report check.Reporter) {

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
@@ -37,7 +37,7 @@ var (
 	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
 	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
 	hamiRegister  = fieldpath.NewPath("metadata", "annotations", "hami.io/node-nvidia-register")
-	agentsMessage = fieldpath.NewPath("metadata", "annotations", nodegpu.AgentAnnotation)
+	agentsMessage = fieldpath.NewPath("metadata", "annotations", sharing.AgentAnnotation)
 )
 
 // restartPlugin makes NVIDIA's device plugin read the devices again.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +26,7 @@ type GroupPool struct {
 	// Shares are all resources that a pod takes of the pool's nodes, if the pool's total is known.
 	Shares []PoolShare `json:"shares,omitempty"`
 	// Cards are the current cards of the nodes that hold pods of the group.
-	Cards []nodegpu.CutCards `json:"cards,omitempty"`
+	Cards []sharing.CutCards `json:"cards,omitempty"`
 }
 
 // PoolShare is how much of a resource one pod takes, and how much the pool's present and possible nodes have of it: CPU

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -166,7 +166,7 @@ func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
 // recut is a change of the layout of a pool's cards.
 type recut struct {
 	pool  *model.GroupPool
-	cards nodegpu.CutCards
+	cards sharing.CutCards
 	// slice is what one GPU of the group is, need what demand requires of it.
 	slice *model.Slice
 	need  vector.SliceRequirement

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -242,7 +242,7 @@ func poolText(p *model.GroupPool) string {
 	return quote(p.Name) + " " + braces(w)
 }
 
-func cardsText(c *nodegpu.CutCards) string {
+func cardsText(c *sharing.CutCards) string {
 	w := words{"product: " + quote(c.Product), fmt.Sprintf("count: %d", c.Count)}
 	if c.Busy != nil {
 		w.add(fmt.Sprintf("busy: %d", *c.Busy))

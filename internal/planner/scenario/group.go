@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // group reads NAME {resources} MIN..MAX and attributes. Without a maximum, the group has no limit.
@@ -148,15 +148,15 @@ func (r *reader) shares() []model.PoolShare {
 }
 
 // cards reads the cards of a pool in their current layout.
-func (r *reader) cards() nodegpu.CutCards {
-	var c nodegpu.CutCards
+func (r *reader) cards() sharing.CutCards {
+	var c sharing.CutCards
 	r.fields(`cards such as {product: "A100 40GB", count: 4}`, map[string]func(){
 		"product": func() { c.Product = r.text("a product") },
 		"count":   func() { c.Count = r.integer("count") },
 		"busy":    func() { c.Busy = pointer(r.integer("busy")) },
 		"cut": func() {
 			r.object("profiles with counts such as {1g.5gb: 7}", func(profile string) {
-				c.Cut = append(c.Cut, nodegpu.Cut{Profile: profile, Count: r.integer(profile)})
+				c.Cut = append(c.Cut, sharing.Cut{Profile: profile, Count: r.integer(profile)})
 			})
 		},
 	})

@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,9 +70,9 @@ func TestEveryWordOfTheGrammarIsRead(t *testing.T) {
 		{
 			Name: "p", MaxPods: pointer(int64(4)), Resource: "nvidia.com/gpu", Units: 1, ProfileFixed: true,
 			Shares: []model.PoolShare{{Resource: "cpu", Units: 4000, Capacity: 128000}},
-			Cards: []nodegpu.CutCards{{
+			Cards: []sharing.CutCards{{
 				Product: "A100 40GB", Count: 4, Busy: pointer(int64(1)),
-				Cut: []nodegpu.Cut{{Profile: "1g.5gb", Count: 7}},
+				Cut: []sharing.Cut{{Profile: "1g.5gb", Count: 7}},
 			}},
 		},
 		{Name: "q"},

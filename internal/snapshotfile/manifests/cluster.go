@@ -15,16 +15,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Cluster reads the RayCluster of a snapshot file, and adds what the file's nodes and pools say about its groups.
 // Errors name the key.
-func Cluster(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
+func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	for _, label := range doc.TopologyLabels {
 		if err := nodeobject.CheckTopologyLabel(label); err != nil {
 			return nodepool.Cluster{}, fmt.Errorf(

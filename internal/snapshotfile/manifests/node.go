@@ -11,15 +11,15 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // places are the nodes and the declared shapes of pools in a snapshot file.
 type places struct {
-	reader nodegpu.Reader
+	reader sharing.Reader
 	nodes  []podfit.Node
 	rooms  []pools.Room
 	// pods are nil if the file has none; nodes then count as empty.
@@ -42,7 +42,7 @@ type places struct {
 	unreadable []raydemand.Finding
 }
 
-func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) {
+func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) {
 	p := places{reader: reader, known: doc.KubeNodes != nil, at: doc.TakenAt}
 	var err error
 	if err = p.readPods(doc.KubePods); err != nil {
@@ -111,12 +111,12 @@ func nodeProblems(node podfit.Node) (list []raydemand.Finding) {
 	return list
 }
 
-func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
+func unreadableAmounts(node sharing.NodeObject) (list []raydemand.Finding) {
 	for _, text := range node.Unreadable {
 		list = append(
 			list,
 			raydemand.Finding{
-				Code:     string(nodegpu.AmountUnreadable),
+				Code:     string(sharing.AmountUnreadable),
 				Severity: raydemand.Error,
 				Object:   "Node " + node.Name,
 				Field:    "status",

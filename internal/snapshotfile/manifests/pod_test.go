@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // podOn returns a pod that requests GPUs of a node, with more metadata.
@@ -47,7 +47,7 @@ func TestPodsOfASnapshotTakeTheirPartOfItsNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			placed, err := placesOf(nodegpu.Reader{}, doc)
+			placed, err := placesOf(sharing.Reader{}, doc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestPodsOfASnapshotTakeTheirPartOfItsNodes(t *testing.T) {
 			if use := placed.nodes[0].Use; use != nil {
 				used = fmt.Sprint(use.Requests["nvidia.com/gpu"])
 			}
-			cluster, err := Cluster(nodegpu.Reader{}, doc)
+			cluster, err := Cluster(sharing.Reader{}, doc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestANegativeAmountOfAPodIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = placesOf(nodegpu.Reader{}, doc); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err = placesOf(sharing.Reader{}, doc); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", spec, err, want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/guarded"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // AgentNode is the Node that an agent annotates. It needs get and patch on nodes and nothing else.
@@ -32,10 +32,10 @@ func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 }
 
 // Object reads the node.
-func (a *AgentNode) Object(ctx context.Context) (nodegpu.NodeObject, error) {
+func (a *AgentNode) Object(ctx context.Context) (sharing.NodeObject, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
-		return nodegpu.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
+		return sharing.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
 	return nodeobject.ForGPUs(node), nil
 }
@@ -48,10 +48,10 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
-	if stored, set := node.Annotations[nodegpu.AgentAnnotation]; set && stored == value {
+	if stored, set := node.Annotations[sharing.AgentAnnotation]; set && stored == value {
 		return false, nil
 	}
-	patch, err := json.Marshal(guarded.NodeAnnotation(node, nodegpu.AgentAnnotation, value))
+	patch, err := json.Marshal(guarded.NodeAnnotation(node, sharing.AgentAnnotation, value))
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // oneNode answers for one node, and keeps the patches that it is sent.
@@ -60,9 +60,9 @@ func TestAnAgentsReportIsOnePatchOfTheNodeAsItWasRead(t *testing.T) {
 			`{"op":"add","path":"/metadata/annotations","value":{"heliostat.dev/gpus":"new"}}]`}},
 		"without this one": {map[string]string{"a": "b"}, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
 			`{"op":"test","path":"/metadata/annotations/heliostat.dev~1gpus","value":null},{"op":"add","path":"/metadata/annotations/heliostat.dev~1gpus","value":"new"}]`}},
-		"over an old one": {map[string]string{nodegpu.AgentAnnotation: "old"}, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
+		"over an old one": {map[string]string{sharing.AgentAnnotation: "old"}, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
 			`{"op":"test","path":"/metadata/annotations/heliostat.dev~1gpus","value":"old"},{"op":"add","path":"/metadata/annotations/heliostat.dev~1gpus","value":"new"}]`}},
-		"over the same": {map[string]string{nodegpu.AgentAnnotation: "new"}, nil},
+		"over the same": {map[string]string{sharing.AgentAnnotation: "new"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &oneNode{annotations: test.annotations}

@@ -21,7 +21,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/raypods"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/writequeue"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // shown is a cache with one RayCluster.
@@ -91,7 +91,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
 		pool: cycles.New(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
 		pods: raypods.New(raypods.Config{}), storage: &storageGuard{proof: make(chan error, 1)},
-		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil), writes: writequeue.New(),
 	}
 	m.running.Store(true)
 	return m

@@ -11,7 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -60,7 +60,7 @@ func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m := &Manager{options: test.options, decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil)}
+			m := &Manager{options: test.options, decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil)}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
 			cluster := m.describe(object, nil)
 			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == rayobject.KubernetesTokenUnset })

@@ -7,19 +7,19 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // decodeCache keeps the decoded form of each RayCluster while the object stays the same: a cycle runs up to ten times a
 // second, and the object changes a few times a minute.
 type decodeCache struct {
-	reader nodegpu.Reader
+	reader sharing.Reader
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]rayobject.Decoded // guarded by mu
 }
 
-func newDecodeCache(reader nodegpu.Reader) *decodeCache {
+func newDecodeCache(reader sharing.Reader) *decodeCache {
 	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]rayobject.Decoded{}}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func objectOf(t *testing.T, manifest string) map[string]any {
@@ -72,7 +72,7 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 }
 
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
-	m := newDecodeCache(nodegpu.Reader{})
+	m := newDecodeCache(sharing.Reader{})
 	first := m.decode(version("1"))
 	first.Object["mark"] = true
 	if m.decode(version("1")).Object["mark"] == nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Options configure a Manager.
@@ -44,7 +44,7 @@ type Options struct {
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
 	StatusNamespace string
 	// GPUs says how nodes are read: the meaning of additional resources, and the label that names a node's pool.
-	GPUs nodegpu.Reader
+	GPUs sharing.Reader
 	// Provisioning reads and writes ProvisioningRequests for groups that ask for them. It has no effect with Single.
 	Provisioning bool
 	// WarmNodes reads and writes CapacityBuffers for groups of which a policy wants warm nodes. It has no effect with

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,7 +22,7 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 		}
 		return list
 	}
-	shares := nodegpu.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
+	shares := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
 	m := &Manager{options: Options{Single: &llm, GPUs: shares}}
 	cluster := nodepool.Cluster{Key: llm, Groups: groups("nvidia.com/mig-1g.10gb", "example.com/share", "cpu")}
 	m.withoutNodes(&cluster)
@@ -48,14 +48,14 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 }
 
 func TestConfiguredNamesAreReadInSpecs(t *testing.T) {
-	reader := nodegpu.Reader{PoolLabel: "example.com/pool",
+	reader := sharing.Reader{PoolLabel: "example.com/pool",
 		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
 	const group = `
 metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
 spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
 	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
 	for _, known := range []bool{false, true} {
-		cache := newDecodeCache(nodegpu.Reader{})
+		cache := newDecodeCache(sharing.Reader{})
 		if known {
 			cache = newDecodeCache(reader)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // cardRequest is what a pod requests of single cards: a number of cards, and of each an amount of memory and a
@@ -40,7 +40,7 @@ func (p *PodShape) cardRequest() (cardRequest, bool) {
 }
 
 // cardRequestOn is cardRequest on a node that hands out memory under a configured name.
-func (p *PodShape) cardRequestOn(gpus *nodegpu.GPUs) (cardRequest, bool) {
+func (p *PodShape) cardRequestOn(gpus *sharing.GPUs) (cardRequest, bool) {
 	if ask, asks := p.cardRequest(); asks {
 		return ask, true
 	}
@@ -130,7 +130,7 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 		if _, asks := p.cardRequest(); !asks && over == "" {
 			return list
 		}
-		read := ReadNode(nodegpu.Reader{}, node)
+		read := ReadNode(sharing.Reader{}, node)
 		gpus = &read
 	}
 	if over != "" && gpus.Kind == gpuinfo.VGPU {

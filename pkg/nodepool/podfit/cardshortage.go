@@ -2,7 +2,7 @@ package podfit
 
 import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // CardShortage says that no card of any node has what a pod requests of each of its cards, even if the cards were
@@ -28,7 +28,7 @@ func (s CardShortage) Most() int64 {
 // CardShortage compares what a pod requests of one card with the largest card of the nodes. It returns false if a card
 // is large enough, if no node hands out parts of cards in this way, or if a node that does so does not show how large
 // its cards are.
-func (p *PodShape) CardShortage(g nodegpu.Reader, nodes []Node) (CardShortage, bool) {
+func (p *PodShape) CardShortage(g sharing.Reader, nodes []Node) (CardShortage, bool) {
 	var short CardShortage
 	for i := range nodes {
 		gpus := ReadNode(g, &nodes[i])

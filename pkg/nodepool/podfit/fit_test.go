@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,18 +34,18 @@ func labelled(key, value string) func(*podfit.Node) {
 
 func taintedBy(key, value, effect string) func(*podfit.Node) {
 	return func(n *podfit.Node) {
-		n.Taints = append(n.Taints, nodegpu.Taint{Key: key, Value: value, Effect: effect})
+		n.Taints = append(n.Taints, sharing.Taint{Key: key, Value: value, Effect: effect})
 	}
 }
 
 func isCordoned(n *podfit.Node) {
 	n.Unschedulable = true
-	taintedBy("node.kubernetes.io/unschedulable", "", nodegpu.NoSchedule)(n)
+	taintedBy("node.kubernetes.io/unschedulable", "", sharing.NoSchedule)(n)
 }
 
 func isNotReady(n *podfit.Node) {
 	n.Ready = false
-	taintedBy("node.kubernetes.io/unreachable", "", nodegpu.NoExecute)(n)
+	taintedBy("node.kubernetes.io/unreachable", "", sharing.NoExecute)(n)
 }
 
 func asks(resource string, amount int64) podfit.PodShape {
@@ -64,7 +64,7 @@ func expression(key, operator string, values ...string) podfit.NodeTerm {
 }
 
 func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
-	gpuTaint := taintedBy("nvidia.com/gpu", "present", nodegpu.NoSchedule)
+	gpuTaint := taintedBy("nvidia.com/gpu", "present", sharing.NoSchedule)
 	tests := []struct {
 		name  string
 		shape podfit.PodShape
@@ -113,7 +113,7 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 		},
 		{
 			name: "a taint keeps the group away", shape: asks("nvidia.com/gpu", 1),
-			nodes: []podfit.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule))},
+			nodes: []podfit.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", sharing.NoSchedule))},
 			want:  podfit.Fit{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
 		},
 		{
@@ -129,17 +129,17 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 		},
 		{
 			name: "on GKE the toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
-			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoSchedule), labelled("cloud.google.com/gke-nodepool", "p"))},
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule), labelled("cloud.google.com/gke-nodepool", "p"))},
 			want:  podfit.Fit{Nodes: 1},
 		},
 		{
 			name: "on GKE no toleration comes for what is not requested, nor for another effect", shape: asks("google.com/tpu", 4),
-			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoExecute), labelled("cloud.google.com/gke-nodepool", "p"))},
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoExecute), labelled("cloud.google.com/gke-nodepool", "p"))},
 			want:  podfit.Fit{Why: "node a has taint google.com/tpu=present:NoExecute which the group does not tolerate"},
 		},
 		{
 			name: "elsewhere no toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
-			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", nodegpu.NoSchedule))},
+			nodes: []podfit.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule))},
 			want:  podfit.Fit{Why: "node a has taint google.com/tpu=present:NoSchedule which the group does not tolerate"},
 		},
 		{
@@ -185,18 +185,18 @@ func TestTolerationsAreReadAsKubernetesReadsThem(t *testing.T) {
 		toleration podfit.Toleration
 		want       bool
 	}{
-		{"equal key, value and effect", podfit.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: nodegpu.NoExecute}, true},
+		{"equal key, value and effect", podfit.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: sharing.NoExecute}, true},
 		{"Equal is the default", podfit.Toleration{Key: "team", Value: "ml"}, true},
 		{"no effect means every effect", podfit.Toleration{Key: "team", Operator: "Exists"}, true},
 		{"no key with Exists means every taint", podfit.Toleration{Operator: "Exists"}, true},
-		{"no key with Exists and another effect", podfit.Toleration{Operator: "Exists", Effect: nodegpu.NoSchedule}, false},
+		{"no key with Exists and another effect", podfit.Toleration{Operator: "Exists", Effect: sharing.NoSchedule}, false},
 		{"another value", podfit.Toleration{Key: "team", Value: "web"}, false},
 		{"another key", podfit.Toleration{Key: "tean", Operator: "Exists"}, false},
-		{"another effect", podfit.Toleration{Key: "team", Value: "ml", Effect: nodegpu.NoSchedule}, false},
+		{"another effect", podfit.Toleration{Key: "team", Value: "ml", Effect: sharing.NoSchedule}, false},
 		{"no key with Equal", podfit.Toleration{Value: "ml"}, false},
 		{"an unknown operator", podfit.Toleration{Key: "team", Operator: "Like", Value: "ml"}, false},
 	}
-	nodes := []podfit.Node{node("a", taintedBy("team", "ml", nodegpu.NoExecute))}
+	nodes := []podfit.Node{node("a", taintedBy("team", "ml", sharing.NoExecute))}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := tolerating(asks("cpu", 1), test.toleration)
@@ -262,7 +262,7 @@ func TestNodesAreEqualOnlyWhenNothingThatMattersDiffers(t *testing.T) {
 		"name": node("b", labelled("zone", "a")), "label": node("a", labelled("zone", "b")),
 		"readiness": node("a", labelled("zone", "a"), func(n *podfit.Node) { n.Ready = false }),
 		"cordon":    node("a", labelled("zone", "a"), func(n *podfit.Node) { n.Unschedulable = true }),
-		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", nodegpu.NoSchedule)),
+		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", sharing.NoSchedule)),
 		"resource":  node("a", labelled("zone", "a"), announces("nvidia.com/gpu", 1)),
 	} {
 		if plain.Equal(other) {

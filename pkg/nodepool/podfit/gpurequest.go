@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +30,7 @@ const (
 
 // CheckGPUs returns what is wrong with a pod's GPU requests, independent of the nodes. Field of each finding is the
 // resource; callers that know the object prepend the rest.
-func CheckGPUs(g nodegpu.Reader, shape *PodShape) []raydemand.Finding {
+func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 	var list []raydemand.Finding
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
 		if finding, wrong := checkName(g, shape, name); wrong {
@@ -46,7 +46,7 @@ func CheckGPUs(g nodegpu.Reader, shape *PodShape) []raydemand.Finding {
 	return slices.Concat(list, checkACK(shape), checkKoordinator(shape))
 }
 
-func checkName(g nodegpu.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {
+func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {
 	amount := shape.Requests[name]
 	resource, err := g.Names.Resource(name)
 	finding := raydemand.Finding{Severity: raydemand.Error, Field: name, Seen: amount.String()}
@@ -62,10 +62,10 @@ func checkName(g nodegpu.Reader, shape *PodShape, name string) (raydemand.Findin
 		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units",
 			"ask for a whole number, at least 1"
 		return finding, true
-	case WholeUnits(amount) > nodegpu.MostUnits(resource):
+	case WholeUnits(amount) > sharing.MostUnits(resource):
 		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever "+
 			"placed"
-		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", nodegpu.MostUnits(resource))
+		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", sharing.MostUnits(resource))
 		return finding, true
 	case resource.Profile != "":
 		return checkProfile(shape, resource, finding)
@@ -103,7 +103,7 @@ func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.
 // SelectedProduct returns the product that the nodeSelector names by a label of feature discovery, GKE or ACK. It
 // returns false if there is none, or if no table has it.
 func (p *PodShape) SelectedProduct() (gpuinfo.Product, bool) {
-	for _, key := range []string{nodegpu.LabelProduct, nodegpu.LabelGKEAccelerator, nodegpu.LabelACKName} {
+	for _, key := range []string{sharing.LabelProduct, sharing.LabelGKEAccelerator, sharing.LabelACKName} {
 		if product, known := gpuinfo.ProductOf(p.Selector[key]); known {
 			return product, true
 		}
@@ -159,7 +159,7 @@ func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
 // such nodes there are. That is the case if it requests none, its Ray container does not hide them, and the node has
 // cards of NVIDIA's. If the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as CUDA's
 // do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
-func SeesGPUs(g nodegpu.Reader, shape *PodShape, nodes []Node) (first string, count int) {
+func SeesGPUs(g sharing.Reader, shape *PodShape, nodes []Node) (first string, count int) {
 	if shape.HidesGPUs || shape.Claims || shape.Share != nil || len(slicesAsked(g, shape)) > 0 {
 		return "", 0
 	}

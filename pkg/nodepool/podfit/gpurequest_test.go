@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -57,7 +57,7 @@ func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, f := range podfit.CheckGPUs((nodegpu.Reader{}), &test.shape) {
+			for _, f := range podfit.CheckGPUs((sharing.Reader{}), &test.shape) {
 				if f.Why == "" || f.Severity == "" {
 					t.Errorf("a finding without reason or severity: %+v", f)
 				}
@@ -77,7 +77,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	gpus := gpuNode("gpu-0", quantities("nvidia.com/gpu", 1), "")
 	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
 	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
-	taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule)(&tainted)
+	taintedBy("nvidia.com/gpu", "", sharing.NoSchedule)(&tainted)
 	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs on such a node yet
 	declared.Declared = true
 	nodes := []podfit.Node{node("cpu-0"), gpus, onGKE, tainted, declared}
@@ -93,7 +93,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			first, count := podfit.SeesGPUs(nodegpu.Reader{}, &test.shape, nodes)
+			first, count := podfit.SeesGPUs(sharing.Reader{}, &test.shape, nodes)
 			if got := fmt.Sprintf("%s, %d", first, count); got != test.want {
 				t.Errorf("nodes %q, want %q", got, test.want)
 			}

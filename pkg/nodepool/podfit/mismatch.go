@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,7 +28,7 @@ type Mismatch struct {
 	kind MismatchKind
 	// what is the resource or the label key, or describes what is wrong with the node's cards or which rule names it.
 	what  string
-	taint nodegpu.Taint
+	taint sharing.Taint
 }
 
 func distance(mismatches []Mismatch) int {
@@ -40,7 +40,7 @@ func distance(mismatches []Mismatch) int {
 }
 
 // CordonTaint is what a pod must tolerate to run on a cordoned node.
-var CordonTaint = nodegpu.Taint{Key: "node.kubernetes.io/unschedulable", Effect: nodegpu.NoSchedule}
+var CordonTaint = sharing.Taint{Key: "node.kubernetes.io/unschedulable", Effect: sharing.NoSchedule}
 
 // Mismatches appends every reason why the node cannot hold one pod, in no particular order.
 func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
@@ -90,7 +90,7 @@ func (p *PodShape) repelled(node *Node, list []Mismatch) []Mismatch {
 	for _, taint := range node.Taints {
 		implied := taint.Key == CordonTaint.Key && node.Unschedulable || !node.Ready &&
 			strings.HasPrefix(taint.Key, "node.kubernetes.io/")
-		if implied || taint.Effect == nodegpu.NoSchedule && p.NodeName != "" || p.Tolerates(node, taint) {
+		if implied || taint.Effect == sharing.NoSchedule && p.NodeName != "" || p.Tolerates(node, taint) {
 			continue
 		}
 		list = append(list, Mismatch{kind: Tainted, taint: taint})

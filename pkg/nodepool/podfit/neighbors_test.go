@@ -3,8 +3,8 @@ package podfit_test
 import (
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestATermSelectsPodsByLabelsAndNamespaces(t *testing.T) {
@@ -44,7 +44,7 @@ func TestATermSelectsPodsByLabelsAndNamespaces(t *testing.T) {
 }
 
 func TestANodeIsADomainByAffinityAndNotByTaints(t *testing.T) {
-	tainted := node("a", labelled("pool", "x"), taintedBy("team", "ml", nodegpu.NoSchedule))
+	tainted := node("a", labelled("pool", "x"), taintedBy("team", "ml", sharing.NoSchedule))
 	spread := func(term podfit.SpreadTerm) *podfit.PodShape {
 		return &podfit.PodShape{Selector: map[string]string{"pool": "x"}, Neighbors: podfit.Neighbors{Spread: []podfit.SpreadTerm{term}}}
 	}

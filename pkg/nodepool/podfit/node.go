@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,7 +18,7 @@ type Node struct {
 	Pool   string
 	Labels map[string]string
 	// Taints are those with the effects NoSchedule and NoExecute, which keep pods away.
-	Taints []nodegpu.Taint
+	Taints []sharing.Taint
 	// CreatedAt is when the node registered; zero if unknown. The devices of a young node may not be announced yet.
 	CreatedAt time.Time
 	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
@@ -34,7 +34,7 @@ type Node struct {
 	// Alike is how many other nodes it represents that are the same for the pod in question (Classes); almost always 0.
 	Alike int
 	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
-	GPUs *nodegpu.GPUs
+	GPUs *sharing.GPUs
 	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
 	// neither Equal nor ClassOf compares it.
 	Use *Use
@@ -62,10 +62,10 @@ func (n *Node) Usable(name string) raydemand.Amount {
 	return have
 }
 
-// object converts the node to the form that nodegpu.Reader reads. Annotations and conditions are not stored; they
+// object converts the node to the form that sharing.Reader reads. Annotations and conditions are not stored; they
 // report problems, not kinds.
-func (n Node) object() nodegpu.NodeObject {
-	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
+func (n Node) object() sharing.NodeObject {
+	object := sharing.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
 		Allocatable: map[string]int64{}}
 	for name, amount := range n.Allocatable {
 		if strings.Contains(name, "/") {
@@ -78,7 +78,7 @@ func (n Node) object() nodegpu.NodeObject {
 // MIGProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
 // never changes (AKS documentation, gpuInstanceProfile).
 func (n *Node) MIGProfileFixed() bool {
-	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool {
+	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
 		return row.Provider == "aks" &&
 			n.Labels[row.Key] != ""
 	})
@@ -92,7 +92,7 @@ func (n *Node) PoolName() string {
 }
 
 // ReadNode returns the node's GPUs, reading them if they were not read before.
-func ReadNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
+func ReadNode(g sharing.Reader, node *Node) sharing.GPUs {
 	if node.GPUs != nil {
 		return *node.GPUs
 	}
@@ -109,7 +109,7 @@ func (n *Node) label(key string) (string, bool) {
 }
 
 func isPoolLabel(key string) bool {
-	for _, row := range nodegpu.PoolLabels {
+	for _, row := range sharing.PoolLabels {
 		if row.Key == key {
 			return true
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +20,7 @@ func lotsOf(nodes []podfit.Node, declared ...podfit.Node) *podfit.Classes {
 
 // found returns all results for a shape on these nodes.
 func found(shape *podfit.PodShape, rooms []pools.Room, nodes []podfit.Node) map[string]any {
-	reader := nodegpu.Reader{}
+	reader := sharing.Reader{}
 	first, count := podfit.SeesGPUs(reader, shape, nodes)
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
@@ -40,13 +40,13 @@ func randomNodes(r *rand.Rand) []podfit.Node {
 		if r.IntN(2) == 0 {
 			announces("nvidia.com/gpu", int64(1+r.IntN(2)))(&n)
 		}
-		for _, change := range []func(*podfit.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodegpu.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
+		for _, change := range []func(*podfit.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", sharing.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
 			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("node.kubernetes.io/instance-type", "t4"), labelled("nvidia.com/gpu.replicas", "4")} {
 			if r.IntN(5) == 0 {
 				change(&n)
 			}
 		}
-		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Allocatable: map[string]int64{"nvidia.com/gpu": int64(n.Allocatable["nvidia.com/gpu"] / raydemand.One)}})
+		read := sharing.Reader{}.Read(sharing.NodeObject{Name: n.Name, Labels: n.Labels, Allocatable: map[string]int64{"nvidia.com/gpu": int64(n.Allocatable["nvidia.com/gpu"] / raydemand.One)}})
 		n.GPUs = &read
 		nodes[i] = n
 	}

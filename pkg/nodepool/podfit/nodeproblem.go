@@ -4,27 +4,27 @@ import (
 	"fmt"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // NodeProblem reports what is wrong with a node if it changes which pods are launched there, by the codes of
 // docs/reference/gpus.md; false for other problems.
-func NodeProblem(node string, problem nodegpu.Problem) (f raydemand.Finding, matters bool) {
+func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, matters bool) {
 	f = raydemand.Finding{
 		Code: string(problem.Code), Severity: raydemand.Warning, Object: "Node " + node, Seen: problem.Message,
 	}
 	switch problem.Code {
-	case nodegpu.SharingUnlabelled:
+	case sharing.SharingUnlabelled:
 		f.Field = "status.allocatable"
 		f.Why = "it is unknown what a pod gets of a card there, so requests for memory, compute or isolation do not " +
 			"use the node"
 		f.Fix = "run GPU feature discovery, which labels shared and partitioned cards, or name the kind with --resource"
-	case nodegpu.RegisterUnreadable:
+	case sharing.RegisterUnreadable:
 		f.Field = "metadata.annotations[hami.io/node-nvidia-register]"
 		f.Why = "HAMi's scheduler takes no cards from this annotation, so the plan counts them as not there"
 		f.Fix = "restart HAMi's device plugin on the node, which writes the annotation again"
-	case nodegpu.CardUnrecorded:
+	case sharing.CardUnrecorded:
 		f.Field = "status.allocatable"
 		f.Why = "the pod is on one of the cards and nothing shows on which, so the plan may launch fewer pods there " +
 			"than fit"
@@ -79,7 +79,7 @@ func (p *PodShape) WouldUse(node *Node) bool {
 	if !requested {
 		return false
 	}
-	unregistered := func(problem nodegpu.Problem) bool { return problem.Code == nodegpu.RegisterUnreadable }
+	unregistered := func(problem sharing.Problem) bool { return problem.Code == sharing.RegisterUnreadable }
 	if slices.ContainsFunc(node.GPUs.Problems, unregistered) {
 		known, gpus := *node, *node.GPUs
 		gpus.HealthyUnits, known.GPUs = nil, &gpus

@@ -3,7 +3,7 @@ package podfit
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Outlook says whether a node, or another node like it, could hold a pod at another time. A larger value is worse.
@@ -125,7 +125,7 @@ func (p *PodShape) Hostnames() (names []string, named bool) {
 // PassingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
 // Kubernetes, node autoscalers and agents that start on a node set and remove such taints
 // (docs/reference/facts.md#taints-that-pass).
-func PassingTaint(taint nodegpu.Taint) bool {
+func PassingTaint(taint sharing.Taint) bool {
 	for _, prefix := range []string{
 		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler",
 		"DeletionCandidateOfClusterAutoscaler", "ignore-taint.cluster-autoscaler.kubernetes.io/",

@@ -5,8 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/allocation"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
@@ -14,13 +13,13 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 	if !known {
 		t.Fatal("the A100 is not known")
 	}
-	at := func(profile string, start int, free bool) nodegpu.CardInstance {
-		return nodegpu.CardInstance{Profile: profile, Start: &start, Free: &free}
+	at := func(profile string, start int, free bool) sharing.CardInstance {
+		return sharing.CardInstance{Profile: profile, Start: &start, Free: &free}
 	}
-	empty := nodegpu.Card{Instances: []nodegpu.CardInstance{}}
-	started := nodegpu.Card{Instances: []nodegpu.CardInstance{at("1g.5gb", 6, false)}}
-	full := nodegpu.Card{Instances: []nodegpu.CardInstance{at("7g.40gb", 0, false)}}
-	waiting := nodegpu.Card{Instances: []nodegpu.CardInstance{at("7g.40gb", 0, true)}}
+	empty := sharing.Card{Instances: []sharing.CardInstance{}}
+	started := sharing.Card{Instances: []sharing.CardInstance{at("1g.5gb", 6, false)}}
+	full := sharing.Card{Instances: []sharing.CardInstance{at("7g.40gb", 0, false)}}
+	waiting := sharing.Card{Instances: []sharing.CardInstance{at("7g.40gb", 0, true)}}
 	onEmpty, ok := empty.PlacesLost(product, "1g.5gb")
 	onStarted, alsoOK := started.PlacesLost(product, "1g.5gb")
 	if !ok || !alsoOK || onStarted >= onEmpty || onEmpty < 1 {
@@ -32,10 +31,10 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 	if _, ok := full.PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a full card has room")
 	}
-	if _, ok := (nodegpu.Card{}).PlacesLost(product, "1g.5gb"); ok {
+	if _, ok := (sharing.Card{}).PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a card that tells nothing has room")
 	}
-	if _, ok := (nodegpu.Card{Instances: []nodegpu.CardInstance{{Profile: "1g.5gb"}}}).PlacesLost(product, "1g.5gb"); ok {
+	if _, ok := (sharing.Card{Instances: []sharing.CardInstance{{Profile: "1g.5gb"}}}).PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a card that does not tell what is in use has room")
 	}
 }
@@ -44,21 +43,21 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 // use.
 func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
 	const agent = `{"cards":[{"index":0,"uuid":"GPU-a","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"healthy":true,"problem":"","mig":{"enabled":true,"instances":[%s]}}]}`
-	node := func(instances string, units map[string]int64, pods []allocation.Pod) nodegpu.GPUs {
-		return nodegpu.Reader{}.Read(nodegpu.NodeObject{
-			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(agent, instances)},
+	node := func(instances string, units map[string]int64, pods []sharing.Pod) sharing.GPUs {
+		return sharing.Reader{}.Read(sharing.NodeObject{
+			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{sharing.AgentAnnotation: fmt.Sprintf(agent, instances)},
 			Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "1"},
 		})
 	}
 	w := sliceRequest{resource: gpuinfo.Resource{Name: "nvidia.com/mig-1g.5gb", Kind: gpuinfo.MIG, Profile: "1g.5gb", Role: gpuinfo.Devices}, units: 1}
 	const cut = `{"profile":"3g.20gb","start":0},{"profile":"1g.5gb","start":6}`
 	units := map[string]int64{"nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1}
-	busy := []allocation.Pod{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
-	empty, started := w.blocks([]nodegpu.GPUs{node(cut, units, []allocation.Pod{})}), w.blocks([]nodegpu.GPUs{node(cut, units, busy)})
+	busy := []sharing.Pod{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
+	empty, started := w.blocks([]sharing.GPUs{node(cut, units, []sharing.Pod{})}), w.blocks([]sharing.GPUs{node(cut, units, busy)})
 	if empty == nil || started == nil || *started >= *empty {
 		t.Errorf("blocks %v where nothing is in use, %v beside an instance that is", empty, started)
 	}
-	if n := w.blocks([]nodegpu.GPUs{node(cut, units, nil)}); n != nil {
+	if n := w.blocks([]sharing.GPUs{node(cut, units, nil)}); n != nil {
 		t.Errorf("blocks %d where pods are not known", *n)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // PodShape is the part of a worker group's pod template that decides on which nodes its pods fit. All copies of a group
@@ -58,7 +58,7 @@ type Toleration struct {
 	Key, Operator, Value, Effect string
 }
 
-func (t Toleration) tolerates(taint nodegpu.Taint) bool {
+func (t Toleration) tolerates(taint sharing.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
 	}
@@ -77,11 +77,11 @@ func (t Toleration) tolerates(taint nodegpu.Taint) bool {
 // Tolerates reports whether a pod may be scheduled on the node in spite of the taint. GKE adds a toleration for each
 // extended resource that a pod requests, nvidia.com/gpu and google.com/tpu, so templates rarely have it
 // (docs/reference/facts.md#gke-toleration).
-func (p *PodShape) Tolerates(node *Node, taint nodegpu.Taint) bool {
+func (p *PodShape) Tolerates(node *Node, taint sharing.Taint) bool {
 	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
 		return true
 	}
-	return taint.Effect == nodegpu.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
+	return taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
 		onGKE(node)
 }
 

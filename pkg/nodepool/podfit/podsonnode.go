@@ -2,7 +2,7 @@ package podfit
 
 import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -46,17 +46,17 @@ func CappedProduct(a, b int64) int64 {
 // PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
 // on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
 func (p *PodShape) PodsOn(node *Node) int64 {
-	return p.podsOn(node, node.Usable, (*nodegpu.GPUs).HealthyCards)
+	return p.podsOn(node, node.Usable, (*sharing.GPUs).HealthyCards)
 }
 
 // PodsOnNew is PodsOn for a new node like this one, whose cards are healthy.
 func (p *PodShape) PodsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
-	return p.podsOn(node, announced, func(gpus *nodegpu.GPUs) *int64 { return gpus.Cards })
+	return p.podsOn(node, announced, func(gpus *sharing.GPUs) *int64 { return gpus.Cards })
 }
 
 func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount,
-	cardsOf func(*nodegpu.GPUs) *int64) int64 {
+	cardsOf func(*sharing.GPUs) *int64) int64 {
 	n := int64(Unbounded)
 	if pods, known := node.Allocatable["pods"]; known {
 		n = WholeUnits(pods)
@@ -71,7 +71,7 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 	if n == 0 || !asks && node.GPUs == nil {
 		return n
 	}
-	gpus := ReadNode(nodegpu.Reader{}, node)
+	gpus := ReadNode(sharing.Reader{}, node)
 	ask, asks := p.cardRequestOn(&gpus)
 	cards := cardsOf(&gpus)
 	if !asks || gpus.Kind != ask.kind || cards == nil {
@@ -85,7 +85,7 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 
 // emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node; the cards of a
 // node are alike. Unknown amounts limit nothing.
-func (a cardRequest) emptyRoom(gpus nodegpu.GPUs) int64 {
+func (a cardRequest) emptyRoom(gpus sharing.GPUs) int64 {
 	times := int64(Unbounded)
 	switch largest, known := gpus.LargestCard(a.resource); {
 	case a.memory == 0:

@@ -8,14 +8,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // A wrong count of cards must not result in a list of that length, whatever its source.
 func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
 	cards := int64(math.MaxInt64)
 	n := node("n", announces("aliyun.com/gpu-mem", 60))
-	n.GPUs = &nodegpu.GPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
+	n.GPUs = &sharing.GPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
 	shape := asks("aliyun.com/gpu-mem", 4)
 	if got := shape.PodsOn(&n); got != 15 {
 		t.Errorf("%d pods, want 15", got)
@@ -27,8 +27,8 @@ func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 	for _, label := range []string{"aliyun.accelerator/nvidia_count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"} {
 		for _, count := range []string{"17", "2000000000", "100000000000000000"} {
 			n := gpuNode("n", quantities("aliyun.com/gpu-mem", 60), label+"="+count)
-			gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
-			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodegpu.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
+			gpus := sharing.Reader{}.Read(sharing.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
+			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != sharing.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
 				t.Errorf("%s=%s: problems %v", label, count, gpus.Problems)
 			}
 			if gpus.Cards != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,17 +56,17 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // memory of them, sorted by name. Memory and cores beside devices say how much of each device is meant. If the pod fits
 // on nodes that hand out different things under the same name, as pools with and without MIG do for nvidia.com/gpu, the
 // Slice is the least favorable one, and Differ says so.
-func SlicesOf(g nodegpu.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
+func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
 	requests := slicesAsked(g, shape)
 	if len(requests) == 0 {
 		return nil
 	}
-	var read []nodegpu.GPUs
+	var read []sharing.GPUs
 	for _, node := range shape.FittingNodes(nodes) {
 		read = append(read, ReadNode(g, node))
 	}
 	if len(read) == 0 {
-		read = []nodegpu.GPUs{gpusSelected(g, shape)}
+		read = []sharing.GPUs{gpusSelected(g, shape)}
 	}
 	answers := make([]SliceAnswer, len(requests))
 	for i, request := range requests {
@@ -87,9 +87,9 @@ type SliceAnswer struct {
 // gpusSelected reads a node of which only the labels of the template's nodeSelector are known. That proves a profile or
 // a way of sharing. It proves that cards are whole only if feature discovery's product is selected, whose name includes
 // anything else.
-func gpusSelected(g nodegpu.Reader, shape *PodShape) nodegpu.GPUs {
-	read := g.Read(nodegpu.NodeObject{Labels: shape.Selector})
-	if read.Kind == gpuinfo.Whole && shape.Selector[nodegpu.LabelProduct] == "" {
+func gpusSelected(g sharing.Reader, shape *PodShape) sharing.GPUs {
+	read := g.Read(sharing.NodeObject{Labels: shape.Selector})
+	if read.Kind == gpuinfo.Whole && shape.Selector[sharing.LabelProduct] == "" {
 		read.Kind, read.Isolation = gpuinfo.UnknownKind, gpuinfo.UnknownIsolation
 	}
 	return read
@@ -106,7 +106,7 @@ type sliceRequest struct {
 
 // slicesAsked finds the requested resources that hand out GPUs: devices or, without any, memory that is handed out
 // alone, or cores.
-func slicesAsked(g nodegpu.Reader, shape *PodShape) []sliceRequest {
+func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 	var devices, memories, cores []sliceRequest
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
 		units := WholeUnits(shape.Requests[name])

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -88,7 +88,7 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
-			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, []podfit.Node{gpuNode("n", test.units, test.marks)})
+			got := podfit.SlicesOf(sharing.Reader{}, &shape, []podfit.Node{gpuNode("n", test.units, test.marks)})
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -117,7 +117,7 @@ func TestWithoutNodesASliceIsWhatTheTemplateTells(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
 			shape.Selector = labels(test.selector)
-			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, nil)
+			got := podfit.SlicesOf(sharing.Reader{}, &shape, nil)
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -143,7 +143,7 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 	shape := asking(quantities("nvidia.com/gpu", 1))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, test.nodes)
+			got := podfit.SlicesOf(sharing.Reader{}, &shape, test.nodes)
 			if text := sliceText(got); text != test.want || len(got[0].Differ) != test.tells {
 				t.Errorf("slice %s, differences %q; want %s and %d", text, got[0].Differ, test.want, test.tells)
 			}

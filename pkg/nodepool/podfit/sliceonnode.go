@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the
 // least memory and compute, and nothing that one node does not report. The kind is that of the weakest.
-func (w sliceRequest) least(read []nodegpu.GPUs) SliceAnswer {
+func (w sliceRequest) least(read []sharing.GPUs) SliceAnswer {
 	var answer SliceAnswer
 	kinds := map[string]bool{}
 	for i, node := range read {
@@ -70,7 +70,7 @@ func (s Slice) words() string {
 }
 
 // on returns what the resource is on one node.
-func (w sliceRequest) on(node nodegpu.GPUs) Slice {
+func (w sliceRequest) on(node sharing.GPUs) Slice {
 	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units,
 		Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
 	switch {
@@ -87,7 +87,7 @@ func (w sliceRequest) on(node nodegpu.GPUs) Slice {
 }
 
 // instance fills in a MIG instance under its own name.
-func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) instance(s *Slice, node sharing.GPUs) {
 	s.Profile = &w.resource.Profile
 	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
 	if shares {
@@ -103,7 +103,7 @@ func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
 
 // cut fills in memory and compute of a MIG instance: what the node reports, the table's figures for its product, or
 // what the profile's name says.
-func (s *Slice) cut(profile string, node nodegpu.GPUs, measured int64) {
+func (s *Slice) cut(profile string, node sharing.GPUs, measured int64) {
 	product, known := productOf(node)
 	p, has := product.Profile(profile)
 	has = has && known
@@ -131,7 +131,7 @@ func (s *Slice) cut(profile string, node nodegpu.GPUs, measured int64) {
 	}
 }
 
-func productOf(node nodegpu.GPUs) (gpuinfo.Product, bool) {
+func productOf(node sharing.GPUs) (gpuinfo.Product, bool) {
 	if node.Product == nil {
 		return gpuinfo.Product{}, false
 	}
@@ -139,7 +139,7 @@ func productOf(node nodegpu.GPUs) (gpuinfo.Product, bool) {
 }
 
 // memoryUnits fills in memory that is handed out in units of one card.
-func (w sliceRequest) memoryUnits(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) memoryUnits(s *Slice, node sharing.GPUs) {
 	if node.Kind == gpuinfo.GPUMemory {
 		s.Isolation = node.Isolation
 	}
@@ -154,7 +154,7 @@ func (w sliceRequest) memoryUnits(s *Slice, node nodegpu.GPUs) {
 
 // share fills in a part of a card by HAMi, Volcano or Koordinator: an amount of memory and of cores of each card, or
 // all of the memory if none is requested.
-func (w sliceRequest) share(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
 	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
 	if node.Kind == gpuinfo.VGPU {
 		s.Isolation = node.Isolation
@@ -182,7 +182,7 @@ func (w sliceRequest) share(s *Slice, node nodegpu.GPUs) {
 // device fills in what is handed out under a name that many kinds share: nvidia.com/gpu and similar names. Beside
 // instances under their own names it is what is not cut: cards, or shares of cards if the node isolates less than
 // instances do.
-func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) device(s *Slice, node sharing.GPUs) {
 	s.Isolation = node.Isolation
 	s.Kind = node.Kind
 	if node.Kind == gpuinfo.MIG && node.Profile == nil {

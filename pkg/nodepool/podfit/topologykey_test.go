@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -48,7 +48,7 @@ func TestANodeOutsideOfAllDomainsHoldsNoPod(t *testing.T) {
 
 func TestNoCardHasMoreThanAllOfItsMemory(t *testing.T) {
 	node := Node{Name: "n", Allocatable: Quantities{gpuinfo.NvidiaGPU: raydemand.Whole(20)},
-		GPUs: &nodegpu.GPUs{Kind: gpuinfo.VGPU}, Ready: true}
+		GPUs: &sharing.GPUs{Kind: gpuinfo.VGPU}, Ready: true}
 	for percent, want := range map[int64]Outlook{100: HoldsNow, 150: Never} {
 		pod := PodShape{Requests: Quantities{gpuinfo.NvidiaGPU: raydemand.One, gpuinfo.HAMiMemoryPercentage: raydemand.Whole(percent)}}
 		if got, misses := pod.OutlookOn(&node, nil); got != want {

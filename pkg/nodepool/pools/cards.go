@@ -6,8 +6,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +26,7 @@ const placementLabel = "ack.node.gpu.placement"
 
 // layoutOf returns the cards of a node, healthy ones or all; false if no parts of them are handed out, or if their
 // number is unknown.
-func layoutOf(node *podfit.Node, gpus *nodegpu.GPUs, healthy bool) (cardLayout, bool) {
+func layoutOf(node *podfit.Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 	if percent := podfit.WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
 		return cardLayout{cards: percent / 100, total: 100, order: binpack.EmptiestCard}, true
 	}
@@ -83,7 +83,7 @@ func whole(n int64) *int64 { return &n }
 // freeCards returns what pods may still take of the healthy cards of a node, and how its scheduler chooses among them;
 // nil if no parts of cards are handed out.
 func freeCards(node *podfit.Node) ([]binpack.Card, string) {
-	gpus := podfit.ReadNode(nodegpu.Reader{}, node)
+	gpus := podfit.ReadNode(sharing.Reader{}, node)
 	layout, parts := layoutOf(node, &gpus, true)
 	if !parts {
 		return nil, ""
@@ -103,7 +103,7 @@ func freeCards(node *podfit.Node) ([]binpack.Card, string) {
 }
 
 // left returns what pods leave of one card.
-func (l cardLayout) left(used *nodegpu.Card) binpack.Card {
+func (l cardLayout) left(used *sharing.Card) binpack.Card {
 	card := l.each()
 	lower := func(have **int64, free *int64) {
 		if free == nil {
@@ -137,7 +137,7 @@ func (l cardLayout) left(used *nodegpu.Card) binpack.Card {
 
 // newCards returns the cards of a new node like this one, which are healthy and not used.
 func newCards(node *podfit.Node) ([]binpack.Card, string) {
-	gpus := podfit.ReadNode(nodegpu.Reader{}, node)
+	gpus := podfit.ReadNode(sharing.Reader{}, node)
 	layout, parts := layoutOf(node, &gpus, false)
 	if !parts {
 		return nil, ""

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -75,7 +75,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 	registered := launchedClaim("d", 4)
 	registered.Node = "node-d"
 	tainted := launchedClaim("e", 8)
-	tainted.Template.Taints = []nodegpu.Taint{{Key: "team", Value: "a", Effect: nodegpu.NoSchedule}}
+	tainted.Template.Taints = []sharing.Taint{{Key: "team", Value: "a", Effect: sharing.NoSchedule}}
 	tainted.Class = ClaimClassOf(&tainted)
 	for name, c := range map[string]struct {
 		claims  []NodeClaim

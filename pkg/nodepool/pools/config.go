@@ -3,8 +3,8 @@ package pools
 import (
 	"maps"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // MaxPrice bounds every price per hour, of a node or of a pod. A higher price is a mistake; below it, sums of prices
@@ -28,7 +28,7 @@ type Spec struct {
 	Price *float64
 	Spot  *bool
 	// Shape describes a new node of the pool. Its Declared is set, and its name is the pool's.
-	Shape *nodegpu.NodeObject
+	Shape *sharing.NodeObject
 	// Allocatable has all resources of Shape, including cpu and memory.
 	Allocatable podfit.Quantities
 }
@@ -40,7 +40,7 @@ func (s Spec) ceiling() (Ceiling, bool) {
 }
 
 // Node returns the declared shape as a podfit.Node; false if none is declared.
-func (s Spec) Node(reader nodegpu.Reader) (podfit.Node, bool) {
+func (s Spec) Node(reader sharing.Reader) (podfit.Node, bool) {
 	if s.Shape == nil {
 		return podfit.Node{}, false
 	}
@@ -60,7 +60,7 @@ func (s Spec) Node(reader nodegpu.Reader) (podfit.Node, bool) {
 }
 
 // Shapes returns the declared shapes of all pools, to append to the nodes for placing pods.
-func (c Config) Shapes(reader nodegpu.Reader) []podfit.Node {
+func (c Config) Shapes(reader sharing.Reader) []podfit.Node {
 	var nodes []podfit.Node
 	for _, spec := range c.Pools {
 		if node, declared := spec.Node(reader); declared {

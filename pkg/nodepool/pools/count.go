@@ -3,8 +3,8 @@ package pools
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +20,7 @@ type poolCount struct {
 	fresh newNode
 	// has adds up what the nodes have of the resources that a pod requests.
 	has   podfit.Quantities
-	cards []nodegpu.CutCards
+	cards []sharing.CutCards
 	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
 	// not come up.
 	byType map[string]leastOfType
@@ -108,7 +108,7 @@ func instanceType(node *podfit.Node) string { return node.Labels["node.kubernete
 
 // addCards counts the cards of a node, and of the nodes that it stands for, together with others partitioned alike.
 func (c *poolCount) addCards(place *podfit.Node) {
-	gpus := podfit.ReadNode(nodegpu.Reader{}, place)
+	gpus := podfit.ReadNode(sharing.Reader{}, place)
 	more, known := gpus.CutCards()
 	if !known {
 		return

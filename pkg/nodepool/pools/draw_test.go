@@ -3,8 +3,8 @@ package pools_test
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,18 +32,18 @@ func labelled(key, value string) func(*podfit.Node) {
 
 func taintedBy(key, value, effect string) func(*podfit.Node) {
 	return func(n *podfit.Node) {
-		n.Taints = append(n.Taints, nodegpu.Taint{Key: key, Value: value, Effect: effect})
+		n.Taints = append(n.Taints, sharing.Taint{Key: key, Value: value, Effect: effect})
 	}
 }
 
 func isCordoned(n *podfit.Node) {
 	n.Unschedulable = true
-	taintedBy("node.kubernetes.io/unschedulable", "", nodegpu.NoSchedule)(n)
+	taintedBy("node.kubernetes.io/unschedulable", "", sharing.NoSchedule)(n)
 }
 
 func isNotReady(n *podfit.Node) {
 	n.Ready = false
-	taintedBy("node.kubernetes.io/unreachable", "", nodegpu.NoExecute)(n)
+	taintedBy("node.kubernetes.io/unreachable", "", sharing.NoExecute)(n)
 }
 
 func asks(resource string, amount int64) podfit.PodShape {

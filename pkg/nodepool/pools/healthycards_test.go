@@ -8,15 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/allocation"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.T) {
 	ill := func(n podfit.Node, capacity map[string]int64, annotations map[string]string) podfit.Node {
-		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []allocation.Pod{}})
+		read := sharing.Reader{}.Read(sharing.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []sharing.Pod{}})
 		n.Pool, n.GPUs = "a", &read
 		return n
 	}
@@ -54,13 +53,13 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 }
 
 func TestACardThatIsNotWellIsNoneToCut(t *testing.T) {
-	read := nodegpu.Reader{}.Read(nodegpu.NodeObject{
+	read := sharing.Reader{}.Read(sharing.NodeObject{
 		Labels:      labels("nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=2"),
 		Allocatable: quantities("nvidia.com/mig-3g.20gb", 4), Annotations: agentSees("well:3g.20gb:3g.20gb", "ill:3g.20gb:3g.20gb"),
 	})
 	cards, known := read.CutCards()
 	product, _ := gpuinfo.ProductOf("NVIDIA A100-SXM4-40GB")
-	want := nodegpu.CutCards{Product: product.Name, Count: 1, Cut: []nodegpu.Cut{{Profile: "3g.20gb", Count: 2}}}
+	want := sharing.CutCards{Product: product.Name, Count: 1, Cut: []sharing.Cut{{Profile: "3g.20gb", Count: 2}}}
 	if diff := cmp.Diff(want, cards); diff != "" || !known {
 		t.Errorf("known %t (-want +got):\n%s", known, diff)
 	}
@@ -83,5 +82,5 @@ func agentSees(words ...string) map[string]string {
 		cards = append(cards, fmt.Sprintf(`{"index":%d,"uuid":"GPU-%d","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"mig":{"enabled":%t,"instances":[%s]},"healthy":%t,"problem":""}`,
 			i, i, cut, strings.Join(instances, ","), state == "well"))
 	}
-	return map[string]string{nodegpu.AgentAnnotation: `{"cards":[` + strings.Join(cards, ",") + `]}`}
+	return map[string]string{sharing.AgentAnnotation: `{"cards":[` + strings.Join(cards, ",") + `]}`}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // karpenterKnows are prefixes of labels that Karpenter and its providers set on nodes: a pod may select by them even if
@@ -29,8 +29,8 @@ func beginsWithOne(name string, beginnings []string) bool {
 
 // ofAnotherPool reports whether the label names a pool of node groups. Nodes that Karpenter adds are in none.
 func ofAnotherPool(label string) bool {
-	return label != karpenterPool && slices.ContainsFunc(nodegpu.PoolLabels,
-		func(row nodegpu.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
+	return label != karpenterPool && slices.ContainsFunc(sharing.PoolLabels,
+		func(row sharing.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
 }
 
 // provided reports whether the label may be on a node although neither the NodePool nor any of its nodes shows it.
@@ -69,7 +69,7 @@ func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool 
 		func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}
-	return node.Ready && slices.ContainsFunc(node.Taints, func(taint nodegpu.Taint) bool {
+	return node.Ready && slices.ContainsFunc(node.Taints, func(taint sharing.Taint) bool {
 		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
 			strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
 		return !passing && !p.Tolerates(node, taint)

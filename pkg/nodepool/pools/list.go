@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // All returns the pools of the nodes and those of the configuration, with what the configuration and the pools'
 // autoscalers say about them.
-func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings []Ceiling) []Pool {
+func All(g sharing.Reader, nodes []sharing.NodeObject, config Config, ceilings []Ceiling) []Pool {
 	pools := Observed(g, nodes)
 	for _, spec := range config.Pools {
 		if !slices.ContainsFunc(pools, func(p Pool) bool { return p.Name == spec.Name }) {
@@ -49,7 +49,7 @@ func All(g nodegpu.Reader, nodes []nodegpu.NodeObject, config Config, ceilings [
 }
 
 // emptyPool returns a pool without nodes, described by its declared shape if it has one.
-func emptyPool(g nodegpu.Reader, spec Spec) Pool {
+func emptyPool(g sharing.Reader, spec Spec) Pool {
 	none := int64(0)
 	pool := Pool{
 		Name: spec.Name, Provider: "configured", Cards: &none,
@@ -58,14 +58,14 @@ func emptyPool(g nodegpu.Reader, spec Spec) Pool {
 		Zones: []string{}, InstanceTypes: []string{}, Taints: []string{},
 	}
 	if spec.Shape != nil {
-		one := poolOfNodes(g, spec.Name, "configured", []nodegpu.NodeObject{*spec.Shape})
+		one := poolOfNodes(g, spec.Name, "configured", []sharing.NodeObject{*spec.Shape})
 		pool.Product, pool.Kind, pool.Isolation, pool.Spot = one.Product, one.Kind, one.Isolation, one.Spot
 		pool.Zones, pool.InstanceTypes, pool.Taints = one.Zones, one.InstanceTypes, one.Taints
 	}
 	return pool
 }
 
-func (p *Pool) configure(g nodegpu.Reader, spec Spec) {
+func (p *Pool) configure(g sharing.Reader, spec Spec) {
 	if ceiling, said := spec.ceiling(); said {
 		if p.Ceiling != nil {
 			ceiling.Limits = p.Ceiling.Limits
@@ -85,7 +85,7 @@ func (p *Pool) configure(g nodegpu.Reader, spec Spec) {
 }
 
 // emptyNodePool returns a Karpenter NodePool without nodes, described by its template.
-func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) Pool {
+func emptyNodePool(g sharing.Reader, ceiling Ceiling) Pool {
 	pool := emptyPool(g, Spec{Name: ceiling.Group})
 	pool.Provider = FromKarpenter
 	if ceiling.Template == nil {
@@ -104,9 +104,9 @@ func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) Pool {
 
 // Observed groups nodes by pool, sorted by name. Nodes without a pool are left out. If two providers use the same name,
 // the result has two pools.
-func Observed(g nodegpu.Reader, nodes []nodegpu.NodeObject) []Pool {
+func Observed(g sharing.Reader, nodes []sharing.NodeObject) []Pool {
 	type key struct{ name, provider string }
-	members := map[key][]nodegpu.NodeObject{}
+	members := map[key][]sharing.NodeObject{}
 	for _, node := range nodes {
 		if name, provider, ok := g.PoolAndProvider(node); ok {
 			members[key{name, provider}] = append(members[key{name, provider}], node)

@@ -6,19 +6,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestNodesMakePools(t *testing.T) {
-	node := func(name, marks string, gpus int, taints ...nodegpu.Taint) nodegpu.NodeObject {
-		return nodegpu.NodeObject{Name: name, Labels: labels(marks), Taints: taints, Allocatable: quantities("nvidia.com/gpu", gpus)}
+	node := func(name, marks string, gpus int, taints ...sharing.Taint) sharing.NodeObject {
+		return sharing.NodeObject{Name: name, Labels: labels(marks), Taints: taints, Allocatable: quantities("nvidia.com/gpu", gpus)}
 	}
-	gpu := nodegpu.Taint{Key: "nvidia.com/gpu", Value: "present", Effect: nodegpu.NoSchedule}
+	gpu := sharing.Taint{Key: "nvidia.com/gpu", Value: "present", Effect: sharing.NoSchedule}
 	cordoned := node("c", "cloud.google.com/gke-nodepool=a n/gpu.product=Tesla-T4 n/gpu.count=1 n/gpu.replicas=1 topology.kubernetes.io/zone=z2", 1,
-		gpu, nodegpu.Taint{Key: "node.kubernetes.io/unschedulable", Effect: nodegpu.NoSchedule})
+		gpu, sharing.Taint{Key: "node.kubernetes.io/unschedulable", Effect: sharing.NoSchedule})
 	cordoned.Unschedulable = true
-	nodes := []nodegpu.NodeObject{
+	nodes := []sharing.NodeObject{
 		node("k", "karpenter.sh/nodepool=spot karpenter.sh/capacity-type=spot eks.amazonaws.com/nodegroup=other node.kubernetes.io/instance-type=p4d.24xlarge", 8),
 		node("a", "cloud.google.com/gke-nodepool=a n/gpu.product=Tesla-T4 n/gpu.count=4 n/gpu.replicas=1 topology.kubernetes.io/zone=z1", 4, gpu),
 		cordoned,
@@ -35,10 +35,10 @@ func TestNodesMakePools(t *testing.T) {
 		{Name: "spot", Provider: "karpenter", Nodes: 1, Schedulable: 1, Cards: &eight, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 8), Isolation: gpuinfo.Hardware, Spot: true,
 			Zones: []string{}, InstanceTypes: []string{"p4d.24xlarge"}, Taints: []string{}},
 	}
-	if diff := cmp.Diff(want, pools.Observed(nodegpu.Reader{}, nodes)); diff != "" {
+	if diff := cmp.Diff(want, pools.Observed(sharing.Reader{}, nodes)); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
-	configured := pools.Observed(nodegpu.Reader{PoolLabel: "node.kubernetes.io/instance-type"}, nodes[:1])
+	configured := pools.Observed(sharing.Reader{PoolLabel: "node.kubernetes.io/instance-type"}, nodes[:1])
 	if len(configured) != 1 || configured[0].Name != "p4d.24xlarge" || configured[0].Provider != "configured" {
 		t.Errorf("by a configured label: %+v", configured)
 	}

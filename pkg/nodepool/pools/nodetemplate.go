@@ -3,8 +3,8 @@ package pools
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open is
@@ -39,7 +39,7 @@ func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 type NodeTemplate struct {
 	Labels       map[string]string
 	Requirements []podfit.Requirement
-	Taints       []nodegpu.Taint
+	Taints       []sharing.Taint
 }
 
 // refuses reports whether no node of the template accepts a pod of this shape. What the template leaves open refuses
@@ -51,5 +51,5 @@ func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
 		return true
 	}
 	made := &podfit.Node{Labels: t.Labels}
-	return slices.ContainsFunc(t.Taints, func(taint nodegpu.Taint) bool { return !p.Tolerates(made, taint) })
+	return slices.ContainsFunc(t.Taints, func(taint sharing.Taint) bool { return !p.Tolerates(made, taint) })
 }

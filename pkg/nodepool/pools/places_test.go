@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -69,7 +69,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	declared.Declared = true
 	cards := inPool("a", gpuNode("n", quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4"))
 	partly := cards
-	partly.Use = &podfit.Use{Requests: podfit.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []nodegpu.Card{
+	partly.Use = &podfit.Use{Requests: podfit.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []sharing.Card{
 		{FreeUnits: new(int64(5))}, {FreeUnits: new(int64(5))}, {FreeUnits: new(int64(15))}, {FreeUnits: new(int64(15)), Healthy: new(bool)}}}
 	onHost := asks("nvidia.com/gpu", 1)
 	onHost.Selector = map[string]string{"kubernetes.io/hostname": "n2"}

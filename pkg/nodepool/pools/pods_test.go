@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -76,7 +76,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 	}}
 	tainted := pools.Ceiling{Group: "k", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{
-		Taints: []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: nodegpu.NoSchedule}},
+		Taints: []sharing.Taint{{Key: "sku", Value: "gpu", Effect: sharing.NoSchedule}},
 	}}
 	tests := []struct {
 		name     string
@@ -103,10 +103,10 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
 			[]podfit.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []pools.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
 		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
-			[]podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodegpu.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
+			[]podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", sharing.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
 		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
 			[]podfit.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
-		{"a taint alone stays", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodegpu.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
+		{"a taint alone stays", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", sharing.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
 		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
 		{"a pool with other nodes", asks("amd.com/gpu", 1), []podfit.Node{gpu("a")}, nil, []pools.Ceiling{ceiling("a", 0, 3)}, ""},
 		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []podfit.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
@@ -152,7 +152,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"a label that no node of Karpenter's has", selecting("team", "blue"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
 		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
 		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []podfit.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodegpu.NoSchedule)))}, nil, nil, ""},
+		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []podfit.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", sharing.NoSchedule)))}, nil, nil, ""},
 		{"a label that the template does not have", selecting("color", "red"), nil, nil, []pools.Ceiling{template}, ""},
 		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []pools.Ceiling{template}, "k 0/0 +? +?"},
 		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []pools.Ceiling{template}, ""},

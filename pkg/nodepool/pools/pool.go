@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // spotLabels mark nodes that the cloud can reclaim. Values are compared without regard to case.
@@ -64,12 +64,12 @@ type Pool struct {
 	// Karpenter's.
 	NodeClaims *ClaimCount `json:"nodeClaims"`
 	// Shape describes a new node, if one is declared.
-	Shape *nodegpu.GPUs `json:"shape"`
+	Shape *sharing.GPUs `json:"shape"`
 	// Problems is the number of problems on all nodes.
 	Problems int `json:"problems"`
 }
 
-func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeObject) Pool {
+func poolOfNodes(g sharing.Reader, name, provider string, nodes []sharing.NodeObject) Pool {
 	pool := Pool{Name: name, Provider: provider, Nodes: len(nodes)}
 	zones, types, taints := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for i, node := range nodes {
@@ -99,7 +99,7 @@ func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeOb
 }
 
 // add joins another node: it adds up values that are known for both, and keeps values that are equal.
-func (p *Pool) add(node nodegpu.GPUs) {
+func (p *Pool) add(node sharing.GPUs) {
 	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
 		p.Product = nil
 	}
@@ -130,7 +130,7 @@ func added(sums, more map[string]int64) map[string]int64 {
 	return sums
 }
 
-func firstLabel(node nodegpu.NodeObject, keys ...string) string {
+func firstLabel(node sharing.NodeObject, keys ...string) string {
 	for _, key := range keys {
 		if value := node.Labels[key]; value != "" {
 			return value

@@ -1,8 +1,8 @@
 package pools
 
 import (
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Room is a node pool with what its autoscaler may still add. An unknown bound is nil and means no bound: a pending pod
@@ -53,7 +53,7 @@ type Pods struct {
 	// they had come up. Resources without a bound are left out.
 	Has podfit.Quantities `json:"has,omitempty"`
 	// Cards are the cards of nodes that could hold a pod of the group, if product and partitions are known.
-	Cards []nodegpu.CutCards `json:"cards,omitempty"`
+	Cards []sharing.CutCards `json:"cards,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
 	Provisioned bool `json:"provisioned,omitempty"`
 	// ProfileFixed: the pool's MIG profile was chosen at its creation and cannot change, as on AKS.

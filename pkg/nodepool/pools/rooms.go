@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Rooms returns all pools that have or can get a node, by name: the pools of the nodes, of the configuration, and of
@@ -88,7 +88,7 @@ func (r *Room) elsewhere(p *podfit.PodShape) bool {
 		value, set := p.Selector[karpenterPool]
 		return set && value != r.Pool
 	}
-	return namesPool(r.Pool) && slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool {
+	return namesPool(r.Pool) && slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
 		value, set := p.Selector[row.Key]
 		_, same := poolNamed(r.Pool, []string{value})
 		return set && !same

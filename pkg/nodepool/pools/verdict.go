@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Verdict says whether any node could hold a pod of a worker group, and why none could.
@@ -58,7 +58,7 @@ type Judge struct {
 	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
 	// rooms.
 	Complete, NodePools bool
-	// PoolLabel is a node label that names pools, in addition to nodegpu.PoolLabels.
+	// PoolLabel is a node label that names pools, in addition to sharing.PoolLabels.
 	PoolLabel string
 }
 
@@ -240,8 +240,8 @@ func (j *Judge) roomOf(name string) int {
 		func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same },
 		func(r Room) bool {
 			return slices.ContainsFunc(j.Places, func(n podfit.Node) bool {
-				return n.PoolName() == r.Pool && slices.ContainsFunc(nodegpu.PoolLabels,
-					func(row nodegpu.PoolLabel) bool { return n.Labels[row.Key] == name })
+				return n.PoolName() == r.Pool && slices.ContainsFunc(sharing.PoolLabels,
+					func(row sharing.PoolLabel) bool { return n.Labels[row.Key] == name })
 			})
 		},
 	} {
@@ -288,7 +288,7 @@ func (j *Judge) poolsNamed(p *podfit.PodShape) (names []string, named bool) {
 
 func (j *Judge) namesPools(label string) bool {
 	return label == j.PoolLabel && label != "" ||
-		slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Key == label })
+		slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == label })
 }
 
 // noRoom describes why a pool may add no node for a pod.

@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,8 +26,8 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 // TestAPodPaysForItsShareOfTheNode has one case for each way to hand out GPUs.
 func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
-	read := func(allocatable map[string]int64, labels map[string]string) *nodegpu.GPUs {
-		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Labels: labels, Allocatable: allocatable})
+	read := func(allocatable map[string]int64, labels map[string]string) *sharing.GPUs {
+		gpus := sharing.Reader{}.Read(sharing.NodeObject{Name: "n", Labels: labels, Allocatable: allocatable})
 		return &gpus
 	}
 	a100 := map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "8",
@@ -43,8 +43,8 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		return labels
 	}
 	// registered reads a node of two cards whose agent registers them in an annotation.
-	registered := func(annotation, register string, allocatable map[string]int64) *nodegpu.GPUs {
-		gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Annotations: map[string]string{annotation: register}, Allocatable: allocatable})
+	registered := func(annotation, register string, allocatable map[string]int64) *sharing.GPUs {
+		gpus := sharing.Reader{}.Read(sharing.NodeObject{Name: "n", Annotations: map[string]string{annotation: register}, Allocatable: allocatable})
 		return &gpus
 	}
 	hami := registered("hami.io/node-nvidia-register", "GPU-0,10,40960,100,A100,0,true:GPU-1,10,40960,100,A100,0,true:",
@@ -53,7 +53,7 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		map[string]int64{"volcano.sh/vgpu-number": 20, "volcano.sh/vgpu-memory": 2 * 40960, "volcano.sh/vgpu-cores": 200})
 	koordinator := read(map[string]int64{"koordinator.sh/gpu.shared": 800, "koordinator.sh/gpu-core": 800, "koordinator.sh/gpu-memory-ratio": 800}, a100)
 	for name, c := range map[string]struct {
-		gpus  *nodegpu.GPUs
+		gpus  *sharing.GPUs
 		pod   map[string]int64
 		want  float64
 		known bool
@@ -110,7 +110,7 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 		if found, _ := gpuinfo.ProductOf(model); found.Name != product.Name {
 			t.Fatalf("%s is found as %q", model, found.Name)
 		}
-		node := &podfit.Node{GPUs: &nodegpu.GPUs{Product: &model, Cards: &cards, Kind: gpuinfo.MIG}}
+		node := &podfit.Node{GPUs: &sharing.GPUs{Product: &model, Cards: &cards, Kind: gpuinfo.MIG}}
 		var layout []gpuinfo.Instance
 		sum := 0.0
 		for {

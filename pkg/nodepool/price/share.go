@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -43,7 +43,7 @@ func Share(names gpuinfo.Names, node *podfit.Node, pod *podfit.PodShape) (part f
 	return min(taken/cards, 1), taken > 0 || !asks
 }
 
-func hasCards(gpus *nodegpu.GPUs) bool {
+func hasCards(gpus *sharing.GPUs) bool {
 	if gpus.Cards != nil {
 		return *gpus.Cards > 0
 	}
@@ -57,7 +57,7 @@ func hasCards(gpus *nodegpu.GPUs) bool {
 
 // cardsOf returns how many cards a node has. A node with one plain resource whose cards nobody counts has as many as
 // units, as long as nothing says that they are shares.
-func cardsOf(gpus *nodegpu.GPUs) (float64, bool) {
+func cardsOf(gpus *sharing.GPUs) (float64, bool) {
 	if gpus.Cards != nil {
 		return float64(*gpus.Cards), true
 	}
@@ -74,7 +74,7 @@ func cardsOf(gpus *nodegpu.GPUs) (float64, bool) {
 
 // cardsTaken returns how many cards an amount of one resource takes.
 func cardsTaken(
-	names gpuinfo.Names, gpus *nodegpu.GPUs, pod *podfit.PodShape, r gpuinfo.Resource, units float64,
+	names gpuinfo.Names, gpus *sharing.GPUs, pod *podfit.PodShape, r gpuinfo.Resource, units float64,
 ) (cards float64, known bool) {
 	switch {
 	case r.Role == gpuinfo.Memory && handedOutAlone(r.Name):
@@ -103,7 +103,7 @@ func handedOutAlone(resource string) bool {
 
 // device returns the cards behind units of a plain resource, such as nvidia.com/gpu.
 func device(
-	names gpuinfo.Names, gpus *nodegpu.GPUs, r gpuinfo.Resource, units float64,
+	names gpuinfo.Names, gpus *sharing.GPUs, r gpuinfo.Resource, units float64,
 ) (cards float64, known bool) {
 	part := 1.0
 	if gpus.Profile != nil {
@@ -129,7 +129,7 @@ func device(
 }
 
 // handsOutSeveral reports whether a node hands out its cards under more than one name.
-func handsOutSeveral(names gpuinfo.Names, gpus *nodegpu.GPUs) bool {
+func handsOutSeveral(names gpuinfo.Names, gpus *sharing.GPUs) bool {
 	found := 0
 	for name, units := range gpus.Units {
 		if resource, err := names.Resource(name); err == nil && resource.Role == gpuinfo.Devices && units > 0 {
@@ -141,7 +141,7 @@ func handsOutSeveral(names gpuinfo.Names, gpus *nodegpu.GPUs) bool {
 
 // ofProfile returns the part of a card that a MIG instance is (gpuinfo.Product.Part), by its product or, if that is
 // unknown, by what all products with the profile have in common.
-func ofProfile(gpus *nodegpu.GPUs, profile string) (part float64, known bool) {
+func ofProfile(gpus *sharing.GPUs, profile string) (part float64, known bool) {
 	if gpus.Product != nil {
 		if product, found := gpuinfo.ProductOf(*gpus.Product); found {
 			if p, has := product.Profile(profile); has && product.Slices > 0 && product.Units > 0 {
@@ -162,7 +162,7 @@ func ofProfile(gpus *nodegpu.GPUs, profile string) (part float64, known bool) {
 }
 
 // ofMemory returns the cards behind units of memory.
-func ofMemory(gpus *nodegpu.GPUs, r gpuinfo.Resource, units float64) (cards float64, known bool) {
+func ofMemory(gpus *sharing.GPUs, r gpuinfo.Resource, units float64) (cards float64, known bool) {
 	if perCard := gpus.UnitsPerCard[r.Name]; perCard > 0 {
 		return units / float64(perCard), true
 	}
@@ -175,7 +175,7 @@ func ofMemory(gpus *nodegpu.GPUs, r gpuinfo.Resource, units float64) (cards floa
 
 // vgpu returns the cards behind shares of HAMi, Volcano or Koordinator: by the memory of each share, or by its cores if
 // no memory is requested. A share with neither has the whole card.
-func vgpu(gpus *nodegpu.GPUs, pod *podfit.PodShape, units float64) (cards float64, known bool) {
+func vgpu(gpus *sharing.GPUs, pod *podfit.PodShape, units float64) (cards float64, known bool) {
 	asked := func(alternatives ...string) (amount raydemand.Amount) {
 		for _, name := range alternatives {
 			amount = cmp.Or(amount, pod.Requests[name])

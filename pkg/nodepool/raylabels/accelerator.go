@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,7 +19,7 @@ const acceleratorLabel = "ray.io/accelerator-type"
 
 // acceleratorType returns what new pods announce as their accelerator type: as a resource, and as a label. It returns
 // nothing for a group without accelerators.
-func acceleratorType(reader nodegpu.Reader, w Worker, places placeList) []Announced {
+func acceleratorType(reader sharing.Reader, w Worker, places placeList) []Announced {
 	kind := ""
 	for _, name := range w.Resources.Names() {
 		if raydemand.IsUnitInstance(name) && w.Resources[name] > 0 {
@@ -105,7 +105,7 @@ func (p *place) gpuTypes(pod *podfit.PodShape, version string) (types []string, 
 }
 
 // productLabels name the model of a node's GPUs. A template or a pod may list several values of one.
-var productLabels = []string{nodegpu.LabelProduct, nodegpu.LabelACKName, nodegpu.LabelGKEAccelerator,
+var productLabels = []string{sharing.LabelProduct, sharing.LabelACKName, sharing.LabelGKEAccelerator,
 	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type",
 	"beta.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"}
 

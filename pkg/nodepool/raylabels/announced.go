@@ -10,9 +10,9 @@ import (
 	"cmp"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -72,7 +72,7 @@ type Nodes struct {
 
 // Of returns what is known about the labels and the accelerator type of a group's new workers, sorted by name. A label
 // that no new worker has is left out.
-func Of(reader nodegpu.Reader, w Worker, nodes Nodes) []Announced {
+func Of(reader sharing.Reader, w Worker, nodes Nodes) []Announced {
 	places := placesOf(reader, w, nodes)
 	var all []Announced
 	add := func(a Announced, ok bool) {

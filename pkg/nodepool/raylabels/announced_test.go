@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -52,7 +52,7 @@ func karpenter(name string, labels map[string]string, requirements ...podfit.Req
 
 func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 	const clique, domain, product = "nvidia.com/gpu.clique", "ray.io/gpu-domain", "nvidia.com/gpu.product"
-	reader := nodegpu.Reader{TopologyLabels: []nodegpu.TopologyLabel{{Node: clique, Ray: domain}}}
+	reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: clique, Ray: domain}}}
 	rooms := func(list ...pools.Room) []pools.Room { return list }
 	for name, c := range map[string]struct {
 		pod    podfit.PodShape
@@ -143,11 +143,11 @@ func BenchmarkAThousandNodes(b *testing.B) {
 	var nodes raylabels.Nodes
 	for i := range 1000 {
 		made := node(fmt.Sprint("node-", i), "p", "kubernetes.io/hostname="+fmt.Sprint("node-", i), "nvidia.com/gpu.product=Tesla-T4", "topology.kubernetes.io/zone=z")
-		made.GPUs = &nodegpu.GPUs{}
+		made.GPUs = &sharing.GPUs{}
 		nodes.Places = append(nodes.Places, made)
 	}
 	worker := raylabels.Worker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &podfit.PodShape{}}
 	for b.Loop() {
-		raylabels.Of(nodegpu.Reader{}, worker, nodes)
+		raylabels.Of(sharing.Reader{}, worker, nodes)
 	}
 }

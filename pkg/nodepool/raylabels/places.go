@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // place is a kind of nodes that may hold a new pod.
@@ -20,7 +20,7 @@ type place struct {
 	requirements []podfit.Requirement
 	// open: the nodes may have labels that are not listed here. declared: they are the shape or template of a pool.
 	open, declared bool
-	gpus           nodegpu.GPUs
+	gpus           sharing.GPUs
 }
 
 // placeList is all places of a group's new pods.
@@ -28,12 +28,12 @@ type placeList struct {
 	pod *podfit.PodShape
 	all []place
 	// mapped are the labels of nodes that Ray nodes have under another name.
-	mapped []nodegpu.TopologyLabel
+	mapped []sharing.TopologyLabel
 }
 
 // placesOf lists the nodes and shapes that could hold a pod, and the pools that may add nodes that nothing describes.
 // New nodes of a pool are like those that it has, as the Cluster Autoscaler assumes too.
-func placesOf(reader nodegpu.Reader, w Worker, nodes Nodes) placeList {
+func placesOf(reader sharing.Reader, w Worker, nodes Nodes) placeList {
 	pod := w.Pod
 	list := placeList{pod: pod, mapped: reader.TopologyLabels}
 	read := labelsRead(reader, w)
@@ -68,7 +68,7 @@ func placesOf(reader nodegpu.Reader, w Worker, nodes Nodes) placeList {
 // keys are the labels of nodes that some Ray label may come from. Of a thousand nodes, few kinds differ in them.
 type keys map[string]bool
 
-func labelsRead(reader nodegpu.Reader, w Worker) keys {
+func labelsRead(reader sharing.Reader, w Worker) keys {
 	read := keys{amdDevice: true}
 	for _, key := range productLabels {
 		read[key] = true
@@ -127,7 +127,7 @@ func templateOf(rooms []pools.Room, pool string) *pools.NodeTemplate {
 }
 
 // read fills in the GPUs that the template and the pod's own selector prove.
-func (p place) read(reader nodegpu.Reader, pod *podfit.PodShape) place {
+func (p place) read(reader sharing.Reader, pod *podfit.PodShape) place {
 	labels := maps.Clone(p.labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -138,7 +138,7 @@ func (p place) read(reader nodegpu.Reader, pod *podfit.PodShape) place {
 		}
 	}
 	maps.Copy(labels, pod.Selector)
-	p.gpus = reader.Read(nodegpu.NodeObject{Labels: labels})
+	p.gpus = reader.Read(sharing.NodeObject{Labels: labels})
 	return p
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 const agentAccount = "heliostat-agent"
@@ -104,9 +104,9 @@ func (s *scene) patcher(token string) func(node, patch string, subresources ...s
 func oneCard(t *testing.T, problem string) string {
 	t.Helper()
 	free := int64(40000)
-	value, err := nodegpu.AgentReport{Cards: []nodegpu.AgentCard{{
+	value, err := sharing.AgentReport{Cards: []sharing.AgentCard{{
 		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: problem == "", Problem: problem,
-		MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}},
+		MIG: sharing.AgentMIG{Instances: []sharing.AgentInstance{}},
 	}}}.Annotation()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range set.Nodes() {
-		read := nodegpu.Reader{}.Read(object)
+		read := sharing.Reader{}.Read(object)
 		if object.Name != "gpu-1" {
 			continue
 		}

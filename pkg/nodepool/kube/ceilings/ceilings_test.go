@@ -21,9 +21,9 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 var (
@@ -220,7 +220,7 @@ func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	want := &pools.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
-		Taints:       []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
+		Taints:       []sharing.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
 	}
 	if diff := cmp.Diff(want, found[0].Template); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestAnAmountOfANodeThatIsNoneIsAProblemThatNamesFieldValueAndWhatIsRight(t *testing.T) {
@@ -25,8 +25,8 @@ func TestAnAmountOfANodeThatIsNoneIsAProblemThatNamesFieldValueAndWhatIsRight(t 
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		gpus := nodegpu.Reader{}.Read(set.Nodes()[0])
-		if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodegpu.AmountUnreadable || !strings.HasPrefix(gpus.Problems[0].Message, want) {
+		gpus := sharing.Reader{}.Read(set.Nodes()[0])
+		if len(gpus.Problems) != 1 || gpus.Problems[0].Code != sharing.AmountUnreadable || !strings.HasPrefix(gpus.Problems[0].Message, want) {
 			t.Errorf("%s: problems %v, want %s", value, gpus.Problems, want)
 		}
 		_, view, err := Read(map[string]any{"status": map[string]any{"allocatable": map[string]any{"cpu": "8", "nvidia.com/gpu": strings.Trim(value, `"`)}}})

@@ -7,10 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"heliostat.dev/heliostat/pkg/nodepool/allocation"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,7 +17,7 @@ import (
 // annotations about cards.
 type BoundPod struct {
 	// Pod has the annotations about cards alone.
-	allocation.Pod
+	sharing.Pod
 	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
 	Takes podfit.Quantities
 	// Neighbors is what terms of other pods see of the pod.
@@ -50,7 +49,7 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		return BoundPod{}, false
 	}
 	bound = BoundPod{
-		Pod: allocation.Pod{
+		Pod: sharing.Pod{
 			Namespace: interned(pod.Namespace), Name: pod.Name, Node: interned(pod.Spec.NodeName),
 			Annotations: cardAnnotations(pod),
 		},
@@ -78,7 +77,7 @@ const podsResource = string(corev1.ResourcePods)
 
 // cardAnnotations returns the annotations that record which cards the pod has, or nil.
 func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
-	for _, key := range allocation.Annotations() {
+	for _, key := range sharing.PodAnnotations() {
 		if value, set := pod.Annotations[key]; set {
 			if kept == nil {
 				kept = map[string]string{}
@@ -141,9 +140,9 @@ func lacksRequests(containers []corev1.Container) bool {
 // Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,
 // and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
 // those on the node.
-func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []*BoundPod) *podfit.Use {
+func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *podfit.Use {
 	use := &podfit.Use{Requests: podfit.Quantities{}, Pods: make([]*podfit.Neighbors, 0, len(pods))}
-	node.Pods = []allocation.Pod{} // known, if there are none
+	node.Pods = []sharing.Pod{} // known, if there are none
 	for _, pod := range pods {
 		use.Requests.Add(pod.Takes)
 		use.Pods = append(use.Pods, pod.Neighbors)
@@ -154,8 +153,8 @@ func Use(reader nodegpu.Reader, node nodegpu.NodeObject, pods []*BoundPod) *podf
 	if gpus := gpusOf(reader, node); gpus != nil {
 		use.Cards = gpus.PerCard
 		for i := range gpus.Problems {
-			if gpus.Problems[i].Code == nodegpu.CardUnrecorded {
-				use.Unrecorded = &nodegpu.Problem{Code: nodegpu.CardUnrecorded, Message: gpus.Problems[i].Message}
+			if gpus.Problems[i].Code == sharing.CardUnrecorded {
+				use.Unrecorded = &sharing.Problem{Code: sharing.CardUnrecorded, Message: gpus.Problems[i].Message}
 			}
 		}
 		for name, units := range gpus.Claimed {

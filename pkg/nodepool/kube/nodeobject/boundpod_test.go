@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // podOf reads a pod from YAML.
@@ -120,7 +120,7 @@ spec:
 		}
 	}
 	bound, _ := Bound(pod)
-	use := Use(nodegpu.Reader{}, nodegpu.NodeObject{}, []*BoundPod{&bound, &bound})
+	use := Use(sharing.Reader{}, sharing.NodeObject{}, []*BoundPod{&bound, &bound})
 	if len(use.Pods) != 2 || use.Pods[0].Labels["app"] != "db" {
 		t.Errorf("the node's pods are %+v", use.Pods)
 	}
@@ -154,7 +154,7 @@ func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 }
 
 // fixtureNode reads one of the recorded nodes, with more labels and annotations than the source shows.
-func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (nodegpu.NodeObject, podfit.Node) {
+func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (sharing.NodeObject, podfit.Node) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/nodes/" + name + ".yaml")
 	if err != nil {
@@ -170,10 +170,10 @@ func fixtureNode(t *testing.T, name string, labels, annotations map[string]strin
 		}
 		maps.Copy(*into, more)
 	}
-	return ForGPUs(node), ForPodFit(nodegpu.Reader{}, node)
+	return ForGPUs(node), ForPodFit(sharing.Reader{}, node)
 }
 
-func cardsText(cards []nodegpu.Card) string {
+func cardsText(cards []sharing.Card) string {
 	number := func(n *int64) string {
 		if n == nil {
 			return "?"
@@ -242,7 +242,7 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 				}
 				pods = append(pods, &bound)
 			}
-			use := Use(nodegpu.Reader{}, node, pods)
+			use := Use(sharing.Reader{}, node, pods)
 			if got := cardsText(use.Cards); got != test.want {
 				t.Errorf("free on cards %s, want %s", got, test.want)
 			}
@@ -259,7 +259,7 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 }
 
 // firstUUID returns the identity of a node's first card in HAMi's register.
-func firstUUID(node nodegpu.NodeObject) string {
+func firstUUID(node sharing.NodeObject) string {
 	_, rest, _ := strings.Cut(node.Annotations["hami.io/node-nvidia-register"], `"id":"`)
 	id, _, _ := strings.Cut(rest, `"`)
 	return id
@@ -278,9 +278,9 @@ func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 	set := &NodeSet{}
 	set.AddNode(node)
 	set.AddPods([]corev1.Pod{*pod})
-	read := nodegpu.Reader{}.Read(set.Nodes()[0])
+	read := sharing.Reader{}.Read(set.Nodes()[0])
 	bound, _ := Bound(pod)
-	use := Use(nodegpu.Reader{}, ForGPUs(node), []*BoundPod{&bound})
+	use := Use(sharing.Reader{}, ForGPUs(node), []*BoundPod{&bound})
 	// The sidecar runs beside the init container that needs 3.
 	if free := read.Free["nvidia.com/gpu"]; free != 4 || cardsText(read.PerCard) != cardsText(use.Cards) {
 		list, _ := json.Marshal(read.PerCard)

@@ -8,7 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // gpuDriver is NVIDIA's driver for Dynamic Resource Allocation. Attributes of other drivers' devices mean something
@@ -29,7 +29,7 @@ type Devices struct {
 type offer struct {
 	node, pool string
 	generation int64
-	devices    []nodegpu.DRADevice
+	devices    []sharing.DRADevice
 }
 
 // deviceID is how an allocation names a device.
@@ -117,7 +117,7 @@ func devicesOf(claim *resourcev1.ResourceClaim) (held []deviceID) {
 
 // ByNode returns the devices of all nodes that offer some, by the name of the node, in the order of the slices' names.
 // It is unknown which are allocated until claims were read.
-func (d *Devices) ByNode() map[string][]nodegpu.DRADevice {
+func (d *Devices) ByNode() map[string][]sharing.DRADevice {
 	newest, held := map[string]int64{}, map[deviceID]bool{}
 	for _, offer := range d.offers {
 		newest[offer.pool] = max(newest[offer.pool], offer.generation)
@@ -127,7 +127,7 @@ func (d *Devices) ByNode() map[string][]nodegpu.DRADevice {
 			held[id] = true
 		}
 	}
-	byNode := map[string][]nodegpu.DRADevice{}
+	byNode := map[string][]sharing.DRADevice{}
 	for _, name := range slices.Sorted(maps.Keys(d.offers)) {
 		offer := d.offers[name]
 		if offer.generation < newest[offer.pool] {
@@ -152,7 +152,7 @@ func (d *Devices) Offered() bool { return len(d.offers) > 0 }
 func (d *Devices) Unplaced() bool { return len(d.holders) > 0 && !d.Offered() }
 
 // draDevice reads NVIDIA's attributes, whose names have the driver's domain or none.
-func draDevice(device resourcev1.Device) nodegpu.DRADevice {
+func draDevice(device resourcev1.Device) sharing.DRADevice {
 	text := func(name string) string {
 		for _, key := range []string{name, gpuDriver + "/" + name} {
 			if value := device.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
@@ -161,7 +161,7 @@ func draDevice(device resourcev1.Device) nodegpu.DRADevice {
 		}
 		return ""
 	}
-	read := nodegpu.DRADevice{
+	read := sharing.DRADevice{
 		Name:       device.Name,
 		Type:       text("type"),
 		UUID:       text("uuid"),

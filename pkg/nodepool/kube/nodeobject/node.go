@@ -7,13 +7,13 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // ForPodFit converts a node for package podfit. Names and labels repeat from node to node, so each text is stored once:
 // otherwise the labels of thousands of nodes would take most of this process's memory.
-func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
+func ForPodFit(reader sharing.Reader, node *corev1.Node) podfit.Node {
 	n := podfit.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CreatedAt: node.CreationTimestamp.Time,
 		Labels:      make(map[string]string, len(node.Labels)),
@@ -51,13 +51,13 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 const karpenterPool = "karpenter.sh/nodepool"
 
 // Taints returns the taints of a node that keep pods away.
-func Taints(node *corev1.Node) []nodegpu.Taint {
-	var taints []nodegpu.Taint
+func Taints(node *corev1.Node) []sharing.Taint {
+	var taints []sharing.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
 			taints = append(
 				taints,
-				nodegpu.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))},
+				sharing.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))},
 			)
 		}
 	}
@@ -66,7 +66,7 @@ func Taints(node *corev1.Node) []nodegpu.Taint {
 
 // gpusOf returns what is known of a node's GPUs, or nil if it has none. It drops how much memory processes use at the
 // moment: no decision depends on it, and it would make every node change all the time.
-func gpusOf(reader nodegpu.Reader, node nodegpu.NodeObject) *nodegpu.GPUs {
+func gpusOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
 	read := reader.Read(node)
 	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {
 		return nil

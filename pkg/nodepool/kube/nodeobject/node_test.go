@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,7 +65,7 @@ func TestRealNodesHoldTheirAllocatableResources(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{ForPodFit(nodegpu.Reader{}, readNode(t, test.node))})); diff != "" {
+			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{ForPodFit(sharing.Reader{}, readNode(t, test.node))})); diff != "" {
 				t.Errorf("fit (-want +got):\n%s", diff)
 			}
 		})
@@ -84,7 +84,7 @@ func TestAStrippedNodeSaysTheSameInLess(t *testing.T) {
 	if !ok {
 		t.Fatalf("a node became %T", object)
 	}
-	if diff := cmp.Diff(ForPodFit(nodegpu.Reader{}, whole), ForPodFit(nodegpu.Reader{}, stripped)); diff != "" {
+	if diff := cmp.Diff(ForPodFit(sharing.Reader{}, whole), ForPodFit(sharing.Reader{}, stripped)); diff != "" {
 		t.Errorf("node (-whole +stripped):\n%s", diff)
 	}
 	if len(stripped.Status.Images)+len(stripped.Annotations)+len(stripped.ManagedFields) > 0 || len(stripped.Status.Capacity) != 1 || len(stripped.Status.Conditions) != 2 {
@@ -99,13 +99,13 @@ func TestAHeartbeatChangesNothingThatIsKept(t *testing.T) {
 	for i := range after.Status.Conditions {
 		after.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Unix(1_700_000_000, 0))
 	}
-	if !ForPodFit(nodegpu.Reader{}, before).Equal(ForPodFit(nodegpu.Reader{}, after)) {
+	if !ForPodFit(sharing.Reader{}, before).Equal(ForPodFit(sharing.Reader{}, after)) {
 		t.Error("a heartbeat makes another node")
 	}
 }
 
 func TestConfiguredNamesAndPoolLabelsAreReadOnNodes(t *testing.T) {
-	reader := nodegpu.Reader{PoolLabel: "example.com/pool",
+	reader := sharing.Reader{PoolLabel: "example.com/pool",
 		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}},
@@ -114,7 +114,7 @@ func TestConfiguredNamesAndPoolLabelsAreReadOnNodes(t *testing.T) {
 	if read := ForPodFit(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
 		t.Errorf("node in pool %q with %+v", read.Pool, read.GPUs)
 	}
-	if read := ForPodFit(nodegpu.Reader{}, node); read.Pool != "theirs" {
+	if read := ForPodFit(sharing.Reader{}, node); read.Pool != "theirs" {
 		t.Errorf("node in pool %q where nothing is configured", read.Pool)
 	}
 }

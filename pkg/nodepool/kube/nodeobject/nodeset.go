@@ -13,17 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/allocation"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // NodeSet is a set of nodes with the objects that say which of their GPUs are in use and how far their pools can grow.
 // The zero value is empty.
 type NodeSet struct {
-	nodes []nodegpu.NodeObject
+	nodes []sharing.NodeObject
 	// pods are by node; nil until pods are read, because a list without pods is not a cluster without pods.
-	pods map[string][]allocation.Pod
+	pods map[string][]sharing.Pod
 	// unreadable are nodes with a pod that cannot be read, so that its requests are unknown.
 	unreadable map[string]bool
 	devices    Devices
@@ -36,11 +35,11 @@ type NodeSet struct {
 }
 
 // Nodes returns the nodes, each with its pods and devices as far as they were read.
-func (s *NodeSet) Nodes() []nodegpu.NodeObject {
-	nodes, devices := make([]nodegpu.NodeObject, len(s.nodes)), s.devices.ByNode()
+func (s *NodeSet) Nodes() []sharing.NodeObject {
+	nodes, devices := make([]sharing.NodeObject, len(s.nodes)), s.devices.ByNode()
 	for i, node := range s.nodes {
 		if s.pods != nil && !s.unreadable[node.Name] {
-			node.Pods = append([]allocation.Pod{}, s.pods[node.Name]...)
+			node.Pods = append([]sharing.Pod{}, s.pods[node.Name]...)
 		}
 		node.Devices = devices[node.Name]
 		nodes[i] = node
@@ -150,7 +149,7 @@ func (s *NodeSet) addNode(document json.RawMessage) error {
 	var fields map[string]any
 	err := json.Unmarshal(document, &fields)
 	if err == nil {
-		var node nodegpu.NodeObject
+		var node sharing.NodeObject
 		if node, _, err = Read(fields); err == nil {
 			s.nodes = append(s.nodes, node)
 			return nil
@@ -191,7 +190,7 @@ func (s *NodeSet) AddNode(node *corev1.Node) { s.nodes = append(s.nodes, ForGPUs
 // AddPods adds what pods hold, and notes that pods were read even if there are none.
 func (s *NodeSet) AddPods(list []corev1.Pod) {
 	if s.pods == nil {
-		s.pods = map[string][]allocation.Pod{}
+		s.pods = map[string][]sharing.Pod{}
 	}
 	for i := range list {
 		s.addPod(&list[i])
@@ -204,7 +203,7 @@ func (s *NodeSet) DropPods() { s.pods = nil }
 // addPod adds what a pod holds. Completed pods hold nothing.
 func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
-		s.pods = map[string][]allocation.Pod{}
+		s.pods = map[string][]sharing.Pod{}
 	}
 	if bound, takes := Bound(pod); takes && len(bound.Requests) > 0 {
 		s.pods[bound.Node] = append(s.pods[bound.Node], bound.Pod)

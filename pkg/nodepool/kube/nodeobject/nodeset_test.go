@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // What the Cluster Autoscaler of 2023 wrote on EKS, shortened; its lines are no YAML.
@@ -165,7 +165,7 @@ status: {allocation: {devices: {results: [{request: gpu, driver: gpu.nvidia.com,
 `
 
 func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
-	read := func(manifest string) []nodegpu.DRADevice {
+	read := func(manifest string) []sharing.DRADevice {
 		var set NodeSet
 		if err := set.Read(strings.NewReader(manifest)); err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
 		return set.Nodes()[0].Devices
 	}
 	yes, no := true, false
-	want := []nodegpu.DRADevice{
+	want := []sharing.DRADevice{
 		{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Allocated: &yes},
 		{Name: "gpu-1-mig-3g20gb-9-4", Type: "mig", UUID: "MIG-b", ParentUUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", Profile: "3g.20gb", MemoryMiB: 19968, Allocated: &no},
 	}
@@ -206,7 +206,7 @@ func TestPodsHoldResourcesUntilTheyEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := (nodegpu.Reader{}).Read(nodes[0]).Free["nvidia.com/gpu"]; got != test.free {
+			if got := (sharing.Reader{}).Read(nodes[0]).Free["nvidia.com/gpu"]; got != test.free {
 				t.Errorf("%d free, want %d", got, test.free)
 			}
 		})
@@ -243,7 +243,7 @@ func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			shapes := config.Shapes(nodegpu.Reader{})
+			shapes := config.Shapes(sharing.Reader{})
 			if len(shapes) != 1 {
 				t.Fatalf("%d shapes, want 1", len(shapes))
 			}
@@ -257,7 +257,7 @@ func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
 }
 
 // nodesOf reads the nodes of one file.
-func nodesOf(in io.Reader) ([]nodegpu.NodeObject, error) {
+func nodesOf(in io.Reader) ([]sharing.NodeObject, error) {
 	var set NodeSet
 	err := set.Read(in)
 	return set.Nodes(), err

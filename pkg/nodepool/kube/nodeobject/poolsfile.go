@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // poolEntry is one pool of the pools file.
@@ -177,11 +177,11 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 }
 
 // node returns the template as a ready node, in both forms.
-func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, podfit.Node) {
+func (n *nodeTemplate) node(pool string) (sharing.NodeObject, podfit.Node) {
 	made := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},
 		Spec:       corev1.NodeSpec{Taints: n.taints},
 		Status:     corev1.NodeStatus{Allocatable: n.resources},
 	}
-	return ForGPUs(made), ForPodFit(nodegpu.Reader{}, made)
+	return ForGPUs(made), ForPodFit(sharing.Reader{}, made)
 }

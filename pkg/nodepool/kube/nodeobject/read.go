@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// ForGPUs converts a node for package nodegpu, with everything it says about its GPUs.
-func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
-	o := nodegpu.NodeObject{
+// ForGPUs converts a node for package sharing, with everything it says about its GPUs.
+func ForGPUs(node *corev1.Node) sharing.NodeObject {
+	o := sharing.NodeObject{
 		Name:          node.Name,
 		Labels:        node.Labels,
 		Annotations:   node.Annotations,
@@ -32,18 +32,18 @@ func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
 	return o
 }
 
-// Read reads a Node object as the API prints it, for nodegpu and for podfit. An amount that cannot be read is left out
+// Read reads a Node object as the API prints it, for sharing and for podfit. An amount that cannot be read is left out
 // and returned as a problem; for any other fault the error names the field.
-func Read(object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
-	return ReadWith(nodegpu.Reader{}, object)
+func Read(object map[string]any) (sharing.NodeObject, podfit.Node, error) {
+	return ReadWith(sharing.Reader{}, object)
 }
 
 // ReadWith is Read with configured names of resources, or a configured label for pools. A node without a condition
 // Ready is an excerpt, and counts as ready.
-func ReadWith(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
+func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject, podfit.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
-		return nodegpu.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
+		return sharing.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
 	}
 	forGPUs := ForGPUs(node)
 	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // truth is what holds for a recorded node. Values are any: a number, a map, a text, or "unknown" and "none". What
@@ -87,7 +87,7 @@ func TestRecordedNodesAreUnderstood(t *testing.T) {
 			if err != nil || len(objects) != 1 {
 				t.Fatalf("%d nodes, %v", len(objects), err)
 			}
-			got, want := nodegpu.Reader{}.Read(objects[0]), truthOf(t, fixture)
+			got, want := sharing.Reader{}.Read(objects[0]), truthOf(t, fixture)
 			want.checkTexts(t, got)
 			want.checkNumber(t, "cards", got.Cards)
 			want.checkNumber(t, "replicas", got.Replicas)
@@ -104,7 +104,7 @@ func TestRecordedNodesAreUnderstood(t *testing.T) {
 	}
 }
 
-func (e truth) checkTexts(t *testing.T, got nodegpu.GPUs) {
+func (e truth) checkTexts(t *testing.T, got sharing.GPUs) {
 	t.Helper()
 	for key, value := range map[string]string{
 		"product": text(got.Product), "kind": string(got.Kind), "isolation": string(got.Isolation), "profile": text(got.Profile), "pool": text(got.Pool),
@@ -154,7 +154,7 @@ func (e truth) checkCounts(t *testing.T, key string, got map[string]int64) {
 	}
 }
 
-func (e truth) checkProblem(t *testing.T, got nodegpu.GPUs) {
+func (e truth) checkProblem(t *testing.T, got sharing.GPUs) {
 	t.Helper()
 	if (e["problem"] == "none") != (len(got.Problems) == 0) {
 		t.Errorf("problems are %v, true is: %v", got.Problems, e["problem"])
@@ -183,7 +183,7 @@ func readings(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gpus := nodegpu.Reader{}.Read(objects[0])
+		gpus := sharing.Reader{}.Read(objects[0])
 		fmt.Fprintf(&lines, "%s: %s %s, cards %s, units %v, MiB %v, %s, problems %v\n",
 			name, gpus.Kind, text(gpus.Product), number(gpus.Cards), gpus.Units, gpus.MemoryMiB, gpus.Isolation, gpus.Problems)
 	}
@@ -216,7 +216,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 			return
 		}
 		for _, node := range nodes {
-			gpus := nodegpu.Reader{}.Read(node)
+			gpus := sharing.Reader{}.Read(node)
 			if shared := gpus.Kind == "time-sliced" || gpus.Kind == "mps"; shared && gpus.Isolation == "hardware" {
 				t.Errorf("%s passes for isolated: %+v", gpus.Kind, gpus)
 			}
@@ -226,7 +226,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 				}
 			}
 		}
-		if pools := pools.Observed((nodegpu.Reader{}), nodes); len(pools) > len(nodes) {
+		if pools := pools.Observed((sharing.Reader{}), nodes); len(pools) > len(nodes) {
 			t.Errorf("%d pools of %d nodes", len(pools), len(nodes))
 		}
 	})

@@ -6,7 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Strip keeps of a node what ForPodFit and Departure read. A node with its list of images is 10 to 30 KB; less than 5
@@ -35,7 +35,7 @@ func Strip(object any) (any, error) {
 			stripped.Status.Capacity[name] = quantity
 		}
 	}
-	for _, key := range nodegpu.Annotations() {
+	for _, key := range sharing.NodeAnnotations() {
 		if value, set := node.Annotations[key]; set {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
 		}
@@ -46,7 +46,7 @@ func Strip(object any) (any, error) {
 		switch {
 		case departure.OfCondition(string(c.Type), c.Status == corev1.ConditionTrue, c.Reason, c.Message) != nil:
 			kept.Reason, kept.Message, kept.LastTransitionTime = c.Reason, c.Message, c.LastTransitionTime
-		case c.Type != corev1.NodeReady && !nodegpu.IsGPUCondition(string(c.Type)):
+		case c.Type != corev1.NodeReady && !sharing.IsGPUCondition(string(c.Type)):
 			continue
 		}
 		stripped.Status.Conditions = append(stripped.Status.Conditions, kept)

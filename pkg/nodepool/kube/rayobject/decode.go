@@ -11,19 +11,19 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Cluster converts a RayCluster and its pods. The reader knows the names of resources. Cluster never fails: a field
 // that cannot be read is a finding of this cluster.
-func Cluster(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
+func Cluster(reader sharing.Reader, rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
 	return Join(Decode(reader, rayCluster), pods)
 }
 
 // DecodeManifest converts a manifest, YAML or JSON, without pods. It returns an error if the manifest is not a
 // RayCluster.
-func DecodeManifest(reader nodegpu.Reader, manifest []byte) (nodepool.Cluster, error) {
+func DecodeManifest(reader sharing.Reader, manifest []byte) (nodepool.Cluster, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: %w", err)
@@ -48,11 +48,11 @@ type Decoded struct {
 
 // DecodeObject is Decode without configured names of resources.
 func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
-	return Decode(nodegpu.Reader{}, rayCluster)
+	return Decode(sharing.Reader{}, rayCluster)
 }
 
 // Decode converts a RayCluster object. The reader knows the names of resources.
-func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decoded {
+func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	report := &finding.List{Object: "RayCluster " + key.String()}
 	root := FieldsOf(rayCluster.Object, report)

@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,7 +65,7 @@ status:
 
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
-	cluster, err := DecodeManifest(nodegpu.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
+	cluster, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
 }
 
 func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
-	cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
+	cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
 		map[string]any{"groupName": "a"}, map[string]any{"groupName": "b"}, map[string]any{"groupName": "a"},
 	}}}}, nil)
 	var broken []bool
@@ -218,7 +218,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
 	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
-		if _, err := DecodeManifest(nodegpu.Reader{}, []byte(manifest)); err == nil {
+		if _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}
 	}
@@ -230,7 +230,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
 	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		cluster, err := DecodeManifest(nodegpu.Reader{}, manifest)
+		cluster, err := DecodeManifest(sharing.Reader{}, manifest)
 		if err != nil {
 			return
 		}
@@ -410,7 +410,7 @@ func TestARayClusterSaysWhenItWasCreated(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm", "namespace": "ml",
 		"creationTimestamp": "2026-03-01T12:00:00Z"}, "spec": map[string]any{}}}
 	want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if got := Decode(nodegpu.Reader{}, object).Cluster.CreatedAt; !got.Equal(want) {
+	if got := Decode(sharing.Reader{}, object).Cluster.CreatedAt; !got.Equal(want) {
 		t.Errorf("created at %s, want %s", got, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -31,7 +31,7 @@ func TestVariablesThatAreNotReadAreReported(t *testing.T) {
 			if c.container != "" {
 				c.container += ", "
 			}
-			cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: objectOf(t, `
+			cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: objectOf(t, `
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: gpu, maxReplicas: 5, template: {spec: {containers: [
   {`+c.container+`name: ray, resources: {limits: {cpu: 2, memory: 1Gi, nvidia.com/gpu: 1}}}]}}}]}`)}, nil)
 			if got := cluster.Groups[0]; !got.Resources.Equal(c.want) || (got.GPUs.Fixed != "") != c.fixed {
@@ -65,7 +65,7 @@ func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			head := pod("h", headNode, "headgroup", func(p *corev1.Pod) { c.change(&p.Spec.Containers[0]) })
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": c.spec}}
-			if got := environmentReported(Cluster(nodegpu.Reader{}, object, kept(head))); got != c.want {
+			if got := environmentReported(Cluster(sharing.Reader{}, object, kept(head))); got != c.want {
 				t.Errorf("reported %q, want %q", got, c.want)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches use.
 func decodeGroups(
-	reader nodegpu.Reader, spec Fields, cluster nodepool.ClusterKey, ownCommand bool,
+	reader sharing.Reader, spec Fields, cluster nodepool.ClusterKey, ownCommand bool,
 ) []nodepool.WorkerGroup {
 	entries := spec.Objects("workerGroupSpecs")
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
@@ -56,7 +56,7 @@ func decodeGroups(
 
 // HeadGroup reads the head group of a RayCluster as worker groups are read. It reports no faults: a check of the head
 // names them.
-func HeadGroup(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
+func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
 	root := FieldsOf(rayCluster.Object, nil)
 	ownCommand := strings.EqualFold(root.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 	fields := root.Object("spec").Object("headGroupSpec")
@@ -65,7 +65,7 @@ func HeadGroup(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) nod
 	return head
 }
 
-func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) nodepool.WorkerGroup {
+func decodeGroup(reader sharing.Reader, f Fields, index int, ownCommand bool) nodepool.WorkerGroup {
 	mark := len(f.Report.All)
 	strategy := f.Object("scaleStrategy")
 	group := nodepool.WorkerGroup{

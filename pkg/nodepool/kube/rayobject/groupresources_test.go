@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -71,7 +71,7 @@ func clusterOf(t *testing.T, resources map[string]any) nodepool.Cluster {
 	container := map[string]any{"name": "ray", "image": "rayproject/ray", "resources": map[string]any{"limits": map[string]any{"cpu": "4", "memory": "8Gi"}}}
 	template := map[string]any{"spec": map[string]any{"containers": []any{container}}}
 	group := map[string]any{"groupName": "w", "rayStartParams": map[string]any{}, "resources": maps.Clone(resources), "template": template}
-	return Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: map[string]any{
+	return Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": map[string]any{"name": "r", "namespace": "d"},
 		"spec": map[string]any{"headGroupSpec": map[string]any{"rayStartParams": map[string]any{}, "template": template}, "workerGroupSpecs": []any{group}},
 	}}, nil)

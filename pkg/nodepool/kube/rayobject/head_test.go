@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func withSidecar(image string, args []string, state corev1.ContainerState, env ...corev1.EnvVar) func(*corev1.Pod) {
@@ -111,7 +111,7 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 			if test.head != nil {
 				pods = kept(test.head)
 			}
-			cluster := Cluster(nodegpu.Reader{}, object, pods)
+			cluster := Cluster(sharing.Reader{}, object, pods)
 			if diff := cmp.Diff(test.want, cluster.Auth); diff != "" {
 				t.Errorf("auth (-want +got):\n%s", diff)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -72,7 +72,7 @@ func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 			return
 		}
 		delete(tests, name)
-		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		group, ok := cluster.Group(f.Group)
 		if !ok {
 			t.Fatalf("no group %s", f.Group)
@@ -101,7 +101,7 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 		if got := gpusExpectedByRay(group); got != want {
 			t.Errorf("believed %s, Ray's autoscaler plans with %s", got, want)
 		}
-		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		g, isWorker := cluster.Group(f.Group)
 		if !isWorker || f.RayStart == nil || f.RayStart.Error != "" || f.Operator.Error != nil {
 			return
@@ -137,7 +137,7 @@ func TestTheAnnotationOfInstancesIsOneWordOrOneForEachGroup(t *testing.T) {
 	} {
 		object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
 		object["metadata"].(map[string]any)["annotations"] = map[string]any{nodepool.MIGGPUsAnnotation: test.annotation}
-		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
 		if cpu, gpu := cluster.Groups[0].MIGGPUs, cluster.Groups[1].MIGGPUs; cpu != test.cpu || gpu != test.gpu {
 			t.Errorf("%s: %q and %q, want %q and %q", test.annotation, cpu, gpu, test.cpu, test.gpu)
 		}
@@ -171,7 +171,7 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
 			object["metadata"].(map[string]any)["annotations"] = map[string]any{NumGPUsSyncAnnotation: test.annotation}
-			cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+			cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
 			if got := [2]nodepool.SyncMode{cluster.Groups[0].NumGPUsSync, cluster.Groups[1].NumGPUsSync}; got != [2]nodepool.SyncMode{test.cpu, test.gpu} {
 				t.Errorf("modes are %v, want %v and %v", got, test.cpu, test.gpu)
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // TestRulesThatTheAPIServerRefusesBreakAGroup reads templates that the CRD accepts. A wrong rule would otherwise be
@@ -51,7 +51,7 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			report := &finding.List{}
 			object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+strings.TrimPrefix(c.spec, "{}")+"\n")
-			group := decodeGroup(nodegpu.Reader{}, FieldsOf(object, report), 0, false)
+			group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 			var faults []string
 			for _, f := range report.All {
 				if f.Code == PodsRefused {
@@ -75,7 +75,7 @@ func TestANegativeAmountBreaksAGroup(t *testing.T) {
 	} {
 		report := &finding.List{}
 		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {"+amounts+"}}]\n")
-		group := decodeGroup(nodegpu.Reader{}, FieldsOf(object, report), 0, false)
+		group := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
 		found := ""
 		for _, f := range report.All {
 			if f.Code == PodsRefused {

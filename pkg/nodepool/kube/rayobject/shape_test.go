@@ -8,8 +8,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -67,7 +67,7 @@ containers: [{resources: {limits: {cpu: 500m}}}]
 	want := podfit.PodShape{
 		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: podfit.Quantities{"cpu": 5000},
 		Tolerations: []podfit.Toleration{
-			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodegpu.NoSchedule}, {Key: "team", Value: "ml"},
+			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: sharing.NoSchedule}, {Key: "team", Value: "ml"},
 		},
 		Affinity: []podfit.NodeTerm{{
 			Labels: []podfit.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
@@ -148,7 +148,7 @@ func TestPodsWithResourceClaimsAreReportedAsUnbounded(t *testing.T) {
 		`nodeSelector: {}`:   "",
 	} {
 		report := &finding.List{}
-		decodeGroup(nodegpu.Reader{}, FieldsOf(objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+spec+"\n"), report), 0, false)
+		decodeGroup(sharing.Reader{}, FieldsOf(objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray}]\n    "+spec+"\n"), report), 0, false)
 		seen := ""
 		for _, f := range report.All {
 			if f.Code == ClaimsUnbounded && f.Severity == raydemand.Info && f.Field == "template.spec.resourceClaims" {

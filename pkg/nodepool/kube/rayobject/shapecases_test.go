@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -158,7 +158,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 
 func TestRefusalsAreFindings(t *testing.T) {
 	eachFixture(t, func(t *testing.T, f fixture) {
-		cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		reason := ""
 		if f.Operator.Error != nil {
 			reason = f.Operator.Error.Reason
@@ -202,11 +202,11 @@ func TestAnAcceptedSpecIsNotRefused(t *testing.T) {
 		}
 		f.Cluster["metadata"].(map[string]any)["generation"] = int64(3)
 		f.Cluster["status"] = map[string]any{"observedGeneration": int64(3)}
-		if cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); cluster.Refused {
+		if cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); cluster.Refused {
 			t.Error("Refused although the operator observed this generation")
 		}
 		f.Cluster["status"] = map[string]any{"observedGeneration": int64(2)}
-		if cluster := Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); !cluster.Refused {
+		if cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); !cluster.Refused {
 			t.Error("not Refused although the operator has stopped at an older generation")
 		}
 	})
@@ -251,7 +251,7 @@ func readShape(t *testing.T, name string) shapeCase {
 }
 
 func (c shapeCase) cluster() nodepool.Cluster {
-	return Cluster(nodegpu.Reader{}, &unstructured.Unstructured{Object: map[string]any{
+	return Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "shape", "namespace": "ml"},
 		"spec": map[string]any{
 			"enableInTreeAutoscaling": true,

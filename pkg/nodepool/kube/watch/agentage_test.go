@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // reported is a node whose agent reported so long ago that its only card is broken.
 func reported(ago time.Duration, boot string) *corev1.Node {
 	node := kubeNode("a", "1", corev1.ConditionTrue)
 	node.Status.NodeInfo.BootID = "b1"
-	node.Annotations = map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(
+	node.Annotations = map[string]string{sharing.AgentAnnotation: fmt.Sprintf(
 		`{"at":%q,"bootID":%q,"cards":[{"index":0,"memoryMiB":15360,"problem":"XID 79"}]}`, time.Now().Add(-ago).Format(time.RFC3339), boot)}
 	return node
 }
@@ -47,7 +47,7 @@ func TestAnAgentsReportEndsWithTheAgentWithoutAnEvent(t *testing.T) {
 func TestAnAgentsReportFromBeforeARebootIsVoid(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*reported(0, "b0")}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != nodegpu.AgentOutdated {
+		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.HealthyUnits) > 0 || node.GPUs.Problems[0].Code != sharing.AgentOutdated {
 			t.Errorf("read %+v", node.GPUs)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -46,7 +46,7 @@ type nodeDevices struct {
 
 // devicesOfNode are the devices of one node. version differs after each change.
 type devicesOfNode struct {
-	list    []nodegpu.DRADevice
+	list    []sharing.DRADevice
 	version int64
 }
 

@@ -16,9 +16,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // nodesPause is the least time between two cycles of all RayClusters because of nodes. A starting pool of machines
@@ -84,13 +84,13 @@ func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.
 
 // ages reports whether the node has data that expires.
 func (k *keptNode) ages() bool {
-	return k.object != nil && k.object.Annotations[nodegpu.AgentAnnotation] != ""
+	return k.object != nil && k.object.Annotations[sharing.AgentAnnotation] != ""
 }
 
 // forGPUs returns what the node shows about its GPUs.
-func (k *keptNode) forGPUs() nodegpu.NodeObject {
+func (k *keptNode) forGPUs() sharing.NodeObject {
 	if k.object == nil {
-		return nodegpu.NodeObject{Name: k.Name}
+		return sharing.NodeObject{Name: k.Name}
 	}
 	return nodeobject.ForGPUs(k.object)
 }
@@ -158,7 +158,7 @@ func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 }
 
 // configure sets how nodes are read and what is configured about pools. Call it before Start.
-func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
+func (n *nodes) configure(reader sharing.Reader, pools pools.Config) {
 	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 

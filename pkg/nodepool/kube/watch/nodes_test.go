@@ -25,9 +25,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -189,7 +189,7 @@ func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 		t.Errorf("findings %v before nodes are known", untouched.Findings)
 	}
 	n.view.Store(viewOf([]podfit.Node{
-		nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("a", "4", corev1.ConditionTrue)), nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("b", "4", corev1.ConditionUnknown)),
+		nodeobject.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue)), nodeobject.ForPodFit(sharing.Reader{}, kubeNode("b", "4", corev1.ConditionUnknown)),
 	}))
 	n.addTo(&cluster)
 	if got := cluster.Groups[0].Fit; got.Nodes != 1 || got.Why != "" {
@@ -219,7 +219,7 @@ func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 		n.addTo(&cluster)
 		return cluster.Groups[0].Fit.Nodes
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
+	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
 		t.Error("8 GPUs land on a node of 4")
 	}
@@ -272,7 +272,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
 		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(nodegpu.Reader{}, whole), nodeobject.ForPodFit(nodegpu.Reader{}, shares)}))
+	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(sharing.Reader{}, whole), nodeobject.ForPodFit(sharing.Reader{}, shares)}))
 	got := read()
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
@@ -295,12 +295,12 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	report := func(free, healthy string) podfit.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
-		node.Annotations = map[string]string{nodegpu.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
+		node.Annotations = map[string]string{sharing.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
 		stripped, err := nodeobject.Strip(node)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return nodeobject.ForPodFit(nodegpu.Reader{}, stripped.(*corev1.Node))
+		return nodeobject.ForPodFit(sharing.Reader{}, stripped.(*corev1.Node))
 	}
 	if before := report("15000", "true"); !before.Equal(report("20", "true")) || before.Equal(report("15000", "false")) || before.GPUs == nil || len(before.GPUs.PerCard) != 1 {
 		t.Errorf("node %+v", before.GPUs)
@@ -313,7 +313,7 @@ func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.view.Store(viewOf(nil, config.Shapes(nodegpu.Reader{})...))
+	n.view.Store(viewOf(nil, config.Shapes(sharing.Reader{})...))
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
 		{Index: 0, Name: "small", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
 		{Index: 1, Name: "large", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},

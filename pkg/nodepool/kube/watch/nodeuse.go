@@ -12,9 +12,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -43,7 +43,7 @@ type useVersion struct{ pods, devices int64 }
 
 // count sets what these pods take of the node, and claims of its devices.
 func (u *usedNode) count(
-	reader nodegpu.Reader, node *keptNode, pods []*nodeobject.BoundPod, devices []nodegpu.DRADevice,
+	reader sharing.Reader, node *keptNode, pods []*nodeobject.BoundPod, devices []sharing.DRADevice,
 ) {
 	object := node.forGPUs()
 	object.Devices = devices
@@ -67,7 +67,7 @@ func isClosed(channel <-chan struct{}) bool {
 }
 
 // refresh computes what pods take of these nodes now. The reader's time is the present.
-func (u *nodeUse) refresh(reader nodegpu.Reader, nodes []keptNode) {
+func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 	versions := u.pods.versions()
 	if versions == nil {
 		u.byNode = nil

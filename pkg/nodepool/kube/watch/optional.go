@@ -18,8 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Optional holds what a deployment may or may not have the right to read: nodes with their pods and devices, the
@@ -46,7 +46,7 @@ type Config struct {
 	// StatusNamespace is where the Cluster Autoscaler writes its status.
 	StatusNamespace string
 	// GPUs says how nodes are read, and Pools what is configured about their pools.
-	GPUs  nodegpu.Reader
+	GPUs  sharing.Reader
 	Pools pools.Config
 	// Changed is called after something changed for the RayClusters of a namespace, or of all for "".
 	Changed func(namespace string)

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/events"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +38,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 				events: events.NewAutoscalers(nil, nil, nil, quiet), nodeEvents: events.NewNodes(nil, quiet), namespaces: namespaces.New(nil, nil, quiet, nil),
 			}
 			o.nodes.view.Store(viewOf(nil))
-			cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(oneGPUGroup))
+			cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))
 			if err != nil {
 				t.Fatal(err)
 			}

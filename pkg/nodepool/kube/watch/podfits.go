@@ -10,10 +10,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +32,7 @@ const (
 // fitCache keeps which nodes fit the groups of each RayCluster while neither the spec nor the nodes change: a cycle
 // runs up to ten times a second, and there may be thousands of nodes. RayClusters with equal groups share the answers.
 type fitCache struct {
-	reader nodegpu.Reader // how nodes are read; never changes
+	reader sharing.Reader // how nodes are read; never changes
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu

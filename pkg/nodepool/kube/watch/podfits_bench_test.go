@@ -11,9 +11,9 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -42,7 +42,7 @@ func fleetOf(count, groups, workers int) (*nodes, nodepool.Cluster) {
 			delete(node.Status.Allocatable, "nvidia.com/gpu")
 		}
 		node.Status.Allocatable["cpu"], node.Status.Allocatable["memory"] = resource.MustParse("96"), resource.MustParse("880Gi")
-		n.byName[node.Name] = kept(nodeobject.ForPodFit(nodegpu.Reader{}, node))
+		n.byName[node.Name] = kept(nodeobject.ForPodFit(sharing.Reader{}, node))
 	}
 	for pool := range poolCount {
 		n.ceilings = append(n.ceilings, pools.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: nodeobject.ClusterAutoscaler})

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // A pool that its autoscaler has taken down to nothing shows by its declaration what a pod would get.
 func TestWhatIsReportedCountsPoolsWithoutANode(t *testing.T) {
-	cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(`
+	cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm, uid: u-1}
 spec:
   workerGroupSpecs:
@@ -37,7 +37,7 @@ spec:
 
 // What new pods announce follows from nodes and from what a NodePool would add, and is kept with the rest of the view.
 func TestGroupsLearnWhatTheirPodsWillAnnounce(t *testing.T) {
-	cluster, err := rayobject.DecodeManifest(nodegpu.Reader{}, []byte(`
+	cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm, uid: u-1}
 spec:
   rayVersion: 2.60.0
@@ -51,7 +51,7 @@ spec:
 	template := &pools.NodeTemplate{Labels: map[string]string{"clique": "d1"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.k8s.aws/instance-gpu-name", Operator: "In", Values: []string{"h100"}}}}
 	known := newFitCache()
-	known.reader.TopologyLabels = []nodegpu.TopologyLabel{{Node: "clique", Ray: "ray.io/gpu-domain"}}
+	known.reader.TopologyLabels = []sharing.TopologyLabel{{Node: "clique", Ray: "ray.io/gpu-domain"}}
 	announced := func(nodes ...podfit.Node) (all []string) {
 		view := viewOf(nodes)
 		view.rooms = []pools.Room{{Pool: "k", Source: pools.FromKarpenter, Mixed: true, Template: template}}

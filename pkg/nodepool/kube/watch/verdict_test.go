@@ -13,9 +13,9 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -37,7 +37,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 	limited := nodePool()
 	limited.Limits = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}
 	tainted := nodePool()
-	tainted.Template.Taints = []nodegpu.Taint{{Key: "team", Value: "a", Effect: nodegpu.NoSchedule}}
+	tainted.Template.Taints = []sharing.Taint{{Key: "team", Value: "a", Effect: sharing.NoSchedule}}
 	in := func(key string, values ...string) podfit.Requirement {
 		return podfit.Requirement{Key: key, Operator: "In", Values: values}
 	}
@@ -92,7 +92,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-			n.configure(nodegpu.Reader{}, config)
+			n.configure(sharing.Reader{}, config)
 			n.replace(c.nodes, "")
 			n.setCeilings(c.ceilings, len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter)
 			n.view.Store(n.viewNow())
@@ -140,7 +140,7 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-			n.configure(nodegpu.Reader{}, config)
+			n.configure(sharing.Reader{}, config)
 			n.forbid(errors.New("nodes is forbidden"))
 			n.setCeilings(c.ceilings, false)
 			n.view.Store(n.viewNow())

@@ -1,0 +1,262 @@
+package sharing
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// AgentAnnotation is the node annotation in which `autoscaler agent` publishes what NVML reports about the node's
+// cards: an AgentReport as JSON.
+const AgentAnnotation = "heliostat.dev/gpus"
+
+// AgentReport is the value of AgentAnnotation: all cards of one node, in the order of their index.
+type AgentReport struct {
+	// At is when the cards were read. BootID identifies the current boot of the machine, as in the node's
+	// status.nodeInfo. A reboot resets the cards and removes their MIG instances.
+	At     time.Time   `json:"at,omitzero"`
+	BootID string      `json:"bootID,omitempty"`
+	Cards  []AgentCard `json:"cards"`
+}
+
+// AgentCard is one physical card as NVML sees it.
+type AgentCard struct {
+	// Index is the card's number in NVML. UUID identifies the card (GPU-...). Product is the driver's name, such as
+	// NVIDIA H100 80GB HBM3.
+	Index   int    `json:"index"`
+	UUID    string `json:"uuid"`
+	Product string `json:"product"`
+	// MemoryMiB is the card's memory, or 0 if the card was lost before its memory was read. FreeMiB is the memory that
+	// no process holds at this moment, which differs from what pods may still request. It is null if NVML does not
+	// report it.
+	MemoryMiB int64    `json:"memoryMiB"`
+	FreeMiB   *int64   `json:"freeMiB"`
+	MIG       AgentMIG `json:"mig"`
+	// Healthy is false if no work should go to the card; Problem then gives the reason. Otherwise Problem is empty.
+	Healthy bool   `json:"healthy"`
+	Problem string `json:"problem"`
+}
+
+// AgentMIG is the MIG layout of a card. If Enabled is false, there are no instances. A card with MIG enabled and no
+// instances offers nothing.
+type AgentMIG struct {
+	Enabled   bool            `json:"enabled"`
+	Instances []AgentInstance `json:"instances"`
+}
+
+// AgentInstance is one GPU instance: its profile as nvidia-smi writes it (1g.10gb+me), and the first unit of the card's
+// memory axis that it occupies. `nvidia-smi mig -lgi` calls that unit the start of the placement.
+type AgentInstance struct {
+	Profile string `json:"profile"`
+	Start   int    `json:"start"`
+}
+
+// AgentRefresh is the longest time between two writes of a report, changed or not. A report older than agentSilence is
+// ignored: that allows for two failed writes and for clocks that differ.
+const (
+	AgentRefresh = 15 * time.Minute
+	agentSilence = 3 * AgentRefresh
+)
+
+// outdated returns why a report does not describe the present, or nothing if it does. If seen is zero, only a reboot
+// makes a report outdated.
+func (r *AgentReport) outdated(node NodeObject, seen time.Time) string {
+	switch {
+	case r.BootID != "" && node.BootID != "" && r.BootID != node.BootID:
+		return "the machine has rebooted since it was written"
+	case seen.IsZero():
+		return ""
+	case r.At.IsZero():
+		return "it has no time"
+	case seen.Sub(r.At) > agentSilence:
+		return fmt.Sprintf("it is older than %.0f minutes, so no agent is running there", agentSilence.Minutes())
+	case r.At.Sub(seen) > agentSilence:
+		return fmt.Sprintf("its time is more than %.0f minutes ahead: the machine's clock is wrong",
+			agentSilence.Minutes())
+	}
+	return ""
+}
+
+// Annotation returns the report as the value of AgentAnnotation.
+func (r AgentReport) Annotation() (string, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("writing %s: %w", AgentAnnotation, err)
+	}
+	return string(text), nil
+}
+
+// ParseAgentReport reads the value of AgentAnnotation. The error names the card and the invalid field.
+func ParseAgentReport(text string) (AgentReport, error) {
+	var report AgentReport
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
+		return AgentReport{}, fmt.Errorf("reading %s: %w", AgentAnnotation, err)
+	}
+	if report.Cards == nil {
+		return AgentReport{}, fmt.Errorf("reading %s: cards is missing: want a list, empty if the node has no card",
+			AgentAnnotation)
+	}
+	seen := map[int]bool{}
+	for i, card := range report.Cards {
+		if err := card.check(); err != nil {
+			return AgentReport{}, fmt.Errorf("reading %s: cards[%d]: %w", AgentAnnotation, i, err)
+		}
+		if seen[card.Index] {
+			return AgentReport{}, fmt.Errorf("reading %s: cards[%d]: index %d occurs twice", AgentAnnotation, i,
+				card.Index)
+		}
+		seen[card.Index] = true
+	}
+	return report, nil
+}
+
+func (c AgentCard) check() error {
+	switch {
+	case c.Index < 0:
+		return fmt.Errorf("index %d: want 0 or more", c.Index)
+	case c.MemoryMiB < 0 || c.MemoryMiB == 0 && c.Healthy:
+		return fmt.Errorf("memoryMiB %d: want the card's memory", c.MemoryMiB)
+	case c.FreeMiB != nil && (*c.FreeMiB < 0 || *c.FreeMiB > c.MemoryMiB):
+		return fmt.Errorf("freeMiB %d: want 0 to %d, the card's memory", *c.FreeMiB, c.MemoryMiB)
+	case !c.MIG.Enabled && len(c.MIG.Instances) > 0:
+		return errors.New("mig.instances: there are instances, but mig.enabled is false")
+	}
+	return nil
+}
+
+// joinAgent adds what Heliostat's agent saw: to the cards of another source, matched by UUID or index, or as the only
+// source.
+func (r *reading) joinAgent() {
+	text := r.node.Annotations[AgentAnnotation]
+	if text == "" {
+		return
+	}
+	report, err := ParseAgentReport(text)
+	if err != nil {
+		r.problem(LabelUnreadable, err.Error())
+		return
+	}
+	if why := report.outdated(r.node, r.at); why != "" {
+		r.problem(AgentOutdated, AgentAnnotation+" is ignored: "+why)
+		return
+	}
+	r.withoutImpossible(&report)
+	known := r.gpus.PerCard
+	if len(known) == 0 || known[0].Index == nil && known[0].UUID == nil {
+		r.gpus.PerCard = r.agentCards(report, known)
+		return
+	}
+	for i := range known {
+		for _, seen := range report.Cards {
+			if known[i].is(seen) {
+				known[i].join(seen)
+				r.agentHealth(seen)
+			}
+		}
+	}
+}
+
+// withoutImpossible removes a layout that the product's placement tables do not allow: anyone who may change the node
+// can write the annotation.
+func (r *reading) withoutImpossible(report *AgentReport) {
+	for i := range report.Cards {
+		card := &report.Cards[i]
+		product, known := gpuinfo.ProductOf(card.Product)
+		if !known {
+			continue
+		}
+		layout := make([]gpuinfo.Instance, 0, len(card.MIG.Instances))
+		for _, instance := range card.MIG.Instances {
+			layout = append(layout, gpuinfo.Instance{Profile: instance.Profile, Start: instance.Start})
+		}
+		if err := product.Check(layout); err != nil {
+			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v",
+				AgentAnnotation, card.Index, product.Name, err))
+			card.MIG.Instances = nil
+		}
+	}
+}
+
+// agentCards returns the cards of a report alone. If the other source's cards have no identity, its free amounts are
+// used only if they are equal on all cards.
+func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
+	cards := make([]Card, 0, len(report.Cards))
+	for _, seen := range report.Cards {
+		card := Card{Index: &seen.Index, Source: "agent"}
+		if seen.MemoryMiB > 0 {
+			card.MemoryMiB = &seen.MemoryMiB
+		}
+		if seen.UUID != "" {
+			card.UUID = &seen.UUID
+		}
+		if n := len(anonymous); n == len(report.Cards) && *anonymous[0].FreeUnits == *anonymous[n-1].FreeUnits {
+			left := *anonymous[0].FreeUnits
+			free := seen.MemoryMiB * left
+			card.FreeUnits, card.FreeMiB = &left, &free
+		}
+		card.join(seen)
+		cards = append(cards, card)
+		r.agentHealth(seen)
+	}
+	return cards
+}
+
+func (r *reading) agentHealth(seen AgentCard) {
+	if !seen.Healthy {
+		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent reports card %d as unhealthy: %s", seen.Index,
+			cmp.Or(seen.Problem, "no reason given")))
+	}
+}
+
+func (c Card) is(seen AgentCard) bool {
+	if c.UUID != nil && seen.UUID != "" {
+		return *c.UUID == seen.UUID
+	}
+	return c.Index != nil && *c.Index == seen.Index
+}
+
+// join adds what only NVML knows. An unhealthy card has no room.
+func (c *Card) join(seen AgentCard) {
+	c.UnusedMiB = seen.FreeMiB
+	if unknown := seen.MIG.Enabled && seen.MIG.Instances == nil; c.Instances == nil && !unknown {
+		c.Instances = []CardInstance{}
+		for _, instance := range seen.MIG.Instances {
+			c.Instances = append(c.Instances, CardInstance{Profile: instance.Profile, Start: &instance.Start})
+		}
+	}
+	if c.Healthy == nil || !seen.Healthy {
+		c.Healthy = &seen.Healthy
+	}
+	if c.Problem == "" {
+		c.Problem = seen.Problem
+	}
+	if !seen.Healthy {
+		c.empty()
+	}
+}
+
+// agentReport returns what Heliostat's agent wrote about the node, unless that is invalid or outdated.
+func (r *reading) agentReport() (AgentReport, bool) {
+	text := r.node.Annotations[AgentAnnotation]
+	if text == "" {
+		return AgentReport{}, false
+	}
+	if r.report == nil {
+		report, err := ParseAgentReport(text)
+		if err != nil || report.outdated(r.node, r.at) != "" {
+			report = AgentReport{}
+		}
+		r.report = &report
+	}
+	return *r.report, len(r.report.Cards) > 0
+}
+
+func (r *reading) agentSeesMIG() bool {
+	report, _ := r.agentReport()
+	return slices.ContainsFunc(report.Cards, func(card AgentCard) bool { return card.MIG.Enabled })
+}

@@ -1,0 +1,134 @@
+package sharing_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+const a100 = "NVIDIA A100-SXM4-40GB"
+
+func wholeCard(index int) gpuinfo.Card {
+	return gpuinfo.Card{Index: index, Product: a100, Healthy: true, Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}}
+}
+
+// cutCard has instances one after another, each with one compute instance.
+func cutCard(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
+	card := wholeCard(index)
+	card.Cut.Enabled, card.Cut.Pending = true, true
+	for i, instance := range instances {
+		card.Cut.Instances = append(card.Cut.Instances, gpuinfo.GPUInstance{ID: uint32(i), Instance: instance, Compute: 1})
+	}
+	return card
+}
+
+func said(findings []sharing.CardFinding) []string {
+	texts := []string{}
+	for _, finding := range findings {
+		texts = append(texts, finding.String())
+	}
+	return texts
+}
+
+func TestWhatIsWrongWithACardIsFound(t *testing.T) {
+	errors := uint64(3)
+	broken, rows, ecc, pending := wholeCard(0), wholeCard(1), wholeCard(2), wholeCard(3)
+	broken.Healthy, broken.Problem = false, "the card must be reset"
+	rows.Rows = &gpuinfo.RemappedRows{Pending: true}
+	ecc.Uncorrected = &errors
+	pending.Cut.Pending = true
+	pages := wholeCard(8)
+	pages.Pages = &gpuinfo.RetiredPages{SingleBit: 2, Pending: true}
+	hidden := cutCard(5)
+	hidden.Cut.Instances = nil
+	unusable := cutCard(6, gpuinfo.Instance{Profile: "3g.20gb", Start: 4})
+	unusable.Cut.Instances[0].Compute = 0
+	got := said(sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{broken, rows, ecc, pending, cutCard(4), hidden, unusable,
+		cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4}), pages}}))
+	want := []string{
+		"card-unhealthy: card 0: the card must be reset",
+		"rows-pending: card 1: memory rows are remapped at the next reset of the card; until then the driver keeps work off them",
+		"errors-uncorrected: card 2: 3 memory errors since the last reset that ECC could not correct",
+		"mig-pending: card 3: MIG is off and will be on after the next reset of the card",
+		"mig-empty: card 4: MIG is on and there are no instances: nothing can run on the card",
+		"layout-unknown: card 5: the driver does not show MIG instances to this process: run it as root or with CAP_SYS_ADMIN, in a container also with NVIDIA_MIG_MONITOR_DEVICES=all",
+		"instance-unusable: card 6: 3g.20gb at 4 has no compute instance: nothing can run there",
+		"layout-impossible: card 7: the placement tables of A100 40GB do not allow this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]",
+		"pages-pending: card 8: memory pages are retired when the driver is loaded again; until then work may use them",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	if got := sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{wholeCard(0), cutCard(1, gpuinfo.Instance{Profile: "7g.40gb"})}}); len(got) > 0 {
+		t.Errorf("well cards have findings: %v", said(got))
+	}
+}
+
+func TestProcessesInNoPodAreFoundAndThoseThatCannotBeToldAreNot(t *testing.T) {
+	memory := gpuinfo.MiB(300)
+	card := wholeCard(2)
+	card.Processes = []gpuinfo.Process{{PID: 10, Kind: "compute", Memory: &memory}, {PID: 11, Kind: "mps"}, {PID: 12, Kind: "compute"}}
+	got := sharing.ProcessesOutsidePods(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}, func(pid uint32) (in, known bool) { return pid == 11, pid != 12 })
+	want := []string{"process-outside-pods: card 2: process 10 (compute, 300 MiB) is in no pod: no scheduler knows about it"}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatANodeAnnouncesIsComparedWithWhatTheDriverSees(t *testing.T) {
+	broken := wholeCard(1)
+	broken.Healthy = false
+	hidden := cutCard(1)
+	hidden.Cut.Instances = nil
+	small := gpuinfo.Instance{Profile: "1g.5gb"}
+	three := gpuinfo.Instance{Profile: "3g.20gb", Start: 4}
+	product := map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "2"}
+	with := func(more map[string]string) map[string]string {
+		all := map[string]string{}
+		for _, labels := range []map[string]string{product, more} {
+			for key, value := range labels {
+				all[key] = value
+			}
+		}
+		return all
+	}
+	mixed := map[string]string{"nvidia.com/mig.strategy": "mixed"}
+	for name, test := range map[string]struct {
+		labels map[string]string
+		units  map[string]int64
+		cards  []gpuinfo.Card
+		want   []string
+	}{
+		"whole cards that agree":     {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, nil},
+		"a card that the node lacks": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0)}, []string{"cards-differ: node n has 2 cards by its labels, 1 by the driver", "units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
+		"a broken card still announced": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), broken},
+			[]string{"units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
+		"a card that was cut and is announced whole": {product, map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), cutCard(1, small)},
+			[]string{"units-differ: node n announces nvidia.com/gpu 2, but the driver reports 1 usable"}},
+		"another product": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}), map[string]int64{"nvidia.com/gpu": 2}, []gpuinfo.Card{wholeCard(0), wholeCard(1)},
+			[]string{"product-differs: node n has NVIDIA-H100-80GB-HBM3 by its labels, but card 0 is NVIDIA A100-SXM4-40GB"}},
+		"instances that agree": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1},
+			[]gpuinfo.Card{wholeCard(0), cutCard(1, small, three)}, nil},
+		"instances that stayed announced": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7},
+			[]gpuinfo.Card{wholeCard(0), cutCard(1, three)}, []string{
+				"units-differ: node n announces nvidia.com/mig-1g.5gb 7, but the driver reports 0 usable",
+				"units-differ: node n announces nvidia.com/mig-3g.20gb 0, but the driver reports 1 usable"}},
+		"instances that the driver does not tell": {with(mixed), map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7}, []gpuinfo.Card{wholeCard(0), hidden}, nil},
+		"the single strategy": {with(map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "3"}), map[string]int64{"nvidia.com/gpu": 3},
+			[]gpuinfo.Card{cutCard(0, small), cutCard(1, small)}, []string{"units-differ: node n announces nvidia.com/gpu 3, but the driver reports 2 usable"}},
+		"shares": {with(map[string]string{"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED"}),
+			map[string]int64{"nvidia.com/gpu": 4}, []gpuinfo.Card{wholeCard(0), wholeCard(1)}, []string{"units-differ: node n announces nvidia.com/gpu 4, but the driver reports 8 usable"}},
+		"memory units of another plugin": {nil, map[string]int64{"aliyun.com/gpu-mem": 79}, []gpuinfo.Card{wholeCard(0)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := sharing.Reader{}.Read(sharing.NodeObject{Name: "n", Labels: test.labels, Capacity: test.units, Allocatable: test.units})
+			want := append([]string{}, test.want...)
+			if diff := cmp.Diff(want, said(sharing.CompareCards(node, gpuinfo.Inventory{Cards: test.cards}))); diff != "" {
+				t.Errorf("findings of a node of kind %s (-want +got):\n%s", node.Kind, diff)
+			}
+		})
+	}
+}

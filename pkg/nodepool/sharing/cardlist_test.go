@@ -1,0 +1,258 @@
+package sharing_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// cardText writes what is free on each card: index free-units/free-MiB/free-cores, ? if unknown, ! if the card is
+// unhealthy, then its instances.
+func cardText(cards []sharing.Card) string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	var texts []string
+	for _, c := range cards {
+		index := "-"
+		if c.Index != nil {
+			index = fmt.Sprint(*c.Index)
+		}
+		text := index + " " + number(c.FreeUnits) + "/" + number(c.FreeMiB) + "/" + number(c.FreeCores)
+		if c.Healthy != nil && !*c.Healthy {
+			text += "!"
+		}
+		for _, i := range c.Instances {
+			text += " " + i.Profile
+			if i.Start != nil {
+				text += fmt.Sprintf("@%d", *i.Start)
+			}
+			if i.Free != nil && *i.Free {
+				text += "+"
+			}
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func pod(requests map[string]int64, annotations ...string) sharing.Pod {
+	p := sharing.Pod{Namespace: "ml", Name: "p", Requests: requests, Annotations: map[string]string{}}
+	for i := 0; i < len(annotations); i += 2 {
+		p.Annotations[annotations[i]] = annotations[i+1]
+	}
+	return p
+}
+
+func TestFreeMemoryOfSharedCardsIsKnownCardByCard(t *testing.T) {
+	mem := func(n int) map[string]int64 { return quantities("aliyun.com/gpu-mem", n) }
+	const ack = "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4"
+	tests := []struct {
+		name  string
+		pods  []sharing.Pod
+		units map[string]int64
+		marks string
+		want  string
+	}{
+		{"ACK's record of cards by container", []sharing.Pod{
+			pod(mem(15), "scheduler.framework.gpushare.allocation", `{"0":{"0":15}}`),
+			pod(mem(9), "scheduler.framework.gpushare.allocation", `{"0":{"1":4},"1":{"1":5}}`),
+		}, mem(60), ack, "0 0/0/?, 1 6/6144/?, 2 15/15360/?, 3 15/15360/?"},
+		{"the open-source extender's card", []sharing.Pod{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
+			mem(60), ack, "0 15/15360/?, 1 15/15360/?, 2 6/6144/?, 3 15/15360/?"},
+		{"a pod without a record may be on any card", []sharing.Pod{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
+		{"a card index of -1 is no record", []sharing.Pod{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"an amount below 0 is no record", []sharing.Pod{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
+			"ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"nor is a card that is not there", []sharing.Pod{
+			pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"99":5}}`), pod(mem(3), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "1"),
+		}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 7/7168/?, 1 7/7168/?"},
+		{"memory and cores", []sharing.Pod{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
+			"scheduler.framework.gpushare.allocation", `{"0":{"1":4}}`, "gpushare.alibabacloud.com/core-percentage", `{"0":{"1":20}}`)},
+			quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=2", "0 15/15360/100, 1 11/11264/80"},
+		{"a pod that holds no GPU changes nothing", []sharing.Pod{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
+		{"nothing is known while pods are not", nil, mem(60), ack, ""},
+		{"nor while the number of cards is not", []sharing.Pod{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels(test.marks), Allocatable: test.units, Pods: test.pods})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
+				t.Errorf("cards (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
+	const (
+		hami    = "hami.io/node-nvidia-register"
+		given   = "hami.io/vgpu-devices-allocated"
+		lines   = "GPU-a,10,24576,100,NVIDIA-NVIDIA A10,0,true,0,hami-core:GPU-b,10,24576,100,NVIDIA-NVIDIA A10,0,true,1,hami-core:"
+		list    = `[{"id":"GPU-a","count":10,"devmem":24576,"devcore":100,"type":"NVIDIA A10","mode":"hami-core","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":24576,"devcore":100,"type":"NVIDIA A10","health":false}]`
+		volcano = "volcano.sh/node-vgpu-register"
+	)
+	gpu, vgpu := quantities("nvidia.com/gpu", 20), quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 49152)
+	share := pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 3000, "nvidia.com/gpucores", 30), given, "GPU-b,NVIDIA,3000,30:;GPU-a,NVIDIA,1000,0:")
+	tests := []struct {
+		name          string
+		key, register string
+		units         map[string]int64
+		pods          []sharing.Pod
+		want          string
+	}{
+		{"HAMi before 2.9", hami, lines, gpu, []sharing.Pod{share}, "0 9/23576/100, 1 9/21576/70"},
+		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []sharing.Pod{share}, "0 9/23576/100, 1 0/0/0!"},
+		{"a pod that is being bound has it under another key", hami, lines, gpu,
+			[]sharing.Pod{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
+		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []sharing.Pod{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
+		{"a record below 0 makes no room", hami, lines, gpu,
+			[]sharing.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
+		{"nor does one of a card that is not there", hami, lines, gpu,
+			[]sharing.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
+		{"an instance lies on the card before its brackets", hami, lines, gpu,
+			[]sharing.Pod{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
+		{"while pods are not known nothing is free", hami, lines, gpu, nil, "0 ?/?/?, 1 ?/?/?"},
+		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []sharing.Pod{}, "0 10/?/100, 1 10/?/100"},
+		{"Volcano", volcano, "GPU-a,10,24576,NVIDIA-A10,true,hami-core:GPU-b,10,24576,NVIDIA-A10,true,hami-core:", vgpu,
+			[]sharing.Pod{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := sharing.Reader{}.Read(sharing.NodeObject{Annotations: map[string]string{test.key: test.register}, Allocatable: test.units, Pods: test.pods})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
+				t.Errorf("cards (-want +got):\n%s\n%v", diff, got.Problems)
+			}
+		})
+	}
+	below := sharing.Reader{}.Read(sharing.NodeObject{Annotations: map[string]string{hami: strings.Replace(lines, "24576", "-24576", 1)}, Allocatable: gpu})
+	if len(below.PerCard) != 0 || len(below.Problems) != 1 || !strings.Contains(below.Problems[0].Message, "memory -24576") {
+		t.Errorf("a register with memory below 0: %v, %v", below.PerCard, below.Problems)
+	}
+	broken := sharing.Reader{}.Read(sharing.NodeObject{Annotations: map[string]string{volcano: "GPU-a,ten,24576,A10,true,x:"}, Allocatable: vgpu})
+	if len(broken.PerCard) != 0 || len(broken.Problems) != 1 || !strings.Contains(broken.Problems[0].Message, "field 2") {
+		t.Errorf("a register that cannot be read: %v, %v", broken.PerCard, broken.Problems)
+	}
+}
+
+func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
+	const marks = "n/gpu.product=Tesla-T4 n/gpu.count=3 n/gpu.memory=15360 n/gpu.replicas=1"
+	used := []sharing.Pod{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
+	read := func(node sharing.NodeObject) sharing.GPUs {
+		node.Labels, node.Allocatable = labels(marks), quantities("nvidia.com/gpu", 3)
+		return sharing.Reader{}.Read(node)
+	}
+	got := read(sharing.NodeObject{Pods: used})
+	if diff := cmp.Diff("- 1/15360/?, - 0/0/?, - 0/0/?", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/gpu"] != 1 {
+		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
+	}
+	if unknown := read(sharing.NodeObject{}); unknown.Free != nil || unknown.PerCard != nil {
+		t.Errorf("while pods are not known: %v, %v", unknown.Free, unknown.PerCard)
+	}
+	report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":15360,"freeMiB":15000,"healthy":true},{"index":1,"uuid":"GPU-b","memoryMiB":15360,"healthy":true},` +
+		`{"index":2,"uuid":"GPU-c","memoryMiB":15360,"healthy":false,"problem":"XID 79"}]}`
+	agent := map[string]string{sharing.AgentAnnotation: report}
+	got = read(sharing.NodeObject{Annotations: agent, Pods: []sharing.Pod{}})
+	if diff := cmp.Diff("0 1/15360/?, 1 1/15360/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" || *got.PerCard[0].UnusedMiB != 15000 {
+		t.Errorf("where all are free the agent's cards are (-want +got):\n%s", diff)
+	}
+	if len(got.Problems) != 1 || got.Problems[0].Code != sharing.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 as unhealthy: XID 79") {
+		t.Errorf("problems %v", got.Problems)
+	}
+	got = read(sharing.NodeObject{Annotations: agent, Pods: used})
+	if diff := cmp.Diff("0 ?/?/?, 1 ?/?/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" {
+		t.Errorf("which of them are free nobody tells (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
+	units := quantities("nvidia.com/mig-1g.10gb", 2)
+	got := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: units, Annotations: map[string]string{sharing.AgentAnnotation: agentText},
+		Pods: []sharing.Pod{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
+	if diff := cmp.Diff("0 ?/?/? 1g.10gb@6, 1 0/0/?!", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/mig-1g.10gb"] != 1 {
+		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
+	}
+	broken := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: units, Annotations: map[string]string{sharing.AgentAnnotation: "{}"}})
+	if len(broken.Problems) != 1 || broken.Problems[0].Code != sharing.LabelUnreadable || broken.PerCard != nil {
+		t.Errorf("a report that cannot be read: %v, %v", broken.Problems, broken.PerCard)
+	}
+}
+
+func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
+	mig := func(name, profile string, mib int64, allocated bool) sharing.DRADevice {
+		return sharing.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: &allocated}
+	}
+	yes, no := true, false
+	whole := sharing.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Allocated: &no}
+	taken, ill, unknown := whole, whole, whole
+	taken.Allocated, unknown.Allocated = &yes, nil
+	ill.Name, ill.UUID, ill.Taint = "gpu-1", "GPU-b", "gpu.nvidia.com/xid"
+	tests := []struct {
+		name    string
+		devices []sharing.DRADevice
+		want    string
+		kind    gpuinfo.Kind
+	}{
+		{"a free card and one with a taint", []sharing.DRADevice{ill, whole}, "0 ?/81559/?, 1 0/0/?!", gpuinfo.Whole},
+		{"a card of which claims are not known", []sharing.DRADevice{unknown}, "0 ?/?/?", gpuinfo.Whole},
+		{"a card that a claim has", []sharing.DRADevice{taken}, "0 ?/0/?", gpuinfo.Whole},
+		{"instances that are there", []sharing.DRADevice{mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, false), mig("gpu-0-mig-1g10gb-19-0", "1g.10gb", 9984, true)},
+			"0 ?/40320/? 3g.40gb@4+ 1g.10gb@0", gpuinfo.MIG},
+		{"instances that can be made", []sharing.DRADevice{whole, mig("gpu-0-mig-3g40gb-9-0", "3g.40gb", 40320, false), mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, true)},
+			"0 ?/41239/? 3g.40gb@4", gpuinfo.MIG},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: map[string]int64{}, Devices: test.devices,
+				Labels: labels("n/gpu.present=true n/gpu.deploy.driver=true")})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" || got.Kind != test.kind || got.Isolation != gpuinfo.Hardware || len(got.Problems) > 0 {
+				t.Errorf("%s %s %v, cards (-want +got):\n%s", got.Kind, got.Isolation, got.Problems, diff)
+			}
+		})
+	}
+}
+
+// TestDevicesOfClaimsLeaveLessToPods checks nodes where a device plugin announces the same cards.
+func TestDevicesOfClaimsLeaveLessToPods(t *testing.T) {
+	yes := true
+	card := sharing.DRADevice{Name: "gpu-1", Type: "gpu", UUID: "GPU-b", Allocated: &yes}
+	instance := sharing.DRADevice{Name: "gpu-0-mig-1g10gb-19-0", Type: "mig", ParentUUID: "GPU-a", Profile: "1g.10gb", Allocated: &yes}
+	const register = `[{"id":"GPU-a","count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true}]`
+	for name, test := range map[string]struct {
+		units   map[string]int64
+		marks   string
+		devices []sharing.DRADevice
+		want    map[string]int64
+		cards   string
+	}{
+		"whole cards":                 {quantities("nvidia.com/gpu", 8), "n/gpu.product=Tesla-T4 n/gpu.count=8", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 7), "1 ?/?/?"},
+		"shares of a card":            {quantities("nvidia.com/gpu", 10), "n/gpu.product=Tesla-T4-SHARED n/gpu.count=2 n/gpu.replicas=5", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 5), "1 ?/?/?"},
+		"instances, mixed":            {quantities("nvidia.com/mig-1g.10gb", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=1", []sharing.DRADevice{instance}, quantities("nvidia.com/mig-1g.10gb", 6), "0 ?/0/? 1g.10gb@0"},
+		"instances, single":           {quantities("nvidia.com/gpu", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb n/gpu.count=7 n/mig.strategy=single", []sharing.DRADevice{instance}, quantities("nvidia.com/gpu", 6), "0 ?/0/? 1g.10gb@0"},
+		"instances without a unit":    {quantities("nvidia.com/gpu", 8), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=8", []sharing.DRADevice{instance}, quantities("nvidia.com/gpu", 7), "0 ?/0/? 1g.10gb@0"},
+		"memory of cards":             {quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4", []sharing.DRADevice{card}, quantities("aliyun.com/gpu-mem", 45), "0 0/0/?, 1 15/?/?, 2 15/?/?, 3 15/?/?"},
+		"cards of HAMi by their UUID": {quantities("nvidia.com/gpu", 20), "", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 10), "0 10/15360/100, 1 0/0/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := sharing.NodeObject{Allocatable: test.units, Labels: labels(test.marks), Pods: []sharing.Pod{}, Devices: test.devices}
+			if test.marks == "" {
+				node.Annotations = map[string]string{"hami.io/node-nvidia-register": register}
+			}
+			got := sharing.Reader{}.Read(node)
+			if diff := cmp.Diff(test.want, got.Free); diff != "" {
+				t.Errorf("free (-want +got):\n%s", diff)
+			}
+			if text := cardText(got.PerCard); text != test.cards {
+				t.Errorf("cards %q, want %q", text, test.cards)
+			}
+		})
+	}
+}

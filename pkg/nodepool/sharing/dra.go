@@ -1,0 +1,272 @@
+package sharing
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// readDRA recognizes a node whose GPUs are allocated only by resource claims.
+func (r *reading) readDRA() bool {
+	if len(r.node.Devices) == 0 || len(r.announced()) > 0 || r.announcesMemory() {
+		return false
+	}
+	kind, parents := gpuinfo.Whole, map[string]bool{}
+	for _, d := range r.node.Devices {
+		parents[d.card()] = true
+		if d.Type == "mig" {
+			kind = gpuinfo.MIG
+		}
+		if r.gpus.Product == nil && d.Product != "" {
+			model := d.Product
+			r.gpus.Product = &model
+			r.product, r.productKnown = gpuinfo.ProductOf(model)
+		}
+	}
+	r.cards(int64(len(parents)))
+	return r.is(kind, gpuinfo.Hardware)
+}
+
+// announcesMemory reports whether pods can request parts of cards by memory, for which no devices are announced.
+func (r *reading) announcesMemory() bool {
+	return max(r.gpus.Units[gpuinfo.AliyunMemory], r.gpus.Units[gpuinfo.VolcanoShared]) > 0
+}
+
+// draCards joins the devices of each card. If instances are created on demand, the slice offers the card and every
+// instance that it could have: then only the allocated ones exist, and a card is whole only while none is allocated.
+func (r *reading) draCards() []Card {
+	var order []string
+	byCard := map[string][]DRADevice{}
+	for _, d := range r.node.Devices {
+		if byCard[d.card()] == nil {
+			order = append(order, d.card())
+		}
+		byCard[d.card()] = append(byCard[d.card()], d)
+	}
+	cards := make([]Card, 0, len(order))
+	for _, id := range order {
+		cards = append(cards, draCard(id, byCard[id]))
+	}
+	return cards
+}
+
+func draCard(id string, devices []DRADevice) Card {
+	card := Card{Source: "dra"}
+	if strings.HasPrefix(id, "GPU-") {
+		card.UUID = &id
+	}
+	onDemand, known, taken, left := false, true, int64(0), int64(0)
+	for _, d := range devices {
+		if index, ok := draIndex(d.Name); ok && card.Index == nil {
+			card.Index = &index
+		}
+		if d.Type != "mig" {
+			onDemand = true
+			card.MemoryMiB = positive(d.MemoryMiB)
+		}
+		switch {
+		case d.Allocated == nil:
+			known = false
+		case *d.Allocated:
+			taken += d.MemoryMiB
+		case d.Type == "mig":
+			left += d.MemoryMiB
+		}
+		if healthy := d.Taint == ""; card.Healthy == nil || !healthy {
+			card.Healthy, card.Problem = &healthy, d.Taint
+		}
+	}
+	if onDemand && card.MemoryMiB != nil {
+		left = max(*card.MemoryMiB-taken, 0)
+	}
+	if known && (!onDemand || card.MemoryMiB != nil) {
+		card.FreeMiB = &left
+	}
+	card.Instances = draInstances(devices, onDemand)
+	if !card.usable() {
+		card.empty()
+	}
+	return card
+}
+
+// draInstances returns the existing instances, nil if they are created on demand and their allocation is unknown.
+func draInstances(devices []DRADevice, onDemand bool) []CardInstance {
+	instances := []CardInstance{}
+	for _, d := range devices {
+		if d.Type != "mig" {
+			continue
+		}
+		instance := CardInstance{Profile: d.Profile, Start: draStart(d.Name)}
+		if d.Allocated != nil {
+			free := !*d.Allocated
+			instance.Free = &free
+		}
+		switch {
+		case onDemand && d.Allocated == nil:
+			return nil
+		case !onDemand || *d.Allocated:
+			instances = append(instances, instance)
+		}
+	}
+	return instances
+}
+
+func positive(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+// draIndex reads the card's number from gpu-0 and gpu-0-mig-1g5gb-19-0.
+func draIndex(name string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, "gpu-")
+	if !ok {
+		return 0, false
+	}
+	digits, _, _ := strings.Cut(rest, "-")
+	index, err := strconv.Atoi(digits)
+	return index, err == nil
+}
+
+// draStart reads where an instance begins: the last number of its name.
+func draStart(name string) *int {
+	start, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	if err != nil || !strings.Contains(name, "-mig-") {
+		return nil
+	}
+	return &start
+}
+
+// claimedUnits returns how many units of each resource stand for devices that ResourceClaims have. The device plugin
+// and the driver for Dynamic Resource Allocation do not know of each other
+// (docs/reference/facts.md#claims-beside-a-device-plugin), so the units of a claimed device are still announced. An
+// instance is one unit of its profile. Any other device takes the whole card, with the units of each resource that
+// stand for it.
+func (r *reading) claimedUnits() map[string]int64 {
+	taken := map[string]int64{}
+	for _, device := range r.node.Devices {
+		if device.claimed() && device.Type == "mig" {
+			if name := r.instanceUnits(device); name != "" {
+				taken[name]++
+			}
+		}
+	}
+	if claimed := int64(len(r.claimedCards())); claimed > 0 {
+		cards := r.numberOfCards()
+		for name, units := range r.gpus.Units {
+			resource, err := r.names.Resource(name)
+			if err != nil || resource.Role == gpuinfo.Information {
+				continue
+			}
+			perCard, known := r.gpus.UnitsPerCard[name]
+			if !known {
+				perCard = (units + cards - 1) / cards
+			}
+			taken[name] += claimed * perCard
+		}
+	}
+	maps.DeleteFunc(taken, func(_ string, n int64) bool { return n == 0 })
+	if len(taken) == 0 {
+		return nil
+	}
+	return taken
+}
+
+// claimed reports whether a ResourceClaim has the device.
+func (d DRADevice) claimed() bool { return d.Allocated != nil && *d.Allocated }
+
+// instanceUnits returns the resource of which an instance is one unit, empty if the node announces none.
+func (r *reading) instanceUnits(device DRADevice) string {
+	if r.gpus.Kind == gpuinfo.MIG && r.gpus.Profile != nil && r.gpus.Units[gpuinfo.NvidiaGPU] > 0 {
+		return gpuinfo.NvidiaGPU
+	}
+	profile, err := gpuinfo.ParseProfile(device.Profile)
+	if err != nil {
+		return ""
+	}
+	for _, shared := range []bool{false, true} {
+		if name := gpuinfo.ResourceName(profile, shared); r.gpus.Units[name] > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// claimedCards returns the identities of cards that a ResourceClaim has as a whole, or in parts that are units of no
+// resource, sorted.
+func (r *reading) claimedCards() []string {
+	claimed := map[string]bool{}
+	for _, device := range r.node.Devices {
+		if device.claimed() && (device.Type != "mig" || r.instanceUnits(device) == "") {
+			claimed[device.card()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(claimed))
+}
+
+// numberOfCards returns how many cards the node has: by its labels or, without them, as many as its devices are on.
+func (r *reading) numberOfCards() int64 {
+	if r.gpus.Cards != nil && *r.gpus.Cards > 0 {
+		return *r.gpus.Cards
+	}
+	cards := map[string]bool{}
+	for _, device := range r.node.Devices {
+		cards[device.card()] = true
+	}
+	return int64(len(cards))
+}
+
+// emptyClaimed leaves nothing free on cards that ResourceClaims have. A card without the identity of a device is one of
+// those without identity: the ones with the most room.
+func (r *reading) emptyClaimed() {
+	if len(r.gpus.PerCard) == 0 || r.gpus.PerCard[0].Source == "dra" || r.gpus.PerCard[0].Source == "pods" {
+		return // they count claims
+	}
+	cards, full := r.gpus.PerCard, map[int]bool{}
+	for _, id := range r.claimedCards() {
+		at := slices.IndexFunc(cards, func(c Card) bool { return c.UUID != nil && *c.UUID == id })
+		if at < 0 {
+			at = emptiest(cards, full)
+		}
+		if at >= 0 {
+			full[at] = true
+		}
+	}
+	for at := range full {
+		cards[at].empty()
+	}
+}
+
+// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver
+// gpu.nvidia.com). What the driver does not report is empty or 0.
+type DRADevice struct {
+	// Name is the device's name in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
+	Name string
+	// Type is gpu or mig. UUID is the device's own, ParentUUID the UUID of an instance's card.
+	Type, UUID, ParentUUID string
+	Product, Profile       string
+	MemoryMiB              int64
+	// Allocated reports whether a ResourceClaim has the device; nil while claims are unknown.
+	Allocated *bool
+	// Taint is why nothing is allocated on the device (gpu.nvidia.com/xid), empty if there is no taint.
+	Taint string
+}
+
+// card returns the identity of the card that the device is, or is on.
+func (d DRADevice) card() string {
+	if d.Type == "mig" {
+		if d.ParentUUID != "" {
+			return d.ParentUUID
+		}
+		card, _, _ := strings.Cut(d.Name, "-mig-")
+		return card
+	}
+	if d.UUID != "" {
+		return d.UUID
+	}
+	return d.Name
+}

@@ -1,0 +1,105 @@
+package sharing
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// unhealthy counts the cards that are known to be unhealthy.
+func (n *GPUs) unhealthy() int64 {
+	var count int64
+	for _, card := range n.PerCard {
+		if !card.usable() {
+			count++
+		}
+	}
+	return count
+}
+
+// HealthyCards returns how many of the node's cards accept work, nil if their number is unknown.
+func (n *GPUs) HealthyCards() *int64 {
+	if n.Cards == nil {
+		return nil
+	}
+	healthy := max(*n.Cards-n.unhealthy(), 0)
+	return &healthy
+}
+
+// LargestCard returns what the largest card of a node can offer of a memory resource.
+func (n GPUs) LargestCard(resource string) (units int64, known bool) {
+	if perCard, ok := n.UnitsPerCard[resource]; ok {
+		return perCard, true
+	}
+	if resource == gpuinfo.AliyunMemory {
+		return 0, false
+	}
+	for _, card := range n.PerCard {
+		if card.MemoryMiB == nil {
+			return 0, false
+		}
+		units, known = max(units, *card.MemoryMiB), true
+	}
+	return units, known
+}
+
+// Announces reports whether the node may have units of a resource. It is true for a node whose units are unknown.
+func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
+
+// WithUse sets which instances of a card are in use, if the node's units show it: if all instances of a profile are
+// free, or none is.
+func (n GPUs) WithUse(c Card) Card {
+	c.Instances = slices.Clone(c.Instances)
+	for i := range c.Instances {
+		instance := &c.Instances[i]
+		name, err := gpuinfo.ParseProfile(instance.Profile)
+		if instance.Free != nil || err != nil {
+			continue
+		}
+		resource := gpuinfo.ResourceName(name, false)
+		if n.Profile != nil {
+			resource = gpuinfo.NvidiaGPU
+		}
+		if free, ok := n.Free[resource]; ok && (free == 0 || free == n.Units[resource]) {
+			all := free > 0
+			instance.Free = &all
+		}
+	}
+	return c
+}
+
+// GPUs is what is known about a node's GPUs. What the node does not prove is left out (nil, or unknown kind and
+// isolation): no number is better than a wrong one.
+type GPUs struct {
+	Name string  `json:"name"`
+	Pool *string `json:"pool"`
+	// Product is the model as the node names it, without the suffixes that feature discovery adds for slices and
+	// shares.
+	Product *string `json:"product"`
+	// Cards is the number of physical cards.
+	Cards *int64       `json:"cards"`
+	Kind  gpuinfo.Kind `json:"kind"`
+	// Units is what pods can request, by resource, zeros included.
+	Units map[string]int64 `json:"units"`
+	// MemoryMiB is the memory behind one unit, for resources where it is known.
+	MemoryMiB map[string]int64 `json:"memoryMiB"`
+	// UnitsPerCard is set for memory that is requested in units: a request must fit on one card.
+	UnitsPerCard map[string]int64  `json:"unitsPerCard"`
+	Isolation    gpuinfo.Isolation `json:"isolation"`
+	// CardMemoryMiB is the memory of one physical card.
+	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
+	// Profile is the MIG profile behind a plain resource name. Replicas is how many clients share one device.
+	Profile  *string `json:"profile"`
+	Replicas *int64  `json:"replicas"`
+	// Free is the number of units that no pod on the node requests, by resource; nil while pods are unknown.
+	Free map[string]int64 `json:"free"`
+	// Claimed is the number of units that ResourceClaims take away from pods that request a resource, because they have
+	// the devices behind them; nil if they have none.
+	Claimed map[string]int64 `json:"-"`
+	// HealthyUnits is what the healthy cards offer of a resource, if that is less than its Units; nil while no card is
+	// known to be unhealthy.
+	HealthyUnits map[string]int64 `json:"wellUnits"`
+	// PerCard is what is known about single cards; nil if nothing is.
+	PerCard  []Card    `json:"perCard"`
+	Problems []Problem `json:"problems"`
+}

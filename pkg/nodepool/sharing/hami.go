@@ -1,0 +1,157 @@
+package sharing
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// HAMi's annotations: what its agent registers, and whether the agent still responds.
+const (
+	hamiRegister  = "hami.io/node-nvidia-register"
+	hamiHandshake = "hami.io/node-handshake"
+)
+
+// hamiDevices reads both forms of the register: JSON since release 2.9; before, fields for each card that end in a
+// colon, UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
+func hamiDevices(register string) ([]hamiDevice, error) {
+	if strings.HasPrefix(strings.TrimSpace(register), "[") {
+		var devices []hamiDevice
+		if err := json.Unmarshal([]byte(register), &devices); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", hamiRegister, err)
+		}
+		for i := range devices {
+			if err := devices[i].check(); err != nil {
+				return nil, fmt.Errorf("reading %s: [%d]: %w", hamiRegister, i, err)
+			}
+		}
+		return devices, nil
+	}
+	var devices []hamiDevice
+	for entry := range strings.SplitSeq(register, ":") {
+		if entry == "" {
+			continue
+		}
+		device, err := hamiLine(strings.Split(entry, ","), len(devices))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %q: %w", hamiRegister, entry, err)
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+func hamiLine(fields []string, position int) (device hamiDevice, err error) {
+	if len(fields) < 7 {
+		return device, fmt.Errorf("%d fields, want at least 7", len(fields))
+	}
+	device.UUID, device.Index = fields[0], position
+	for i, into := range []*int64{&device.Count, &device.Memory, &device.Cores} {
+		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
+			return device, fmt.Errorf("field %d: %w", 2+i, err)
+		}
+	}
+	device.Type = fields[4]
+	if device.Health, err = strconv.ParseBool(fields[6]); err != nil {
+		return device, fmt.Errorf("field 7: %w", err)
+	}
+	if len(fields) > 7 {
+		if device.Index, err = strconv.Atoi(fields[7]); err != nil {
+			return device, fmt.Errorf("field 8: %w", err)
+		}
+	}
+	if len(fields) > 8 {
+		device.Mode = fields[8]
+	}
+	return device, device.check()
+}
+
+// hamiModel returns the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
+func hamiModel(node NodeObject) string {
+	devices, err := hamiDevices(node.Annotations[hamiRegister])
+	if err != nil || len(devices) == 0 {
+		return ""
+	}
+	model := devices[0].Type
+	if rest, doubled := strings.CutPrefix(model, "NVIDIA-"); doubled && strings.HasPrefix(rest, "NVIDIA") {
+		return rest
+	}
+	return model
+}
+
+// readHAMi recognizes HAMi by what its agent registers, or by the label that starts the agent together with more
+// nvidia.com/gpu than the node has cards: HAMi announces nothing else, so allocatable does not show how full a card is.
+func (r *reading) readHAMi() bool {
+	register := r.node.Annotations[hamiRegister]
+	if register == "" {
+		cards, _, known := r.cardCount()
+		if r.label("gpu") != "on" || !known || r.gpus.Units[gpuinfo.NvidiaGPU] <= cards ||
+			r.label(labelReplicas, labelSharing) != "" {
+			return false
+		}
+		return r.is(gpuinfo.VGPU, gpuinfo.Limit)
+	}
+	r.hamiSilent()
+	devices, err := hamiDevices(register)
+	if err != nil || len(devices) == 0 {
+		why := "it names no card"
+		if err != nil {
+			why = err.Error()
+		}
+		r.unregistered = true
+		r.problem(RegisterUnreadable, fmt.Sprintf("HAMi's scheduler takes no cards from %s: %s", hamiRegister, why))
+		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
+	}
+	r.cards(int64(len(devices)))
+	r.hamiMemory(devices)
+	isolation := gpuinfo.Hardware
+	for _, device := range devices {
+		if device.Mode != "mig" {
+			isolation = gpuinfo.Limit
+		}
+	}
+	return r.is(gpuinfo.VGPU, isolation)
+}
+
+// hamiMemory compares the registered memory with the most that such a card can have, and sets a card's memory if it is
+// the same for all.
+func (r *reading) hamiMemory(devices []hamiDevice) {
+	memory, same := devices[0].Memory, true
+	for i, device := range devices {
+		same = same && device.Memory == memory
+		if !device.Health {
+			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi reports card %d of %s as unhealthy", i, hamiRegister))
+		}
+		if most := int64(r.product.GB) * 1024; r.productKnown && device.Memory > most {
+			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB",
+				device.Memory, r.product.Name, most))
+			same = false
+		}
+	}
+	if same && devices[0].Cores <= 100 {
+		r.gpus.CardMemoryMiB = &memory
+	}
+}
+
+// hamiSilent reports an agent that does not respond. The scheduler writes Requesting_<time>, the agent replies with
+// Reported, and Deleted_<time> means that it did not. Without a clock, a request alone shows nothing.
+func (r *reading) hamiSilent() {
+	for _, key := range []string{hamiHandshake, "NVIDIA"} {
+		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
+			r.problem(AgentSilent,
+				fmt.Sprintf("%s=%s: HAMi's agent does not respond, and HAMi schedules nothing here", key, value))
+		}
+	}
+}
+
+// hamiCards returns the cards in HAMi's register, less what its scheduler assigned to the node's pods.
+func (r *reading) hamiCards() []Card {
+	devices, err := hamiDevices(r.node.Annotations[hamiRegister])
+	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
+		return nil
+	}
+	return r.vgpuCards(HAMi, devices)
+}

@@ -1,0 +1,95 @@
+package sharing
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// koordinatorCards returns the cards of a node whose resources Koordinator announces in percent, 100 for each card.
+// FreeUnits is the percentage of the card's memory that is free.
+func (r *reading) koordinatorCards() []Card {
+	count := max(r.gpus.Units[gpuinfo.KoordinatorMemoryRatio], r.gpus.Units[gpuinfo.KoordinatorCores],
+		r.gpus.Units[KoordinatorBoth]) / 100
+	if r.node.Pods == nil || count <= 0 || count > mostCards {
+		return nil
+	}
+	held := Koordinator(r.node.Pods, int(count))
+	r.unrecorded(held.Unrecorded(int(count)))
+	cards := make([]Card, count)
+	for i := range cards {
+		g := held.Of(i)
+		memory, cores := max(100-g.Percent, 0), max(100-g.Cores, 0)
+		cards[i] = Card{Index: &i, MemoryMiB: r.gpus.CardMemoryMiB, FreeUnits: &memory, FreeCores: &cores,
+			Source: "koordinator"}
+		if r.gpus.CardMemoryMiB != nil {
+			free := *r.gpus.CardMemoryMiB * memory / 100
+			cards[i].FreeMiB = &free
+		}
+	}
+	return cards
+}
+
+// koordinatorAllocated is the annotation in which Koordinator's scheduler records the cards of a pod: {"gpu":
+// [{"minor": 0, "resources": {"koordinator.sh/gpu-core": "60", "koordinator.sh/gpu-memory-ratio": "60"}}]}
+// (koordinator, apis/extension/device_share.go, AnnotationDeviceAllocated).
+const koordinatorAllocated = "scheduling.koordinator.sh/device-allocated"
+
+// KoordinatorBoth requests the same percentage of a card's memory and cores.
+const KoordinatorBoth = "koordinator.sh/gpu"
+
+// Koordinator adds up the percent of memory and cores that pods hold of a node's cards, which Koordinator shares.
+func Koordinator(pods []Pod, cards int) *ByCard[int] {
+	held := &ByCard[int]{}
+	for _, pod := range pods {
+		record := koordinatorRecord(pod.Annotations[koordinatorAllocated], cards)
+		for card, share := range record {
+			held.add(card, share)
+		}
+		if record == nil {
+			held.addUnrecorded(pod, koordinatorAllocated, koordinatorShare(pod))
+		}
+	}
+	return held
+}
+
+// koordinatorShare returns what a pod requests of each of its cards. More than 100 percent are several cards.
+func koordinatorShare(pod Pod) Share {
+	both := pod.Requests[KoordinatorBoth]
+	memory := max(pod.Requests[gpuinfo.KoordinatorMemoryRatio], both)
+	cores := max(pod.Requests[gpuinfo.KoordinatorCores], both)
+	cards := max(pod.Requests[gpuinfo.KoordinatorShared], (max(memory, cores)+99)/100, 1)
+	return Share{Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
+}
+
+// koordinatorRecord reads what a pod was assigned on each card, nil if nothing is recorded or if the record is
+// impossible for a node with this many cards (see VGPUScheduler.record).
+func koordinatorRecord(text string, cards int) map[int]Share {
+	var record struct {
+		GPU []struct {
+			Minor     int                        `json:"minor"`
+			Resources map[string]json.RawMessage `json:"resources"`
+		} `json:"gpu"`
+	}
+	if text == "" || json.Unmarshal([]byte(text), &record) != nil || len(record.GPU) == 0 {
+		return nil
+	}
+	byCard := map[int]Share{}
+	for _, device := range record.GPU {
+		percent := func(name string) int64 {
+			n, err := strconv.ParseInt(strings.Trim(string(device.Resources[name]), `"`), 10, 64)
+			if err != nil {
+				return 100 // An assigned card without a readable share is taken whole.
+			}
+			return n
+		}
+		g := Share{Percent: percent(gpuinfo.KoordinatorMemoryRatio), Cores: percent(gpuinfo.KoordinatorCores)}
+		if device.Minor < 0 || device.Minor >= cards || min(g.Percent, g.Cores) < 0 || max(g.Percent, g.Cores) > 100 {
+			return nil
+		}
+		byCard[device.Minor] = byCard[device.Minor].plus(g)
+	}
+	return byCard
+}

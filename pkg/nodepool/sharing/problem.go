@@ -1,0 +1,234 @@
+package sharing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// Problem is a fault of a node's GPUs, or of what the node reports about them. As text it is "code: message".
+type Problem struct {
+	Code    ProblemCode
+	Message string
+}
+
+// MarshalText returns the code, a colon and the message.
+func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+func (p Problem) String() string { return string(p.Code) + ": " + p.Message }
+
+// ProblemCode names a problem for programs; it is stable.
+type ProblemCode string
+
+// The problems.
+const (
+	// Cordoned: no pod is scheduled there.
+	Cordoned ProblemCode = "cordoned"
+	// NotReady: the node's condition Ready is not True, so no pod is scheduled there.
+	NotReady ProblemCode = "not-ready"
+	// DevicesMissing: fewer devices are allocatable than the node has.
+	DevicesMissing ProblemCode = "devices-missing"
+	// NothingAnnounced: there are GPUs, but no resource for them.
+	NothingAnnounced ProblemCode = "nothing-announced"
+	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may allocate the
+	// GPUs.
+	NoDevicePlugin ProblemCode = "no-device-plugin"
+	// MIGChanging: the MIG layout is changing, or a change failed.
+	MIGChanging ProblemCode = "mig-changing"
+	// MIGInvalid: under the single strategy the cards have no common profile.
+	MIGInvalid ProblemCode = "mig-invalid"
+	// ProfileMismatch: labels and resource name different profiles. ProfileUnknown: the product has no such profile.
+	ProfileMismatch ProblemCode = "profile-mismatch"
+	ProfileUnknown  ProblemCode = "profile-unknown"
+	// TooManyUnits: more is announced than the cards can have.
+	TooManyUnits ProblemCode = "too-many-units"
+	// SharingUnlabelled: more units than cards are announced, and no label says how the cards are shared.
+	SharingUnlabelled ProblemCode = "sharing-unlabelled"
+	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced
+	// with amount 0.
+	MemoryOvercommitted ProblemCode = "memory-overcommitted"
+	MemoryMissing       ProblemCode = "memory-missing"
+	// RegisterUnreadable: what HAMi's agent registers about the cards is invalid or names none, so that HAMi's
+	// scheduler takes no cards from it.
+	RegisterUnreadable ProblemCode = "register-unreadable"
+	// CardUnrecorded: a pod uses part of a card, and no annotation says of which one.
+	CardUnrecorded ProblemCode = "card-unrecorded"
+	// AgentSilent: the node's sharing agent does not respond. AgentOutdated: the report of Heliostat's agent is
+	// outdated. DeviceUnhealthy: an agent reports a card as unhealthy.
+	AgentSilent     ProblemCode = "agent-silent"
+	AgentOutdated   ProblemCode = "agent-outdated"
+	DeviceUnhealthy ProblemCode = "device-unhealthy"
+	// ConditionBad: a node condition about GPUs reports a problem.
+	ConditionBad ProblemCode = "condition-bad"
+	// LabelUnreadable: a label or annotation has an invalid value.
+	LabelUnreadable ProblemCode = "label-unreadable"
+	// AmountUnreadable: a node cannot have this amount of a resource.
+	AmountUnreadable ProblemCode = "amount-unreadable"
+	// ResourceNotKnown: a resource looks like GPUs and is in no table.
+	ResourceNotKnown ProblemCode = "resource-not-known"
+)
+
+// readProblems finds the problems that do not depend on how the GPUs are shared.
+func (r *reading) readProblems() {
+	if r.node.Unschedulable {
+		r.problem(Cordoned, "spec.unschedulable is set")
+	}
+	for _, c := range gpuConditions {
+		if r.node.Conditions[c.name] == c.bad {
+			r.problem(ConditionBad, c.name+" is "+c.bad)
+		}
+	}
+	r.oddValues()
+	r.missingDevices()
+	r.nothingAnnounced()
+	r.tooManyUnits()
+	if ready := r.node.Conditions["Ready"]; ready != "" && ready != "True" {
+		r.problem(NotReady, "Ready is "+ready)
+	}
+}
+
+// gpuConditions are node conditions about GPUs with the status that reports a problem. Most are named after the
+// problem; those of EKS after the healthy state.
+var gpuConditions = []struct{ name, bad, source string }{
+	{"GPUMissing", "True", "AKS node-problem-detector"},
+	{"NVLinkStatusInactive", "True", "AKS node-problem-detector"},
+	{"XIDErrors", "True", "AKS node-problem-detector"},
+	{"GPUXIDErrors", "True", "AKS node-problem-detector, in its documentation"},
+	{"UnhealthyNvidiaDevicePlugin", "True", "AKS node-problem-detector"},
+	{"AcceleratedHardwareReady", "False", "EKS node monitoring agent"},
+	{"NvidiaXidError", "True", "ACK node-problem-detector"},
+	{"GPUDeviceLost", "True", "TKE node-problem-detector"},
+	{"GPUDoubleBitEccError", "True", "TKE node-problem-detector"},
+	{"GPUNvlinkError", "True", "TKE node-problem-detector"},
+	{"GPUPCIeError", "True", "TKE node-problem-detector"},
+	{"GPUXIDFatalError", "True", "TKE node-problem-detector"},
+	{"GpuMemWatch", "True", "NVSentinel"},
+	{"GpuNvlinkWatch", "True", "NVSentinel"},
+	{"GpuPcieWatch", "True", "NVSentinel"},
+	{"SysLogsXIDError", "True", "NVSentinel"},
+	{"SysLogsGPUFallenOff", "True", "NVSentinel"},
+}
+
+// IsGPUCondition reports whether a node condition of this type is about GPUs.
+func IsGPUCondition(name string) bool {
+	for _, c := range gpuConditions {
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// missingDevices compares allocatable, which counts healthy devices, with capacity. A resource that is no longer
+// announced keeps its old capacity and has allocatable 0 beside the new resource. That is not a fault.
+func (r *reading) missingDevices() {
+	if r.node.Allocatable == nil || r.node.Capacity == nil {
+		return
+	}
+	for _, name := range r.announced() {
+		capacity, allocatable := r.node.Capacity[name], r.node.Allocatable[name]
+		switch {
+		case allocatable >= capacity || allocatable == 0 && r.othersAnnounced(name):
+		case r.gpus.Kind == gpuinfo.MPS && allocatable == 0:
+			r.problem(DevicesMissing,
+				fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon is not serving yet", name,
+					capacity))
+		default:
+			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are unhealthy", name,
+				allocatable, capacity))
+		}
+	}
+}
+
+func (r *reading) othersAnnounced(name string) bool {
+	for other := range r.devices {
+		if other != name && r.node.Allocatable[other] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nothingAnnounced reports GPUs that labels show and no resource offers. If the node's status is unknown, only labels
+// that need no driver count: feature discovery's labels prove that the driver works.
+func (r *reading) nothingAnnounced() {
+	if len(r.node.Devices) > 0 {
+		return // Dynamic Resource Allocation allocates them
+	}
+	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
+		r.problem(NoDevicePlugin,
+			"the GPU operator deploys no device plugin here; "+
+				"this is expected if Dynamic Resource Allocation allocates the GPUs")
+		return
+	}
+	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory ||
+		r.gpus.Kind == gpuinfo.VGPU {
+		return
+	}
+	promise := ""
+	switch {
+	case r.label(LabelGKEAccelerator) != "":
+		promise = LabelGKEAccelerator + "=" + r.label(LabelGKEAccelerator)
+	case r.label("intel.feature.node.kubernetes.io/gpu") == "true":
+		promise = "intel.feature.node.kubernetes.io/gpu=true"
+	case r.gpus.Units != nil && r.label("nvidia.com/gpu.present") == "true":
+		promise = "nvidia.com/gpu.present=true"
+	}
+	if promise != "" {
+		r.problem(NothingAnnounced, promise+", and no GPU resource is announced")
+	}
+}
+
+// tooManyUnits compares the announced units with what the cards can have: stale resources remain after repartitioning.
+func (r *reading) tooManyUnits() {
+	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware ||
+		r.gpus.Profile != nil {
+		return // a card can have any number of shares
+	}
+	instances := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(r.gpus.Units)) {
+		if resource, err := r.names.Resource(name); err == nil && resource.Profile != "" {
+			instances[resource.Profile] = int(r.gpus.Units[name])
+		}
+	}
+	cut, err := r.product.LeastCards(instances)
+	if err != nil {
+		return // an unknown profile is reported where it is read
+	}
+	whole := r.gpus.Units[gpuinfo.NvidiaGPU]
+	if whole+int64(cut) > *r.gpus.Cards {
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d and instances for at least %d cards are announced on %d cards",
+			gpuinfo.NvidiaGPU, whole, cut, *r.gpus.Cards))
+		r.gpus.Isolation = gpuinfo.UnknownIsolation // it is unknown which of them exist
+	}
+}
+
+// oddValues reports invalid labels, and numbers of units that the cards cannot have.
+func (r *reading) oddValues() {
+	for _, label := range oddLabels {
+		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) {
+			last := len(label.want) - 1
+			r.problem(LabelUnreadable, fmt.Sprintf("%s=%s: want %s or %s", label.key, value,
+				strings.Join(label.want[:last], ", "), label.want[last]))
+		}
+	}
+	if text := r.label(labelACKMemory); text != "" {
+		if _, ok := memoryText(text); !ok {
+			r.problem(LabelUnreadable, labelACKMemory+"="+text+": want the memory of a card, such as 23028MiB")
+		}
+	}
+	if r.gpus.Kind != gpuinfo.GPUMemory || r.gpus.Cards == nil || *r.gpus.Cards == 0 {
+		return
+	}
+	cards := *r.gpus.Cards
+	if cores := r.gpus.Units[gpuinfo.AliyunCores]; cores > 100*cards {
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want %d", gpuinfo.AliyunCores, cores, cards, 100*cards))
+	}
+	if memory := r.gpus.Units[gpuinfo.AliyunMemory]; memory%cards != 0 {
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d: a node's cards are alike",
+			gpuinfo.AliyunMemory, memory, cards, cards))
+	}
+}
