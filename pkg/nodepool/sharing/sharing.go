@@ -1,7 +1,7 @@
 // Package sharing knows the ways in which GPUs are handed out, one file for each stack: what a node of the stack says,
 // which pods hold what of its cards, and what proves it. Reader reads a NodeObject with one list of readers, one for
-// each stack; the result is a GPUs: the product and number of the cards, how they are shared, what pods can request, what
-// is free, and what is wrong. What the node does not prove is left out.
+// each stack; the result is a GPUs: the product and number of the cards, how they are shared, what pods can request,
+// what is free, and what is wrong. What the node does not prove is left out.
 //
 // The package must not know pods that are looking for a node, pools or clusters, and it must not use files, clients or
 // the clock. Heliostat's agent publishes what the driver reports in the node annotation heliostat.dev/gpus, as an
