@@ -108,7 +108,7 @@ unit:
 kit:
 	@$(call kit)
 
-core:
+core: kit
 	@mkdir -p "$(BIN)"
 	cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
@@ -173,14 +173,14 @@ lanes:
 	@mkdir -p "$(BIN)"
 	$(MAKE) -j $(LANES) loop outages
 
-loop:
+loop: kit
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
 	skip=$(CORE)'|'$(OUTAGES)'|'$(SERVE)
 	go test -vet=off -count=1 -timeout 60m -p 1 -parallel 3 -skip "$$skip" ./e2e ./chart $$packages $(times)
 
-outages:
+outages: kit
 	@$(call conform,2.60.0)
 	(cd test/devcluster && go test -vet=off -count=1 -timeout 60m -p 1 ./...) $(times)
 	cd test
@@ -189,7 +189,7 @@ outages:
 
 # The tests beside Karpenter and Kueue assert in how many seconds both act together, and start a dozen Ray nodes at once,
 # so nothing else runs then.
-beside:
+beside: kit
 	@cd test
 	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
 	go test -vet=off -count=1 -timeout 60m -parallel 2 -run $(SERVE) ./e2e $(times)

@@ -85,7 +85,7 @@ func newRoot(name string) *cobra.Command {
 	if name == rayName {
 		return group(rayName, "Heliostat in the place of Ray's own autoscaler", rayCommands())
 	}
-	const short = "Scales Ray clusters on Kubernetes to what Ray asks for"
+	const short = "Heliostat scales Ray clusters on Kubernetes to what Ray asks for"
 	if strings.HasPrefix(name, pluginName) {
 		root := group(pluginName, short, commands())
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl heliostat"}
