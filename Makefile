@@ -81,7 +81,7 @@ times = | tee -a "$(STEP_TIMES)"
 .PHONY: check test test-all
 check: vet unit ## format, style, go vet and the unit tests
 
-test: ## what a change must pass: check, generated code, and the core loop on a real Ray; 15 minutes the first time
+test: ## what a change must pass: check, generated code, and the core loop on a real Ray; 11 minutes the first time
 	@.ci/preflight go python
 	.ci/steps $(TEST)
 
