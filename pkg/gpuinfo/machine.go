@@ -19,21 +19,36 @@ func (m Machine) Part() bool { return m.Cards == 0 }
 // MachineOf returns the GPUs of an instance type as the node label node.kubernetes.io/instance-type names it. It
 // returns false if the table does not have the type.
 func MachineOf(instanceType string) (Machine, bool) {
-	machine, known := machines()[strings.ToLower(instanceType)]
+	name := strings.ToLower(instanceType)
+	for _, family := range partFamilies {
+		if strings.HasPrefix(name, family.prefix) {
+			return Machine{Source: family.source}, true
+		}
+	}
+	machine, known := machines()[name]
 	return machine, known
 }
 
 const (
 	aws    = "Cluster Autoscaler, ec2_instance_types.go; AWS, accelerated computing instances"
-	awsGPU = "AWS, accelerated computing instances: fractional GPUs"
 	azure  = "Cluster Autoscaler, azure_instance_types.go"
 	nvads  = "Azure, NVadsA10 v5-series: GPU partition"
 	nvas   = "Azure, NVv4-series: GPU partition"
+	v710   = "Azure, NVadsV710 v5-series: 1/6, 1/3 and 1/2 of a card"
+	v620   = "Azure, NGadsV620 v1-series: 1/4 and 1/2 of a card"
 	gcp    = "Compute Engine, accelerator-optimized machine family"
+	gcpGPU = "Compute Engine, G4 machine types: 1/8, 1/4 and 1/2 of an RTX PRO 6000"
 	ecs    = "Alibaba Cloud ECS, instance families gn5 to gn7"
-	ecsGPU = "Alibaba Cloud ECS, instance families vgn and sgn: shares of a card"
 	oci    = "Oracle Cloud, compute shapes: the last number counts the GPUs"
 )
+
+// partFamilies are families of which every type has a part of a card.
+var partFamilies = []struct{ prefix, source string }{
+	{"g6f.", "AWS, accelerated computing instances: fractional GPUs"},
+	{"gr6f.", "AWS, accelerated computing instances: fractional GPUs"},
+	{"ecs.vgn", "Alibaba Cloud ECS, instance families vgn: shares of a card"},
+	{"ecs.sgn", "Alibaba Cloud ECS, instance families sgn: shares of a card"},
+}
 
 // machineTable lists instance types by their number of cards (docs/reference/facts.md#cards-of-an-instance-type).
 var machineTable = []struct {
@@ -52,7 +67,6 @@ var machineTable = []struct {
 		p3dn.24xlarge p4d.24xlarge p4de.24xlarge p5.48xlarge p5e.48xlarge p5en.48xlarge p6-b200.48xlarge
 		p6-b300.48xlarge`},
 	{16, aws, `p2.16xlarge`},
-	{0, awsGPU, `g6f.large g6f.xlarge g6f.2xlarge g6f.4xlarge gr6f.4xlarge`},
 
 	{1, azure, `Standard_NC4as_T4_v3 Standard_NC8as_T4_v3 Standard_NC16as_T4_v3 Standard_NC6s_v3
 		Standard_NC24ads_A100_v4 Standard_NC40ads_H100_v5 Standard_NCC40ads_H100_v5 Standard_NV6s_v2 Standard_NV12s_v3
@@ -65,6 +79,10 @@ var machineTable = []struct {
 		Standard_ND96isr_H200_v5 Standard_ND96isr_MI300X_v5`},
 	{0, nvads, `Standard_NV6ads_A10_v5 Standard_NV12ads_A10_v5 Standard_NV18ads_A10_v5`},
 	{0, nvas, `Standard_NV4as_v4 Standard_NV8as_v4 Standard_NV16as_v4`},
+	{0, v710, `Standard_NV4ads_V710_v5 Standard_NV8ads_V710_v5 Standard_NV12ads_V710_v5`},
+	{1, v710, `Standard_NV24ads_V710_v5 Standard_NV28adms_V710_v5`},
+	{0, v620, `Standard_NG8ads_V620_v1 Standard_NG16ads_V620_v1`},
+	{1, v620, `Standard_NG32ads_V620_v1 Standard_NG32adms_V620_v1`},
 
 	{1, gcp, `a2-highgpu-1g a2-ultragpu-1g a3-highgpu-1g g2-standard-4 g2-standard-8 g2-standard-12 g2-standard-16
 		g2-standard-32 g4-standard-48`},
@@ -73,6 +91,7 @@ var machineTable = []struct {
 	{8, gcp, `a2-highgpu-8g a2-ultragpu-8g a3-highgpu-8g a3-edgegpu-8g a3-megagpu-8g a3-ultragpu-8g a4-highgpu-8g
 		g2-standard-96 g4-standard-384`},
 	{16, gcp, `a2-megagpu-16g`},
+	{0, gcpGPU, `g4-standard-6 g4-standard-12 g4-standard-24`},
 
 	{1, ecs, `ecs.gn5-c4g1.xlarge ecs.gn5-c8g1.2xlarge ecs.gn5-c28g1.7xlarge ecs.gn6i-c4g1.xlarge ecs.gn6i-c8g1.2xlarge
 		ecs.gn6i-c16g1.4xlarge ecs.gn6i-c24g1.6xlarge ecs.gn6i-c40g1.10xlarge ecs.gn6e-c12g1.3xlarge
@@ -85,8 +104,6 @@ var machineTable = []struct {
 		ecs.gn7i-4x.16xlarge`},
 	{8, ecs, `ecs.gn5-c8g1.14xlarge ecs.gn6e-c12g1.24xlarge ecs.gn6v-c8g1.16xlarge ecs.gn6v-c10g1.20xlarge
 		ecs.gn7-c13g1.26xlarge ecs.gn7e-c16g1.32xlarge ecs.ebmgn7e.32xlarge ecs.gn7i-8x.16xlarge ecs.gn7i-8x.32xlarge`},
-	{0, ecsGPU, `ecs.vgn5i-m1.large ecs.vgn5i-m2.xlarge ecs.vgn5i-m4.2xlarge ecs.vgn6i-m4.xlarge ecs.vgn6i-m8.2xlarge
-		ecs.sgn7i-vws-m2.xlarge ecs.sgn7i-vws-m4.2xlarge ecs.sgn7i-vws-m8.4xlarge`},
 
 	{1, oci, `VM.GPU2.1 VM.GPU3.1 VM.GPU.A10.1`},
 	{2, oci, `BM.GPU2.2 VM.GPU3.2 VM.GPU.A10.2`},

@@ -9,7 +9,8 @@ func TestMachinesHaveTheCardsThatTheirCloudDocuments(t *testing.T) {
 	for name, want := range map[string]int64{
 		"g4dn.xlarge": 1, "g4dn.12xlarge": 4, "p4d.24xlarge": 8, "p2.16xlarge": 16, "Standard_NC4as_T4_v3": 1,
 		"standard_nd96asr_v4": 8, "a2-megagpu-16g": 16, "g2-standard-24": 2, "ecs.gn6i-c24g1.12xlarge": 2, "BM.GPU4.8": 8,
-		"g6f.large": 0, "Standard_NV6ads_A10_v5": 0,
+		"g6f.large": 0, "Standard_NV6ads_A10_v5": 0, "g4-standard-24": 0, "g4-standard-48": 1, "ecs.sgn8ia-m4.2xlarge": 0,
+		"Standard_NV12ads_V710_v5": 0, "Standard_NV24ads_V710_v5": 1,
 	} {
 		machine, known := MachineOf(name)
 		if !known || machine.Cards != want || machine.Part() != (want == 0) || machine.Source == "" {

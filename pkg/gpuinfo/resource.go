@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -41,7 +42,7 @@ type Resource struct {
 
 const (
 	nvidia = "nvidia.com/"
-	amd    = "amd.com"
+	amd    = "amd.com/"
 	// shared is the suffix that NVIDIA's plugin adds with renameByDefault (NDP, internal/rm).
 	shared = ".shared"
 	mig    = nvidia + "mig-"
@@ -50,6 +51,7 @@ const (
 // The names of resources that rules depend on.
 const (
 	NvidiaGPU       = nvidia + "gpu"
+	AMDGPU          = amd + "gpu"
 	AliyunMemory    = "aliyun.com/gpu-mem"
 	AliyunCores     = "aliyun.com/gpu-core.percentage"
 	AliyunCount     = "aliyun.com/gpu-count"
@@ -79,7 +81,7 @@ var resources = []Resource{
 		Source: "NDP: cards, with the single strategy MIG instances, with sharing either of them several times"},
 	{Name: NvidiaGPUShared, Kind: UnknownKind, Role: Devices, Shared: true,
 		Source: "NDP: renameByDefault, with time-slicing or MPS"},
-	{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices,
+	{Name: AMDGPU, Kind: UnknownKind, Role: Devices,
 		Source: "ROCm/k8s-device-plugin: cards, or partitions of them"},
 	{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices,
 		Source: "Intel device plugins: cards, or with shared-dev-num shares of them"},
@@ -94,6 +96,8 @@ var resources = []Resource{
 	{Name: "gpu.intel.com/memory.max", Kind: UnknownKind, Role: Memory, Source: "Intel GPU-aware scheduling: bytes"},
 	{Name: "microsoft.com/directx", Kind: UnknownKind, Role: Devices, Source: "AKS Windows: the DirectX device plugin"},
 	{Name: "habana.ai/gaudi", Kind: Whole, Role: Devices, Source: "Cluster Autoscaler's list of GPU resources"},
+	{Name: "metax-tech.com/gpu", Kind: Whole, Role: Devices,
+		Source: "HAMi, MetaX: whole cards, and parts are metax-tech.com/sgpu; Ray: metax_gpu.py"},
 
 	{Name: "aliyun.com/gpu", Kind: Whole, Role: Devices, Source: "ACK: topology-aware scheduling"},
 	{Name: AliyunMemory, Kind: GPUMemory, Role: Memory,
@@ -128,13 +132,23 @@ var resources = []Resource{
 var (
 	// ErrNotGPU means that nothing in the name suggests a GPU.
 	ErrNotGPU = errors.New("not a GPU resource")
+	// ErrForeign means the same of a name in the domain of a GPU vendor: the vendor has other devices too. It wraps
+	// ErrNotGPU.
+	ErrForeign = fmt.Errorf("%w, as far as the name says", ErrNotGPU)
 	// ErrUnknownResource means that the name suggests a GPU but is in no table. Report it, and do not treat it as a
 	// resource without GPUs.
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
-// amdPartition matches the names of AMD's partitions: compute mode, and NPS memory mode.
-var amdPartition = regexp.MustCompile(`^amd\.com/[sdtqc]px_nps[1248]$`)
+// amdPartition matches the modes of AMD's cards: compute mode, and NPS memory mode.
+var amdPartition = regexp.MustCompile(`^[sdtqc]px_nps[1248]$`)
+
+// AMDMode returns the mode of the devices behind a resource name of AMD's device plugin, such as cpx_nps4. It returns
+// false for amd.com/gpu, which can be of any mode.
+func AMDMode(resource string) (mode string, named bool) {
+	mode, isAMD := strings.CutPrefix(resource, amd)
+	return mode, isAMD && amdPartition.MatchString(mode)
+}
 
 // Names maps the names of resources to their meanings. The zero value has only the built-in names.
 type Names struct {
@@ -159,28 +173,59 @@ func (n Names) Resource(name string) (Resource, error) {
 		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.
 		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
 	}
-	if amdPartition.MatchString(name) {
-		return Resource{Name: name, Kind: UnknownKind, Role: Devices,
-			Source: "ROCm/k8s-device-plugin, resource_naming_strategy mixed: partitions of cards"}, nil
+	if mode, named := AMDMode(name); named {
+		kind := UnknownKind
+		if strings.HasPrefix(mode, "spx") {
+			kind = Whole
+		}
+		return Resource{Name: name, Kind: kind, Role: Devices, Source: "ROCm/k8s-device-plugin, " +
+			"resource_naming_strategy mixed: partitions of cards, and with spx cards that are not partitioned"}, nil
 	}
 	if speaksOfGPU(name) {
 		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is with --resource %s=KIND",
 			ErrUnknownResource, name, name)
 	}
+	if isForeign(name) {
+		return Resource{}, fmt.Errorf("%s: %w", name, ErrForeign)
+	}
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }
 
-// speaksOfGPU reports whether the name of an extended resource contains gpu or vcuda, or its vendor announces mostly
-// GPUs.
+// vendorDomains are domains of GPU vendors that announce other devices too. In gpuDomains all names are of GPUs.
+var (
+	vendorDomains = []string{"nvidia.com", "amd.com"}
+	gpuDomains    = []string{"gpu.intel.com", "iluvatar.ai", "metax-tech.com"}
+)
+
+// networkWord matches names of network devices, which NVIDIA's network operator (resourcePrefix nvidia.com), the SR-IOV
+// plugin and AMD's announce: nvidia.com/mlnxnics, hostdev, pods_vf, rdma_shared_device_a, amd.com/vnic.
+var networkWord = regexp.MustCompile(`(?i)nic|hca|rdma|roce|sriov|hostdev|mlnx|mlx|connectx|bluefield|xilinx` +
+	`|(^|[^a-z\d])(cx\d|bf\d|ib|eth|[vps]fs?|dpu|doca)([^a-z]|$)`)
+
+// modelWord matches chips (GA102GL, TU104GL) and models (A100, L40S, Tesla_T4, RTX_A6000), by which the KubeVirt device
+// plugin names cards. The names are those of the PCI database.
+var modelWord = regexp.MustCompile(`(?i)(^|[^a-z\d])` +
+	`(g[abdhkmpv]\d{2}[\da-z]*|tu\d{3}[a-z]*|[abhl]\d{1,3}s?|t4|v100s?|p4|p40|p100|m60|k80|mi\d{2,3}[a-z]?` +
+	`|tesla|quadro|geforce|titan|rtx|gtx|grid)([^a-z\d]|$)`)
+
+// speaksOfGPU reports whether the name of an extended resource suggests a GPU.
 func speaksOfGPU(name string) bool {
 	domain, resource, isExtended := strings.Cut(name, "/")
-	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") ||
-		domain == amd && (strings.HasSuffix(resource, "nic") || strings.HasPrefix(resource, "xilinx")) {
-		return false
-	}
 	lower := strings.ToLower(resource)
-	return strings.Contains(lower, "gpu") || strings.Contains(lower, "vcuda") || domain == "gpu.intel.com" ||
-		domain == amd || domain+"/" == nvidia
+	switch {
+	case !isExtended:
+		return false
+	case strings.Contains(lower, "gpu") || strings.Contains(lower, "vcuda") || slices.Contains(gpuDomains, domain):
+		return true
+	}
+	return slices.Contains(vendorDomains, domain) && !networkWord.MatchString(resource) &&
+		modelWord.MatchString(resource)
+}
+
+// isForeign reports whether a name is in the domain of a GPU vendor and names neither a GPU nor a network device.
+func isForeign(name string) bool {
+	domain, resource, _ := strings.Cut(name, "/")
+	return slices.Contains(vendorDomains, domain) && !networkWord.MatchString(resource)
 }
 
 func migResource(name, suffix string) (Resource, error) {

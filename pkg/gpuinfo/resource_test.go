@@ -21,6 +21,9 @@ func TestResourceNamesSayWhatIsHandedOut(t *testing.T) {
 		{Name: "nvidia.com/mig-1g.5gb.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.5gb", Shared: true},
 		{Name: "nvidia.com/mig-1g.24gb.gfx.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.24gb+gfx", Shared: true},
 		{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices},
+		{Name: "amd.com/cpx_nps4", Kind: UnknownKind, Role: Devices},
+		{Name: "amd.com/spx_nps1", Kind: Whole, Role: Devices},
+		{Name: "metax-tech.com/gpu", Kind: Whole, Role: Devices},
 		{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices},
 		{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information},
 		{Name: "aliyun.com/gpu-mem", Kind: GPUMemory, Role: Memory},
@@ -60,9 +63,20 @@ func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
-	for _, name := range []string{"cpu", "memory", "hugepages-1Gi", "attachable-volumes-aws-ebs", "rdma/hca", "nvidia.com/hostdev", "vpc.amazonaws.com/efa"} {
-		if _, err := (Names{}).Resource(name); !errors.Is(err, ErrNotGPU) {
-			t.Errorf("%s: %v, want %v", name, err, ErrNotGPU)
+	for name, want := range map[string]error{
+		"nvidia.com/A100": ErrUnknownResource, "nvidia.com/NVIDIA_A10-24Q": ErrUnknownResource,
+		"nvidia.com/TU104GL_Tesla_T4": ErrUnknownResource, "amd.com/mi300x": ErrUnknownResource,
+		"iluvatar.ai/BI-V150.vCore": ErrUnknownResource, "metax-tech.com/sgpu": ErrUnknownResource,
+		"nvidia.com/resibs2f0": ErrForeign, "amd.com/npu": ErrForeign,
+		"cpu": ErrNotGPU, "memory": ErrNotGPU, "hugepages-1Gi": ErrNotGPU, "attachable-volumes-aws-ebs": ErrNotGPU,
+		"rdma/hca": ErrNotGPU, "vpc.amazonaws.com/efa": ErrNotGPU, "squat.ai/a100": ErrNotGPU,
+		"nvidia.com/hostdev": ErrNotGPU, "nvidia.com/mlnxnics": ErrNotGPU, "nvidia.com/pods_vf": ErrNotGPU,
+		"nvidia.com/bf3_p0_vfs": ErrNotGPU, "nvidia.com/cx7-vf": ErrNotGPU, "nvidia.com/sriov_ib": ErrNotGPU,
+		"nvidia.com/rdma_shared_device_a": ErrNotGPU, "amd.com/vnic": ErrNotGPU, "amd.com/xilinx_u30": ErrNotGPU,
+	} {
+		_, err := (Names{}).Resource(name)
+		if !errors.Is(err, want) || want == ErrNotGPU && errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}
 }

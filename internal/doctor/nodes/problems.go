@@ -129,6 +129,11 @@ func showResources(n *inventory.Node) string {
 		"declare what it is to doctor, nodepools and serve with --resource NAME=KIND")
 }
 
+func showNames(n *inventory.Node) string {
+	return showNode(n, "and restart the device plugin and the labeller; names that nothing announces any more go when "+
+		"the kubelet restarts")
+}
+
 // showNode prints the node; a comment says what to do then.
 func showNode(n *inventory.Node, comment string) string {
 	return fix.Kubectl(n.Object, "get", "-o", "yaml") + fix.Comment(comment)

@@ -197,7 +197,7 @@ func (w sliceRequest) device(s *Slice, node sharing.GPUs) {
 	if w.resource.Shared && s.Kind == gpuinfo.WholeUnproven {
 		s.Kind = gpuinfo.UnknownKind // the name says that it is a share
 	}
-	if s.Kind == gpuinfo.UnknownKind && w.resource.Kind != gpuinfo.UnknownKind {
+	if s.Kind == gpuinfo.UnknownKind && w.resource.Kind != gpuinfo.UnknownKind && !node.Contradicts() {
 		s.Kind = w.resource.Kind
 		if s.Kind == gpuinfo.Whole || s.Kind == gpuinfo.MIG {
 			s.Isolation = gpuinfo.Hardware

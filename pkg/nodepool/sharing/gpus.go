@@ -46,6 +46,13 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 // Announces reports whether the node may have units of a resource. It is true for a node whose units are unknown.
 func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
 
+// Contradicts reports whether the node shows that a name does not mean what it says.
+func (n GPUs) Contradicts() bool {
+	return slices.ContainsFunc(n.Problems, func(p Problem) bool {
+		return p.Code == NamesContradict || p.Code == SharingUnlabelled
+	})
+}
+
 // WithUse sets which instances of a card are in use, if the node's units show it: if all instances of a profile are
 // free, or none is.
 func (n GPUs) WithUse(c Card) Card {

@@ -63,12 +63,16 @@ const (
 	DeviceUnhealthy ProblemCode = "device-unhealthy"
 	// ConditionBad: a node condition about GPUs reports a problem.
 	ConditionBad ProblemCode = "condition-bad"
+	// NamesContradict: names of resources, or names and labels, say different things of the same cards.
+	NamesContradict ProblemCode = "names-contradict"
 	// LabelUnreadable: a label or annotation has an invalid value.
 	LabelUnreadable ProblemCode = "label-unreadable"
 	// AmountUnreadable: a node cannot have this amount of a resource.
 	AmountUnreadable ProblemCode = "amount-unreadable"
-	// ResourceNotKnown: a resource looks like GPUs and is in no table.
+	// ResourceNotKnown: a resource looks like GPUs and is in no table. ResourceForeign: it is of a GPU vendor's domain,
+	// and its name does not say what it is.
 	ResourceNotKnown ProblemCode = "resource-not-known"
+	ResourceForeign  ProblemCode = "resource-foreign"
 )
 
 // readProblems finds the problems that do not depend on how the GPUs are shared.

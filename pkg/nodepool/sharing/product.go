@@ -18,8 +18,8 @@ func (r *reading) readProduct() {
 		model = hamiModel(r.node)
 	}
 	if model == "" {
-		model = r.label(LabelACKName, "gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name",
-			LabelGKEAccelerator, "amd.com/gpu.product-name")
+		model = r.label(append([]string{LabelACKName, "gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name",
+			LabelGKEAccelerator}, labelsAMDProduct...)...)
 	}
 	if model != "" {
 		r.gpus.Product = &model

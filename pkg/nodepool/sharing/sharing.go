@@ -67,6 +67,7 @@ var claims = []struct {
 	{"labels of feature discovery with unknown values", (*reading).readOdd},
 	{"feature discovery's labels for sharing", (*reading).readSharing},
 	{"feature discovery's labels for the single strategy", (*reading).readMIGSingle},
+	{"AMD's names and labels of modes", (*reading).readAMD},
 	{"devices under a configured name of known kind", (*reading).readConfigured},
 	{"a virtual machine with a part of a card", (*reading).readPart},
 	{"cards, proven or not", (*reading).readWhole},

@@ -94,6 +94,9 @@ func (r *reading) readUnits() {
 				r.unknown = true
 				r.problem(ResourceNotKnown, err.Error())
 			}
+		case errors.Is(err, gpuinfo.ErrForeign) && shown[name] > 0:
+			r.unknown = true
+			r.problem(ResourceForeign, err.Error()+"; if it is one, say so with --resource "+name+"=KIND")
 		}
 	}
 }

@@ -1,8 +1,12 @@
 package rayobject
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -147,9 +151,10 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 
 // acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
 func acceleratorHint(template Fields, c container) string {
-	for name, quantity := range c.limits {
-		if !quantity.IsZero() &&
-			(strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/")) {
+	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+		_, err := (gpuinfo.Names{}).Resource(name)
+		_, other := gpuinfo.AcceleratorOf(name)
+		if quantity := c.limits[name]; !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
 			return name
 		}
 	}
