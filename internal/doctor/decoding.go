@@ -85,6 +85,13 @@ func nameGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	return edit(o, f)
 }
 
+func oneHost(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	if at, ok := pathIn(o, f); ok {
+		return fix.Patch(o, fix.Replace(at, 1))
+	}
+	return edit(o, f)
+}
+
 func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
 	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
 		v := g.Get("rayStartParams", "resources")

@@ -37,17 +37,24 @@ type pieces struct {
 	*cards
 	whole raydemand.Amount
 	Parts []raydemand.Amount
+	// refused is an amount above one that is not whole. Ray starts no work that asks for it, so it fits nowhere.
+	refused raydemand.Amount
 }
 
-// piecesOf splits an amount. Ray refuses amounts above one that are not whole, so only request_resources can ask for
-// them.
+// piecesOf splits an amount.
 func (k *cards) piecesOf(amount raydemand.Amount) *pieces {
 	part := amount % raydemand.One
-	p := &pieces{cards: k, whole: amount - part}
-	if part > 0 {
+	switch p := (&pieces{cards: k}); {
+	case part == 0:
+		p.whole = amount
+		return p
+	case amount > raydemand.One:
+		p.refused = amount
+		return p
+	default:
 		p.Parts = []raydemand.Amount{part}
+		return p
 	}
-	return p
 }
 
 // single returns the requested fraction if it is the only piece, else 0.
@@ -128,6 +135,9 @@ func (v Vector) unused(c *cards) int64 {
 
 // timesOnCards returns how often the pieces fit on the cards, up to limit.
 func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
+	if p.refused > 0 {
+		return 0
+	}
 	if len(p.Parts) == 0 {
 		return min(limit, v.unused(p.cards)/int64(p.whole/raydemand.One))
 	}
@@ -304,6 +314,7 @@ func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
 			each := all.piecesOf(max(b.Has(c.Names[t.Resource]), 0))
 			all.whole += min(each.whole, math.MaxInt64-all.whole)
 			all.Parts = append(all.Parts, each.Parts...)
+			all.refused = max(all.refused, each.refused)
 		}
 		slices.SortFunc(all.Parts, func(a, b raydemand.Amount) int { return int(b - a) })
 		t.Pieces = all
@@ -313,6 +324,9 @@ func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
 
 // Needs returns, for example, needs GPU 0.6 + 0.6 + 0.6, each part on one card.
 func (p *pieces) Needs(name string) string {
+	if p.refused > 0 {
+		return fmt.Sprintf("needs %s %s, and Ray refuses amounts of %s above 1 that are not whole", p.refused, name, name)
+	}
 	const most = 8
 	var all []string
 	if p.whole > 0 {

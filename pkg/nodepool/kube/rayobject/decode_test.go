@@ -127,7 +127,7 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 		{"min above max", "minReplicas: 1", "minReplicas: 6", MinAboveMax, true, false},
 		{"a negative max", "maxReplicas: 5", "maxReplicas: -1", MinAboveMax, true, false},
 		{"no name", "groupName: gpu", "groupName: ''", GroupUnnamed, true, false},
-		{"no hosts", "numOfHosts: 2", "numOfHosts: 0", FieldOutOfRange, true, false},
+		{"no hosts", "numOfHosts: 2", "numOfHosts: 0", HostsBelowOne, false, false},
 		{"too many hosts", "numOfHosts: 2", "numOfHosts: 200000", FieldOutOfRange, true, false},
 		{"a negative idle timeout of a group", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},
 		{"a negative idle timeout of all", "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},

@@ -23,6 +23,8 @@ const (
 	MinAboveMax = "min-above-max"
 	// IdleTimeoutNegative: idleTimeoutSeconds is below 0.
 	IdleTimeoutNegative = "idle-timeout-negative"
+	// HostsBelowOne: numOfHosts is below 1.
+	HostsBelowOne = "hosts-below-one"
 )
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches use.
@@ -33,7 +35,7 @@ func decodeGroups(
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
 	byName := map[string]int{}
 	for i, entry := range entries {
-		group := decodeGroup(reader, entry, i, ownCommand)
+		group := decodeGroup(reader, entry, i, ownCommand, waitGCSReady)
 		group.Pod.Neighbors = neighbors(entry, cluster)
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
@@ -65,7 +67,9 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	return head
 }
 
-func decodeGroup(reader sharing.Reader, f Fields, index int, ownCommand bool) nodepool.WorkerGroup {
+func decodeGroup(
+	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...podfit.Quantities,
+) nodepool.WorkerGroup {
 	mark := len(f.Report.All)
 	strategy := f.Object("scaleStrategy")
 	group := nodepool.WorkerGroup{
@@ -86,7 +90,7 @@ func decodeGroup(reader sharing.Reader, f Fields, index int, ownCommand bool) no
 		timeout := idleTimeout(f)
 		group.IdleTimeout = &timeout
 	}
-	group.Pod = podShape(f.Object("template"))
+	group.Pod = podShape(f.Object("template"), injected...)
 	ReportTemplate(f.Report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
@@ -143,14 +147,11 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 		)
 	}
 	if group.NumOfHosts < 1 {
-		f.Report.Add(
-			raydemand.Error,
-			FieldOutOfRange,
-			f.at("numOfHosts"),
-			fmt.Sprint(group.NumOfHosts),
-			"a replica has at least one pod",
-			"set it to 1 or more",
-		)
+		// docs/reference/facts.md#hosts-of-a-replica
+		f.Report.Add(raydemand.Warning, HostsBelowOne, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
+			"Heliostat counts it as 1, as the operator means to; KubeRay 1.6.2 multiplies replicas by it, so the group "+
+				"gets no pod",
+			"set it to 1, or remove it")
 		group.NumOfHosts = 1
 	}
 	if group.NumOfHosts > nodepool.MostHosts {

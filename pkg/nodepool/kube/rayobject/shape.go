@@ -19,12 +19,17 @@ const cardsAsked = "aliyun.com/gpu-count"
 // cardOrder is the pod annotation by which HAMi chooses among cards (docs/reference/facts.md#choice-of-a-card).
 const cardOrder = "hami.io/gpu-scheduler-policy"
 
-// podShape reads from a pod template what decides where its pods can run.
-func podShape(template Fields) podfit.PodShape {
+// waitGCSReady is what the init container requests that the operator adds to each worker
+// (docs/reference/facts.md#init-container-of-workers).
+var waitGCSReady = podfit.Quantities{"cpu": raydemand.One / 5, "memory": raydemand.Whole(256 << 20)}
+
+// podShape reads from a pod template what decides where its pods can run. The operator adds the injected init
+// containers behind those of the template.
+func podShape(template Fields, injected ...podfit.Quantities) podfit.PodShape {
 	spec := template.Object("spec")
 	shape := podfit.PodShape{
 		NodeName: spec.Text("nodeName"),
-		Requests: podRequests(spec),
+		Requests: podRequests(spec, injected),
 		Selector: spec.Texts("nodeSelector"),
 		Claims:   len(spec.Objects("resourceClaims")) > 0,
 	}
@@ -100,7 +105,7 @@ func requirements(term Fields, name string) []podfit.Requirement {
 // podRequests returns what the scheduler requires of a node for one pod (k8s.io/component-helpers/resource,
 // PodRequests): the sum of the containers and of the init containers that keep running, or the need of a single init
 // container if that is more; instead of these the pod's own resources, if it has any; plus the overhead.
-func podRequests(template Fields) podfit.Quantities {
+func podRequests(template Fields, injected []podfit.Quantities) podfit.Quantities {
 	sum, peak, beside := podfit.Quantities{}, podfit.Quantities{}, podfit.Quantities{}
 	for _, c := range template.Objects("initContainers") {
 		own := ownRequests(c)
@@ -114,6 +119,13 @@ func podRequests(template Fields) podfit.Quantities {
 	}
 	for _, c := range template.Objects("containers") {
 		addInto(sum, ownRequests(c))
+	}
+	for _, own := range injected {
+		own = maps.Clone(own)
+		addInto(own, beside)
+		// Nodes in a file may be excerpts without CPU and memory; they still hold a pod that requests neither.
+		maps.DeleteFunc(own, func(name string, _ raydemand.Amount) bool { return sum[name] == 0 })
+		maxInto(peak, own)
 	}
 	addInto(sum, beside)
 	maxInto(sum, peak)

@@ -1,6 +1,7 @@
 package rayobject
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,27 @@ func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
 		if got := podShape(annotated).CardOrder; got != want {
 			t.Errorf("%q: cards in order %q, want %q", value, got, want)
 		}
+	}
+}
+
+func TestAWorkerTakesAtLeastWhatTheOperatorsInitContainerRequests(t *testing.T) {
+	const tiny = `containers: [{name: ray, resources: {limits: {cpu: 100m, memory: 1Gi}}}]`
+	for name, test := range map[string]struct{ spec, worker, head string }{
+		"a tiny worker takes the CPU of the init container": {tiny, "0.2", "0.1"},
+		"a larger one takes its own":                        {`containers: [{name: ray, resources: {limits: {cpu: "2"}}}]`, "2", "2"},
+		"one that requests nothing fits everywhere":         {`containers: [{name: ray}]`, "0", "0"},
+		"a native sidecar runs beside the init container": {
+			"initContainers: [{name: proxy, restartPolicy: Always, resources: {requests: {cpu: 150m}}}]\n" + tiny, "0.35", "0.25"},
+		"of two init containers, the larger one counts": {
+			"initContainers: [{name: pull, resources: {requests: {cpu: 300m}}}]\n" + tiny, "0.3", "0.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := FieldsOf(objectOf(t, "spec:\n  "+strings.ReplaceAll(test.spec, "\n", "\n  ")), nil)
+			worker, head := podShape(fields, waitGCSReady).Requests, podShape(fields).Requests
+			if worker["cpu"].String() != test.worker || head["cpu"].String() != test.head {
+				t.Errorf("a worker takes cpu %s and a head %s, want %s and %s", worker["cpu"], head["cpu"], test.worker, test.head)
+			}
+		})
 	}
 }
 
