@@ -37,6 +37,8 @@ var (
 	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
 	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
 	hamiRegister  = fieldpath.NewPath("metadata", "annotations", "hami.io/node-nvidia-register")
+	hamiCordon    = fieldpath.NewPath("metadata", "annotations", "hami.io/device-cordon")
+	workloadLabel = nodeLabels.Key("nvidia.com/gpu.workload.config")
 	agentsMessage = fieldpath.NewPath("metadata", "annotations", sharing.AgentAnnotation)
 )
 
@@ -56,6 +58,11 @@ func cordon(n *inventory.Node) string {
 func deployPlugin(n *inventory.Node) string {
 	return fix.Kubectl(n.Object, "label", "nvidia.com/gpu.deploy.device-plugin=true") +
 		fix.Comment("if pods should request GPUs as resources")
+}
+
+func deployForContainers(n *inventory.Node) string {
+	return fix.Kubectl(n.Object, "label", "--overwrite", "nvidia.com/gpu.workload.config=container") +
+		fix.Comment("if pods should use the GPUs; virtual machines then cannot")
 }
 
 func showMIGManager(*inventory.Node) string {
@@ -101,6 +108,20 @@ func restartVolcanoPlugin(n *inventory.Node) string {
 func restartHAMi(n *inventory.Node) string {
 	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin" +
 		" --field-selector " + onNode(n)
+}
+
+func removeRegister(n *inventory.Node) string {
+	return fix.Kubectl(n.Object, "annotate", "hami.io/node-nvidia-register-") +
+		fix.Comment("if HAMi is gone; otherwise keep NVIDIA's device plugin away from the node")
+}
+
+func uncordonCard(n *inventory.Node) string {
+	return fix.Kubectl(n.Object, "annotate", "hami.io/device-cordon-") +
+		fix.Comment("when new pods may use all cards again")
+}
+
+func showFactor(n *inventory.Node) string {
+	return showNode(n, "and compare the memory factor of the device plugin with that of the scheduler")
 }
 
 func showAgent(n *inventory.Node) string {

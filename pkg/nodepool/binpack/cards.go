@@ -15,6 +15,8 @@ type run struct {
 	used                               bool
 	// rest is what is left of one card as a whole; it follows from the others.
 	rest int64
+	// parts are what requests take; nil if they take what they ask for. Equal ones of a place are one list.
+	parts *[]Part
 }
 
 const unknownAmount = math.MaxInt64
@@ -34,6 +36,12 @@ func runsOf(place *Place) []run {
 		runs[i] = run{count: max(c.Count, 1), total: c.Total, memory: known(c.Memory), cores: known(c.Cores),
 			slots: known(c.Slots), used: c.Used}
 		runs[i].rest = runs[i].left()
+		switch {
+		case i > 0 && slices.Equal(c.Parts, place.Cards[i-1].Parts):
+			runs[i].parts = runs[i-1].parts
+		case len(c.Parts) > 0:
+			runs[i].parts = &place.Cards[i].Parts
+		}
 	}
 	if place.CardOrder == LastCard {
 		slices.Reverse(runs)
@@ -97,12 +105,26 @@ func leftOfCards(runs []run) (sum int64) {
 	return sum
 }
 
-// memoryOf returns the memory that the request takes of a card.
-func (c *CardRequest) memoryOf(r *run) int64 {
-	if c.Memory > 0 || c.MemoryPercent == 0 {
-		return c.Memory
+// Of returns what the request takes of a card with this much memory and these parts; false if no part holds it. A
+// percentage of the memory takes the largest part, if no other holds it.
+func (c *CardRequest) Of(total int64, parts []Part) (memory, cores int64, fits bool) {
+	memory, cores = c.Memory, c.Cores
+	if memory == 0 {
+		memory = int64(float64(total) * float64(c.MemoryPercent) / 100)
 	}
-	return int64(float64(r.total) * float64(c.MemoryPercent) / 100)
+	for i, part := range parts {
+		if part.Memory >= memory || c.Memory == 0 && i == len(parts)-1 {
+			return part.Memory, max(part.Cores, cores), true
+		}
+	}
+	return memory, cores, len(parts) == 0
+}
+
+func (c *CardRequest) of(r *run) (memory, cores int64, fits bool) {
+	if r.parts == nil {
+		return c.Of(r.total, nil)
+	}
+	return c.Of(r.total, *r.parts)
 }
 
 // times returns how often the request's part of one card fits on a card of the run. Without cores left a card takes no
@@ -110,15 +132,16 @@ func (c *CardRequest) memoryOf(r *run) int64 {
 // and Volcano's rules.
 func (c *CardRequest) times(r *run) int64 {
 	whole := c.Whole || c.Cores >= 100
-	if r.cores <= 0 || whole && r.used {
+	memory, cores, fits := c.of(r)
+	if r.cores <= 0 || whole && r.used || !fits {
 		return 0
 	}
 	n := min(r.slots, podfit.Unbounded)
-	if memory := c.memoryOf(r); memory > 0 && r.memory != unknownAmount {
+	if memory > 0 && r.memory != unknownAmount {
 		n = min(n, r.memory/memory)
 	}
-	if c.Cores > 0 && r.cores != unknownAmount {
-		n = min(n, r.cores/c.Cores)
+	if cores > 0 && r.cores != unknownAmount {
+		n = min(n, r.cores/cores)
 	}
 	if whole {
 		n = min(n, 1)
@@ -128,14 +151,15 @@ func (c *CardRequest) times(r *run) int64 {
 
 // with returns count cards of the run after each has given n parts.
 func (c *CardRequest) with(r run, count, n int64) run {
+	memory, cores, _ := c.of(&r)
 	if r.memory != unknownAmount {
-		r.memory -= c.memoryOf(&r) * n
+		r.memory -= memory * n
 	}
 	if c.Whole && r.memory != unknownAmount {
 		r.memory = 0
 	}
 	if r.cores != unknownAmount {
-		r.cores -= c.Cores * n
+		r.cores -= cores * n
 	}
 	if r.slots != unknownAmount {
 		r.slots -= n

@@ -70,4 +70,13 @@ type Card struct {
 	Slots  *int64 `json:"slots,omitempty"`
 	// Used says that a pod uses a part of the card, so that it is no whole card.
 	Used bool `json:"used,omitempty"`
+	// Parts are what requests take of the card, the smallest first, if it is cut into parts of fixed sizes, as MIG
+	// instances: the first that holds the memory.
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// Part is the memory and the cores of a part of a card, in the units of Card.
+type Part struct {
+	Memory int64 `json:"memory"`
+	Cores  int64 `json:"cores"`
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -30,6 +31,16 @@ func NodeProblem(node string, problem sharing.Problem) (f raydemand.Finding, mat
 		f.Field = "metadata.annotations[hami.io/node-nvidia-register]"
 		f.Why = "HAMi's scheduler takes no cards from this annotation, so the plan counts them as not there"
 		f.Fix = "restart HAMi's device plugin on the node, which writes the annotation again"
+	case sharing.RegisterContradicted:
+		f.Field = "status.allocatable[" + gpuinfo.NvidiaGPU + "]"
+		f.Why = "it is unknown whether a unit is a card or a share, so requests for memory, compute or isolation do not " +
+			"use the node"
+		f.Fix = "run one of the two device plugins there; if HAMi is gone, remove the annotation with kubectl annotate " +
+			"node " + node + " hami.io/node-nvidia-register-"
+	case sharing.UnitUnknown:
+		f.Field = "status.allocatable"
+		f.Why = "it is unknown how much memory a unit is, so requests for memory do not use the node"
+		f.Fix = "correct the memory factor of the device plugin or of the scheduler, which must be the same"
 	case sharing.CardUnrecorded:
 		f.Field = "status.allocatable"
 		f.Why = "the pod is on one of the cards and nothing shows on which, so the plan may launch fewer pods there " +

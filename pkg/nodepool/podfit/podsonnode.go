@@ -87,7 +87,11 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 // node are alike. Unknown amounts limit nothing.
 func (a cardRequest) emptyRoom(gpus sharing.GPUs) int64 {
 	times := int64(Unbounded)
+	unit, _ := gpus.MemoryUnit(a.resource)
+	profile, cut := gpus.Holding(a.memory * unit)
 	switch largest, known := gpus.LargestCard(a.resource); {
+	case cut:
+		times = gpus.InstancesPerCard(profile)
 	case a.memory == 0:
 		times = 1 // Without an amount it is the whole card.
 	case known:

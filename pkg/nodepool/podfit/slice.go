@@ -99,9 +99,10 @@ func gpusSelected(g sharing.Reader, shape *PodShape) sharing.GPUs {
 type sliceRequest struct {
 	resource gpuinfo.Resource
 	units    int64
-	// memory is in MiB of each device, memoryPercent in percent of its card's memory, cores in percent of a card; 0 if
-	// not requested.
+	// memory is in units of memoryResource of each device, memoryPercent in percent of its card's memory, cores in
+	// percent of a card; 0 if not requested.
 	memory, memoryPercent, cores int64
+	memoryResource               string
 }
 
 // slicesAsked finds the requested resources that hand out GPUs: devices or, without any, memory that is handed out
@@ -147,9 +148,11 @@ func (w *sliceRequest) beside(shape *PodShape) {
 	}
 	switch w.resource.Name {
 	case gpuinfo.NvidiaGPU:
+		w.memoryResource = gpuinfo.HAMiMemory
 		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiMemoryPercentage),
 			asked(gpuinfo.HAMiCores)
 	case gpuinfo.VolcanoNumber:
+		w.memoryResource = gpuinfo.VolcanoMemory
 		w.memory, w.memoryPercent, w.cores = asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoMemoryPercentage),
 			asked(gpuinfo.VolcanoCores)
 	case gpuinfo.AliyunMemory:

@@ -166,12 +166,22 @@ func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
 	if percent == 0 {
 		percent = 100
 	}
+	unit, known := node.MemoryUnit(w.memoryResource)
+	memory := w.memory * unit
 	switch {
-	case w.memory > 0:
-		s.MemoryMiB = &w.memory
-	case node.CardMemoryMiB != nil:
-		memory := *node.CardMemoryMiB * percent / 100
+	case w.memory > 0 && known:
 		s.MemoryMiB = &memory
+	case w.memory == 0 && node.CardMemoryMiB != nil:
+		memory = *node.CardMemoryMiB * percent / 100
+		s.MemoryMiB = &memory
+	}
+	if w.memory == 0 && percent >= 100 {
+		memory = 0
+	}
+	if profile, cut := node.Holding(memory); cut && known {
+		s.Profile = &profile.Name
+		s.cut(profile.Name, node, profile.MemoryMiB)
+		return
 	}
 	if w.cores > 0 {
 		fraction := float64(w.cores) / 100

@@ -19,6 +19,9 @@ type cardLayout struct {
 	// if nothing bounds it.
 	cards, total, slots int64
 	order               string
+	// unit is the MiB of one unit of memory of HAMi and Volcano; 0 if it is unknown. parts are what requests take.
+	unit  int64
+	parts []binpack.Part
 }
 
 // placementLabel is how ACK chooses among the cards of a node (ACK documentation, GPU sharing).
@@ -60,15 +63,23 @@ func layoutOf(node *podfit.Node, gpus *sharing.GPUs, healthy bool) (cardLayout, 
 	if l.memory != "" {
 		l.total, _ = gpus.LargestCard(l.memory)
 	}
-	if l.total == 0 && gpus.Kind == gpuinfo.VGPU && gpus.CardMemoryMiB != nil {
-		l.total = *gpus.CardMemoryMiB
+	unit, known := gpus.MemoryUnit(l.memory)
+	if gpus.Kind != gpuinfo.VGPU || !known {
+		return l, true
+	}
+	l.unit = unit
+	if (l.total == 0 || len(gpus.Profiles) > 0) && gpus.CardMemoryMiB != nil {
+		l.total = *gpus.CardMemoryMiB / unit
+	}
+	for _, p := range gpus.Profiles {
+		l.parts = append(l.parts, binpack.Part{Memory: p.MemoryMiB / unit, Cores: p.Cores})
 	}
 	return l, true
 }
 
 // each returns one card that no pod uses.
 func (l cardLayout) each() binpack.Card {
-	card := binpack.Card{Total: l.total, Cores: whole(100)}
+	card := binpack.Card{Total: l.total, Cores: whole(100), Parts: l.parts}
 	if l.total > 0 {
 		card.Memory = whole(l.total)
 	}
@@ -114,15 +125,16 @@ func (l cardLayout) left(used *sharing.Card) binpack.Card {
 		}
 		card.Used = card.Used || *free < l.total
 	}
-	free := used.FreeMiB
-	if gpuMemory := l.memory != gpuinfo.HAMiMemory && l.memory != gpuinfo.VolcanoMemory; gpuMemory {
-		free = used.FreeUnits
-	} else if l.slots > 0 && used.FreeUnits != nil {
-		card.Slots = whole(min(*used.FreeUnits, l.slots))
-		card.Used = *used.FreeUnits < l.slots
-	}
-	if inMiB := l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory; inMiB && used.MemoryMiB != nil {
-		card.Total = *used.MemoryMiB // cards of a node may differ
+	free := used.FreeUnits
+	if l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory {
+		free = l.inUnits(used.FreeMiB)
+		if l.slots > 0 && used.FreeUnits != nil {
+			card.Slots = whole(min(*used.FreeUnits, l.slots))
+			card.Used = *used.FreeUnits < l.slots
+		}
+		if total := l.inUnits(used.MemoryMiB); total != nil {
+			card.Total = *total // cards of a node may differ
+		}
 	}
 	lower(&card.Memory, free)
 	if card.Memory != nil && card.Total > 0 && *card.Memory > card.Total {
@@ -133,6 +145,14 @@ func (l cardLayout) left(used *sharing.Card) binpack.Card {
 		card.Used = card.Used || *used.FreeCores < 100
 	}
 	return card
+}
+
+// inUnits converts memory of a card to units of the resource; nil if it or the unit is unknown.
+func (l cardLayout) inUnits(mib *int64) *int64 {
+	if mib == nil || l.unit == 0 {
+		return nil
+	}
+	return whole(*mib / l.unit)
 }
 
 // newCards returns the cards of a new node like this one, which are healthy and not used.

@@ -154,14 +154,14 @@ func takeCards(cards []binpack.Card, ask *binpack.CardRequest) {
 
 // takeCard subtracts a pod's part from one card; false if it has no room.
 func takeCard(card *binpack.Card, ask *binpack.CardRequest) bool {
-	memory := ask.Memory
-	if memory == 0 {
-		memory = (card.Total*ask.MemoryPercent + 99) / 100
+	memory, cores, fits := ask.Of(card.Total, card.Parts)
+	if !fits {
+		return false
 	}
 	takes := []struct {
 		have **int64
 		want int64
-	}{{&card.Memory, memory}, {&card.Cores, ask.Cores}, {&card.Slots, 1}}
+	}{{&card.Memory, memory}, {&card.Cores, cores}, {&card.Slots, 1}}
 	for _, take := range takes {
 		if *take.have != nil && **take.have < take.want {
 			return false

@@ -184,6 +184,11 @@ func vgpu(gpus *sharing.GPUs, pod *podfit.PodShape, units float64) (cards float6
 	}
 	for _, name := range []string{gpuinfo.HAMiMemory, gpuinfo.VolcanoMemory} {
 		if memory := pod.Requests[name]; memory > 0 {
+			unit, _ := gpus.MemoryUnit(name)
+			if profile, cut := gpus.Holding(podfit.WholeUnits(memory) * unit); cut {
+				part, known := ofProfile(gpus, profile.Name)
+				return units * part, known
+			}
 			part, known := ofMemory(gpus, gpuinfo.Resource{Name: name, Unit: 1}, memory.Float())
 			return units * min(part, 1), known
 		}

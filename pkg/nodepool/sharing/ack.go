@@ -148,6 +148,8 @@ func (r *reading) perCard(resource string, sum int64) {
 func (r *reading) readGPUMemory() bool {
 	sum, announced := r.gpus.Units[gpuinfo.AliyunMemory]
 	switch {
+	case r.leftOver(gpuinfo.AliyunMemory) && r.gpus.Units[gpuinfo.AliyunCount] == 0:
+		return false
 	case max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) > 0:
 		r.perCard(gpuinfo.AliyunMemory, sum)
 		r.memory(gpuinfo.AliyunMemory, r.gpuMemoryUnit(sum))

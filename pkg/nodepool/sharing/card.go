@@ -31,6 +31,9 @@ type Card struct {
 	// Healthy is false if no work should go to the card; Problem gives the reason.
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
+	// Model is the card's model and Mode how it is shared, as HAMi or Volcano registers them; empty if they are unknown.
+	Model string `json:"-"`
+	Mode  string `json:"-"`
 	// Source is where the values come from: hami, volcano, koordinator, gpu-mem, dra, agent, or
 	// pods.
 	Source string `json:"source"`

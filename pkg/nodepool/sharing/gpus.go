@@ -28,19 +28,31 @@ func (n *GPUs) HealthyCards() *int64 {
 
 // LargestCard returns what the largest card of a node can offer of a memory resource.
 func (n GPUs) LargestCard(resource string) (units int64, known bool) {
-	if perCard, ok := n.UnitsPerCard[resource]; ok {
+	unit, known := n.MemoryUnit(resource)
+	if perCard, ok := n.UnitsPerCard[resource]; ok && (len(n.Profiles) == 0 || !known) {
 		return perCard, true
 	}
-	if resource == gpuinfo.AliyunMemory {
+	if resource == gpuinfo.AliyunMemory || !known {
 		return 0, false
 	}
+	if len(n.Profiles) > 0 {
+		return n.Profiles[len(n.Profiles)-1].MemoryMiB / unit, true
+	}
+	known = false
 	for _, card := range n.PerCard {
 		if card.MemoryMiB == nil {
 			return 0, false
 		}
-		units, known = max(units, *card.MemoryMiB), true
+		units, known = max(units, *card.MemoryMiB/unit), true
 	}
 	return units, known
+}
+
+// MemoryUnit returns the MiB of one unit of memory of HAMi or Volcano: what the node shows, or 1. It is unknown if the
+// node announces the resource and nothing explains how much.
+func (n GPUs) MemoryUnit(resource string) (mib int64, known bool) {
+	mib = n.MemoryMiB[resource]
+	return max(mib, 1), mib > 0 || n.Units[resource] == 0
 }
 
 // Announces reports whether the node may have units of a resource. It is true for a node whose units are unknown.
@@ -95,6 +107,9 @@ type GPUs struct {
 	Isolation    gpuinfo.Isolation `json:"isolation"`
 	// CardMemoryMiB is the memory of one physical card.
 	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
+	// Profiles are the MIG profiles into which HAMi or Volcano cuts the cards on request, the smallest first; nil if it
+	// cuts none. A request for memory takes the first that holds it.
+	Profiles []OfferedProfile `json:"profiles,omitempty"`
 	// Profile is the MIG profile behind a plain resource name. Replicas is how many clients share one device.
 	Profile  *string `json:"profile"`
 	Replicas *int64  `json:"replicas"`

@@ -3,16 +3,19 @@ package sharing
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// HAMi's annotations: what its agent registers, and whether the agent still responds.
+// HAMi's annotations: what its agent registers, whether the agent still responds, and the UUIDs of cards from which an
+// operator keeps new pods, in HAMi since release 2.10.
 const (
 	hamiRegister  = "hami.io/node-nvidia-register"
 	hamiHandshake = "hami.io/node-handshake"
+	hamiCordon    = "hami.io/device-cordon"
 )
 
 // hamiDevices reads both forms of the register: JSON since release 2.9; before, fields for each card that end in a
@@ -69,9 +72,13 @@ func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 	return device, device.check()
 }
 
-// hamiModel returns the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
-func hamiModel(node NodeObject) string {
+// registeredModel returns the model of the first card that HAMi or Volcano registers. HAMi before 2.9 and Volcano put
+// NVIDIA- before a name that begins with NVIDIA.
+func registeredModel(node NodeObject) string {
 	devices, err := hamiDevices(node.Annotations[hamiRegister])
+	if err == nil && len(devices) == 0 {
+		devices, err = volcanoDevices(node.Annotations[volcanoRegister])
+	}
 	if err != nil || len(devices) == 0 {
 		return ""
 	}
@@ -106,14 +113,70 @@ func (r *reading) readHAMi() bool {
 		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
 	}
 	r.cards(int64(len(devices)))
+	if r.contradicted(devices) {
+		return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+	}
 	r.hamiMemory(devices)
-	isolation := gpuinfo.Hardware
+	r.hamiUnit(devices)
+	r.gpus.Profiles = r.offeredProfiles(devices)
+	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
+}
+
+// contradicted reports a register whose shares are not what the node announces: HAMi announces each share that it
+// registers, so another device plugin has the name, beside HAMi or after its removal, which leaves the annotation.
+func (r *reading) contradicted(devices []hamiDevice) bool {
+	var all, healthy int64
 	for _, device := range devices {
-		if device.Mode != "mig" {
-			isolation = gpuinfo.Limit
+		all += device.Count
+		if device.Health {
+			healthy += device.Count
 		}
 	}
-	return r.is(gpuinfo.VGPU, isolation)
+	announced := r.devices[gpuinfo.NvidiaGPU]
+	if announced == 0 || announced == all || announced == healthy {
+		return false
+	}
+	r.problem(RegisterContradicted, fmt.Sprintf("%s is %d, and %s has %d shares of %d cards: another device plugin "+
+		"announces the name", gpuinfo.NvidiaGPU, announced, hamiRegister, all, len(devices)))
+	return true
+}
+
+// hamiUnit finds how much memory one nvidia.com/gpumem is, if the node announces it, as HAMi's mock device plugin does:
+// that is the registered memory of all cards, divided by memoryFactor (docs/reference/facts.md#memory-units). The plugin
+// announces 0 if the kubelet cannot take as many.
+func (r *reading) hamiUnit(devices []hamiDevice) {
+	announced := r.gpus.Units[gpuinfo.HAMiMemory]
+	if announced == 0 {
+		return
+	}
+	var sum int64
+	for _, device := range devices {
+		sum += device.Memory
+	}
+	unit, found := factorOf(sum, announced)
+	if !found {
+		r.problem(UnitUnknown, fmt.Sprintf("%s is %d, and %s has %d MiB: no whole factor explains it, so it is unknown "+
+			"how much memory a unit is", gpuinfo.HAMiMemory, announced, hamiRegister, sum))
+	}
+	r.memory(gpuinfo.HAMiMemory, unit)
+}
+
+// cordon marks the cards from which an operator keeps new pods.
+func (r *reading) cordon(devices []hamiDevice) {
+	for uuid := range strings.SplitSeq(r.node.Annotations[hamiCordon], ",") {
+		uuid = strings.TrimSpace(uuid)
+		at := slices.IndexFunc(devices, func(d hamiDevice) bool { return d.UUID == uuid })
+		switch {
+		case uuid == "":
+		case at < 0:
+			r.problem(LabelUnreadable, fmt.Sprintf("%s names %s: want the UUID of a card in %s", hamiCordon, uuid,
+				hamiRegister))
+		default:
+			devices[at].cordoned = true
+			r.problem(DeviceCordoned, fmt.Sprintf("%s keeps new pods from card %d, %s", hamiCordon, devices[at].Index,
+				uuid))
+		}
+	}
 }
 
 // hamiMemory compares the registered memory with the most that such a card can have, and sets a card's memory if it is
@@ -153,5 +216,6 @@ func (r *reading) hamiCards() []Card {
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}
+	r.cordon(devices)
 	return r.vgpuCards(HAMi, devices)
 }

@@ -42,7 +42,15 @@ const (
 	labelMIG      = "nvidia.com/mig-"
 	labelDeploy   = "nvidia.com/gpu.deploy."
 	labelVGPU     = "nvidia.com/vgpu.present"
+	labelWorkload = "nvidia.com/gpu.workload.config"
 )
+
+// forVirtualMachines reports whether the GPU operator prepares the node for virtual machines: it deploys a plugin for
+// KubeVirt, which announces cards and virtual cards under the names of their models, as nvidia.com/GA102GL_A10
+// (documentation of NVIDIA's GPU operator, "GPU Operator with KubeVirt").
+func (r *reading) forVirtualMachines() bool {
+	return slices.Contains([]string{"vm-passthrough", "vm-vgpu"}, r.label(labelWorkload))
+}
 
 // oddLabels are labels with few valid values. A later version may have more; then it is unknown what the node offers.
 var oddLabels = []struct {

@@ -51,9 +51,13 @@ const (
 	// with amount 0.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"
 	MemoryMissing       ProblemCode = "memory-missing"
+	// UnitUnknown: what is announced of memory is neither that of the cards nor a whole part of it.
+	UnitUnknown ProblemCode = "memory-unit-unknown"
 	// RegisterUnreadable: what HAMi's agent registers about the cards is invalid or names none, so that HAMi's
 	// scheduler takes no cards from it.
 	RegisterUnreadable ProblemCode = "register-unreadable"
+	// RegisterContradicted: HAMi registers other shares than the node announces, so two agents use one name.
+	RegisterContradicted ProblemCode = "register-contradicted"
 	// CardUnrecorded: a pod uses part of a card, and no annotation says of which one.
 	CardUnrecorded ProblemCode = "card-unrecorded"
 	// AgentSilent: the node's sharing agent does not respond. AgentOutdated: the report of Heliostat's agent is
@@ -61,6 +65,10 @@ const (
 	AgentSilent     ProblemCode = "agent-silent"
 	AgentOutdated   ProblemCode = "agent-outdated"
 	DeviceUnhealthy ProblemCode = "device-unhealthy"
+	// DeviceCordoned: an operator keeps new pods from a card.
+	DeviceCordoned ProblemCode = "device-cordoned"
+	// ForVirtualMachines: the GPU operator gives the node's cards to virtual machines.
+	ForVirtualMachines ProblemCode = "for-virtual-machines"
 	// ConditionBad: a node condition about GPUs reports a problem.
 	ConditionBad ProblemCode = "condition-bad"
 	// NamesContradict: names of resources, or names and labels, say different things of the same cards.
@@ -161,6 +169,11 @@ func (r *reading) othersAnnounced(name string) bool {
 func (r *reading) nothingAnnounced() {
 	if len(r.node.Devices) > 0 {
 		return // Dynamic Resource Allocation allocates them
+	}
+	if r.forVirtualMachines() {
+		r.problem(ForVirtualMachines, fmt.Sprintf("%s=%s: the GPU operator gives the cards to virtual machines",
+			labelWorkload, r.label(labelWorkload)))
+		return
 	}
 	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
 		r.problem(NoDevicePlugin,

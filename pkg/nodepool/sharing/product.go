@@ -15,7 +15,7 @@ func (r *reading) readProduct() {
 	}
 	model = strings.TrimSuffix(model, "-SHARED")
 	if model == "" {
-		model = hamiModel(r.node)
+		model = registeredModel(r.node)
 	}
 	if model == "" {
 		model = r.label(append([]string{LabelACKName, "gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name",

@@ -14,7 +14,7 @@ import (
 
 // NodeAnnotations returns the node annotations that a Reader needs; it may use any label.
 func NodeAnnotations() []string {
-	keys := []string{hamiRegister, hamiHandshake, volcanoRegister, AgentAnnotation}
+	keys := []string{hamiRegister, hamiHandshake, hamiCordon, volcanoRegister, AgentAnnotation}
 	for _, row := range PoolLabels {
 		keys = append(keys, row.Key)
 	}

@@ -85,6 +85,7 @@ func (r *reading) readUnits() {
 			if resource.Role == gpuinfo.Devices {
 				r.devices[name] = max(shown[name], r.node.Capacity[name])
 			}
+		case isUnknownGPU(err) && r.forVirtualMachines():
 		case isUnknownGPU(err):
 			// KubeRay counts every resource whose name ends in gpu as GPUs.
 			if strings.HasSuffix(name, "gpu") {
@@ -99,6 +100,24 @@ func (r *reading) readUnits() {
 			r.problem(ResourceForeign, err.Error()+"; if it is one, say so with --resource "+name+"=KIND")
 		}
 	}
+	for name := range r.devices {
+		if r.leftOver(name) {
+			r.devices[name] = 0
+		}
+	}
+}
+
+// leftOver reports whether a resource is no longer announced while a resource of another domain is: its plugin was
+// removed, and the kubelet keeps the name with its old capacity and allocatable 0. Volcano's scheduler ignores such a
+// node, whatever its register says (volcano, NewGPUDevices in pkg/scheduler/api/devices/nvidia/vgpu/device_info.go).
+func (r *reading) leftOver(name string) bool {
+	domain, _, _ := strings.Cut(name, "/")
+	for other := range r.devices {
+		if r.gpus.Units[name] == 0 && r.gpus.Units[other] > 0 && !strings.HasPrefix(other, domain+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }

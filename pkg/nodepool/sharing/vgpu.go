@@ -19,8 +19,12 @@ type hamiDevice struct {
 	Memory int64  `json:"devmem"`
 	Cores  int64  `json:"devcore"`
 	Type   string `json:"type"`
-	Mode   string `json:"mode"`
-	Health bool   `json:"health"`
+	// Mode is hami-core if software limits the shares, mig if each is a MIG instance, or mps.
+	Mode        string              `json:"mode"`
+	Health      bool                `json:"health"`
+	MIGProfiles []registeredProfile `json:"migProfiles"`
+	// cordoned: an operator keeps new pods from the card.
+	cordoned bool
 }
 
 func (d *hamiDevice) check() error {
@@ -30,6 +34,11 @@ func (d *hamiDevice) check() error {
 	}{{"shares", d.Count}, {"memory", d.Memory}, {"cores", d.Cores}, {"index", int64(d.Index)}} {
 		if amount.n < 0 || amount.n > mostAmount {
 			return fmt.Errorf("%s %d: want 0 or more", amount.what, amount.n)
+		}
+	}
+	for _, profile := range d.MIGProfiles {
+		if err := profile.check(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -50,6 +59,11 @@ type VGPUScheduler struct {
 	Count, Memory, Cores, Percentage string
 	// records are the annotations in which it records the cards of a pod, the first that has a record counts.
 	records []string
+	// recordsUnits: the memory in a record is in units of Memory, not in MiB.
+	recordsUnits bool
+	// unit is the MiB of one unit of Memory on a node, 0 for 1. profiles are those into which it cuts the node's cards.
+	unit     int64
+	profiles []OfferedProfile
 }
 
 // HAMi and Volcano record cards in the same form.
@@ -60,11 +74,17 @@ var (
 	}
 	Volcano = VGPUScheduler{
 		Name: "volcano", Count: gpuinfo.VolcanoNumber, Memory: gpuinfo.VolcanoMemory, Cores: gpuinfo.VolcanoCores,
-		records: []string{volcanoIDs},
+		records: []string{volcanoIDs}, recordsUnits: true,
 	}
 )
 
-// Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,MiB,cores for each card, with a colon
+// on returns the scheduler with what it needs to know of the node.
+func (v VGPUScheduler) on(gpus *GPUs) VGPUScheduler {
+	v.unit, v.profiles = gpus.MemoryMiB[v.Memory], gpus.Profiles
+	return v
+}
+
+// Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a colon
 // after each and a semicolon between containers. A pod without a record holds what it requests, or all of a card if it
 // requests no memory. The result is nil while the pods are unknown.
 func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
@@ -90,9 +110,10 @@ func (v VGPUScheduler) Held(pods []Pod, cards []string) *ByCard[string] {
 // requested returns what a pod without a record holds of a card.
 func (v VGPUScheduler) requested(pod Pod) Share {
 	const allOfACard = 1 << 40
-	asked := Share{Shares: 1, Memory: pod.Requests[v.Memory], Cores: pod.Requests[v.Cores]}
+	asked := Share{Shares: 1, Memory: pod.Requests[v.Memory] * max(v.unit, 1), Cores: pod.Requests[v.Cores]}
 	switch percent := pod.Requests[v.Percentage]; {
 	case asked.Memory > 0:
+		asked = v.cut(asked)
 	case percent > 0 && v.Percentage != "":
 		asked.Percent = percent
 	default:
@@ -112,7 +133,10 @@ func (v VGPUScheduler) record(pod Pod, cards []string) (record map[string]Share,
 			if !ok || !slices.Contains(cards, card) {
 				return nil, false
 			}
-			record[card] = record[card].plus(share)
+			if v.recordsUnits {
+				share.Memory *= max(v.unit, 1)
+			}
+			record[card] = record[card].plus(v.cut(share))
 		}
 		if len(record) > 0 {
 			return record, true
@@ -139,7 +163,7 @@ func (v VGPUScheduler) Cards(pods []Pod) []string {
 // betweenShares separates the shares of a record.
 func betweenShares(c rune) bool { return c == ':' || c == ';' }
 
-// vgpuShare reads UUID,type,MiB,cores. If HAMi partitions the card, the instance follows the UUID in brackets
+// vgpuShare reads UUID,type,memory,cores. If HAMi partitions the card, the instance follows the UUID in brackets
 // (docs/reference/facts.md#mig-instances-of-hami).
 func vgpuShare(entry string) (card string, s Share, ok bool) {
 	fields := strings.Split(entry, ",")
@@ -196,7 +220,8 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 	if r.gpus.Cards == nil || *r.gpus.Cards <= 0 || *r.gpus.Cards > mostCards {
 		return 0, 0, false
 	}
-	memory, known = r.gpus.UnitsPerCard[gpuinfo.VolcanoMemory]
+	memory = r.gpus.UnitsPerCard[gpuinfo.VolcanoMemory] * r.gpus.MemoryMiB[gpuinfo.VolcanoMemory]
+	known = memory > 0
 	for _, read := range []func() (int64, bool){
 		r.gfdMemory, func() (int64, bool) { return memoryText(r.label(labelACKMemory)) },
 	} {
@@ -207,14 +232,18 @@ func (r *reading) alikeCards() (count, memory int64, known bool) {
 	return *r.gpus.Cards, memory, known
 }
 
-// vgpuCards subtracts what pods hold. For a card with MIG instances, free memory as one number means nothing, so it is
-// left out.
+// vgpuCards subtracts what pods hold. Memory of 0 is unknown. For a card with MIG instances of unknown profiles, free
+// memory as one number means nothing, so it is left out.
 func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Card {
 	held := r.vgpuHeld(scheduler, devices)
 	cards := make([]Card, 0, len(devices))
 	for i := range devices {
 		d := &devices[i]
-		card := Card{Index: &d.Index, MemoryMiB: &d.Memory, Healthy: &d.Health, Source: scheduler.Name}
+		r.physical(d)
+		card := Card{Index: &d.Index, Healthy: &d.Health, Source: scheduler.Name, Model: d.Type, Mode: d.Mode}
+		if d.Memory > 0 {
+			card.MemoryMiB = &d.Memory
+		}
 		if d.UUID != "" {
 			card.UUID = &d.UUID
 		}
@@ -222,12 +251,19 @@ func (r *reading) vgpuCards(scheduler VGPUScheduler, devices []hamiDevice) []Car
 			g := held.Of(d.UUID)
 			shares, cores := max(d.Count-g.Shares, 0), max(d.Cores-g.Cores, 0)
 			card.FreeUnits, card.FreeCores = &shares, &cores
-			if memory := max(d.Memory-g.Memory-d.Memory*min(g.Percent, 100)/100, 0); d.Mode != "mig" {
+			memory := max(d.Memory-g.Memory-d.Memory*min(g.Percent, 100)/100, 0)
+			if d.Memory > 0 && (d.Mode != migMode || len(r.gpus.Profiles) > 0) {
 				card.FreeMiB = &memory
 			}
+			card.Instances = r.reserved(d)
 		}
-		if !d.Health {
+		switch {
+		case !d.Health:
 			card.Problem = "its agent reports it as unhealthy"
+			card.empty()
+		case d.cordoned:
+			card.Problem = "the node's annotation " + hamiCordon + " keeps new pods from it"
+			card.Healthy = new(bool)
 			card.empty()
 		}
 		cards = append(cards, card)
@@ -244,7 +280,48 @@ func (r *reading) vgpuHeld(scheduler VGPUScheduler, devices []hamiDevice) *ByCar
 	for i := range devices {
 		uuids[i] = devices[i].UUID
 	}
-	held := scheduler.Held(r.node.Pods, uuids)
+	held := scheduler.on(&r.gpus).Held(r.node.Pods, uuids)
 	r.unrecorded(held.Unrecorded(len(devices)))
 	return held
+}
+
+// vgpuIsolation returns what separates the shares of the weakest of the cards.
+func vgpuIsolation(devices []hamiDevice) gpuinfo.Isolation {
+	if len(devices) == 0 || slices.ContainsFunc(devices, func(d hamiDevice) bool { return d.Mode != migMode }) {
+		return gpuinfo.Limit
+	}
+	return gpuinfo.Hardware
+}
+
+// vgpuUnit returns the MiB of one unit of memory of which each card has this many. A plugin that is configured to count
+// in larger units divides a card's memory by its factor (docs/reference/facts.md#memory-units). It is 1 if nothing shows
+// the memory of a card, or if a card has no less than it should, and 0 if no factor explains the difference.
+func (r *reading) vgpuUnit(resource string, perCard int64) int64 {
+	card, measured := r.gfdMemory()
+	if !measured && r.gpus.CardMemoryMiB != nil {
+		card = *r.gpus.CardMemoryMiB
+	}
+	if card == 0 && r.productKnown {
+		card = int64(r.product.GB) * 1024
+	}
+	unit, found := factorOf(card, perCard)
+	if !found {
+		r.problem(UnitUnknown, fmt.Sprintf("%s is %d for each card of %d MiB, and no whole factor explains it: it is "+
+			"unknown how much memory a unit is", resource, perCard, card))
+	}
+	return unit
+}
+
+// factorOf returns the factor by which a card's memory was divided; false if none explains the units, or several do. The
+// memory that labels and tables show can be up to a twentieth more than what the driver reports.
+func factorOf(card, units int64) (factor int64, found bool) {
+	if card <= 0 || units <= 0 || 10*units >= 9*card {
+		return 1, true
+	}
+	most := card / units
+	exactly, nearly := card/(units+1), (19*card/20-1)/units
+	if most-exactly == 1 || most-nearly == 1 {
+		return most, true
+	}
+	return 0, false
 }

@@ -10,12 +10,18 @@ import (
 
 // readVolcano recognizes Volcano's vGPU plugin. Memory is a sum over the cards; a request must fit on one of them.
 func (r *reading) readVolcano() bool {
-	most := func(name string) int64 { return max(r.gpus.Units[name], r.node.Capacity[name]) }
-	if most(gpuinfo.VolcanoNumber) == 0 {
+	if r.devices[gpuinfo.VolcanoNumber] == 0 {
 		return false
+	}
+	devices, err := volcanoDevices(r.node.Annotations[volcanoRegister])
+	if err != nil {
+		r.problem(LabelUnreadable, err.Error())
 	}
 	if cores := r.gpus.Units[gpuinfo.VolcanoCores]; r.gpus.Cards == nil && cores > 0 && cores%100 == 0 {
 		r.cards(cores / 100)
+	}
+	if r.gpus.Cards == nil && len(devices) > 0 {
+		r.cards(int64(len(devices)))
 	}
 	memory, announced := r.gpus.Units[gpuinfo.VolcanoMemory]
 	if announced && memory == 0 {
@@ -23,10 +29,21 @@ func (r *reading) readVolcano() bool {
 			gpuinfo.VolcanoMemory+" is 0, so no request for memory fits; large cards need the plugin's memory factor")
 	}
 	if memory > 0 {
-		r.memory(gpuinfo.VolcanoMemory, 1)
 		r.perCard(gpuinfo.VolcanoMemory, memory)
+		r.unitPerCard(gpuinfo.VolcanoMemory)
 	}
-	return r.is(gpuinfo.VGPU, gpuinfo.Limit)
+	r.gpus.Profiles = r.offeredProfiles(devices)
+	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
+}
+
+// unitPerCard finds the unit of a memory resource, and with it the memory of a card.
+func (r *reading) unitPerCard(resource string) {
+	perCard := r.gpus.UnitsPerCard[resource]
+	unit := r.vgpuUnit(resource, perCard)
+	r.memory(resource, unit)
+	if memory := perCard * unit; r.gpus.CardMemoryMiB == nil && memory > 0 {
+		r.gpus.CardMemoryMiB = &memory
+	}
 }
 
 // readVolcanoMemory recognizes the sharing of Volcano's older device plugin, which isolates nothing. The plugin writes
@@ -36,7 +53,8 @@ func (r *reading) readVolcanoMemory() bool {
 	sum, announced := r.gpus.Units[gpuinfo.VolcanoShared]
 	cards := r.gpus.Units[gpuinfo.VolcanoCards]
 	switch {
-	case !announced || max(sum, r.node.Capacity[gpuinfo.VolcanoShared], cards) == 0:
+	case !announced || max(sum, r.node.Capacity[gpuinfo.VolcanoShared], cards) == 0,
+		cards == 0 && r.leftOver(gpuinfo.VolcanoShared):
 		return false
 	case sum == 0:
 		r.problem(MemoryMissing, fmt.Sprintf("%s is 0 beside %s %d, so no request for memory fits: the device plugin "+
@@ -47,7 +65,7 @@ func (r *reading) readVolcanoMemory() bool {
 	}
 	r.perCard(gpuinfo.VolcanoShared, sum)
 	if sum > 0 {
-		r.memory(gpuinfo.VolcanoShared, 1)
+		r.unitPerCard(gpuinfo.VolcanoShared)
 	}
 	return r.is(gpuinfo.GPUMemory, gpuinfo.NoIsolation)
 }
@@ -55,26 +73,36 @@ func (r *reading) readVolcanoMemory() bool {
 // volcanoRegister is the annotation in which Volcano's device plugin registers the cards of a node.
 const volcanoRegister = "volcano.sh/node-vgpu-register"
 
-// volcanoCards returns the cards in Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
-// (volcano, pkg/scheduler/api/devices/nvidia/vgpu).
+// volcanoCards returns the cards in Volcano's register, less what its scheduler assigned to the node's pods.
 func (r *reading) volcanoCards() []Card {
-	register := r.node.Annotations[volcanoRegister]
-	if register == "" || r.gpus.Kind != gpuinfo.VGPU {
+	devices, err := volcanoDevices(r.node.Annotations[volcanoRegister])
+	if err != nil || len(devices) == 0 || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}
-	var devices []hamiDevice
+	unit := r.gpus.MemoryMiB[gpuinfo.VolcanoMemory]
+	if r.gpus.Units[gpuinfo.VolcanoMemory] == 0 {
+		unit = r.vgpuUnit(gpuinfo.VolcanoMemory, devices[0].Memory)
+	}
+	for i := range devices {
+		devices[i].Memory *= unit
+	}
+	return r.vgpuCards(Volcano, devices)
+}
+
+// volcanoDevices reads Volcano's register: UUID,count,memory,type,health,mode for each card, ending in a colon (volcano,
+// pkg/scheduler/api/devices/nvidia/vgpu). Memory is in units of volcano.sh/vgpu-memory.
+func volcanoDevices(register string) (devices []hamiDevice, err error) {
 	for entry := range strings.SplitSeq(register, ":") {
 		if !strings.Contains(entry, ",") {
 			continue
 		}
 		device, err := volcanoDevice(entry, len(devices))
 		if err != nil {
-			r.problem(LabelUnreadable, fmt.Sprintf("reading %s: %q: %v", volcanoRegister, entry, err))
-			return nil
+			return nil, fmt.Errorf("reading %s: %q: %w", volcanoRegister, entry, err)
 		}
 		devices = append(devices, device)
 	}
-	return r.vgpuCards(Volcano, devices)
+	return devices, nil
 }
 
 func volcanoDevice(entry string, index int) (device hamiDevice, err error) {

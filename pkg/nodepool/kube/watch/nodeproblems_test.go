@@ -17,7 +17,7 @@ import (
 // TestNodesWhoseCardsAreNotKnownAreReported checks that a RayCluster has a finding about nodes that its pods would use,
 // and none about others.
 func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {
-	const twoCards = `GPU-a,10,15360,100,T4,0,true:GPU-b,10,15360,100,T4,0,true:`
+	const twoCards = `GPU-a,4,15360,100,T4,0,true:GPU-b,4,15360,100,T4,0,true:`
 	node := func(register, instanceType string) func(*corev1.Node) {
 		return func(node *corev1.Node) {
 			node.Labels, node.Annotations = map[string]string{"node.kubernetes.io/instance-type": instanceType}, nil
@@ -40,6 +40,8 @@ func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {
 		"a pod without a record":      {node(twoCards, ""), []corev1.Pod{*bare}, "nvidia.com/gpu", "card-unrecorded Node a"},
 		"the same, other resources ":  {node(twoCards, ""), []corev1.Pod{*bare}, "cpu", ""},
 		"a readable register":         {node(twoCards, ""), nil, "nvidia.com/gpu", ""},
+		"units of another plugin":     {node(strings.ReplaceAll(twoCards, ",4,", ",10,"), ""), nil, "nvidia.com/gpu", "register-contradicted Node a"},
+		"the same, other resources  ": {node(strings.ReplaceAll(twoCards, ",4,", ",10,"), ""), nil, "cpu", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			besidePods(t, &fakePods{list: test.pods}, func(t *testing.T, n *nodes, _ *atomic.Int32) {

@@ -1,0 +1,171 @@
+package sharing
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// migMode is the mode of a card that HAMi or Volcano cuts into MIG instances on request.
+const migMode = "mig"
+
+// hamiMIG is the annotation of a pod in which HAMi since release 2.10 records the pod's MIG instances.
+const hamiMIG = "hami.io/vgpu-mig-allocations"
+
+// OfferedProfile is a MIG profile into which a scheduler cuts cards when pods request memory of them
+// (docs/reference/facts.md#mig-instances-of-hami).
+type OfferedProfile struct {
+	Name string `json:"name"`
+	// MemoryMiB is the memory of an instance. Cores is its part of the card's compute slices in percent, rounded down.
+	// Instances whose memory and cores fit on a card have a legal placement there.
+	MemoryMiB int64 `json:"memoryMiB"`
+	Cores     int64 `json:"cores"`
+}
+
+// nominal is the memory in the profile's name, which is no less than what an instance has.
+func (p OfferedProfile) nominal() int64 {
+	name, err := gpuinfo.ParseProfile(p.Name)
+	if err != nil {
+		return p.MemoryMiB
+	}
+	return max(p.MemoryMiB, int64(name.GB)*1024)
+}
+
+// registeredProfile is a MIG profile that HAMi since release 2.10 registers with a card, as NVML reports it.
+type registeredProfile struct {
+	Name   string `json:"name"`
+	Memory int64  `json:"memoryMB"`
+	Slices int64  `json:"sliceCount"`
+}
+
+func (p registeredProfile) check() error {
+	_, err := gpuinfo.ParseProfile(p.Name)
+	switch {
+	case err != nil:
+		return err
+	case p.Memory <= 0 || p.Memory > mostAmount:
+		return fmt.Errorf("memoryMB %d of MIG profile %s: want the memory of an instance", p.Memory, p.Name)
+	case p.Slices <= 0 || p.Slices > mostCards:
+		return fmt.Errorf("sliceCount %d of MIG profile %s: want its compute slices", p.Slices, p.Name)
+	}
+	return nil
+}
+
+// offeredProfiles returns the profiles into which all of the cards are cut on request: those in the register or, with
+// HAMi before 2.10 and with Volcano, those of the product that HAMi's chart configures.
+func (r *reading) offeredProfiles(devices []hamiDevice) (offered []OfferedProfile) {
+	if vgpuIsolation(devices) != gpuinfo.Hardware {
+		return nil
+	}
+	list, slicesOfCard := devices[0].MIGProfiles, int64(7)
+	if r.productKnown {
+		slicesOfCard = int64(r.product.Slices)
+	}
+	if len(list) == 0 {
+		list = chartProfiles(r.product)
+	}
+	for _, p := range list {
+		offered = append(offered, OfferedProfile{p.Name, p.Memory, min(100*p.Slices/slicesOfCard, 100)})
+	}
+	slices.SortStableFunc(offered, func(a, b OfferedProfile) int {
+		return cmp.Or(cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Cores, b.Cores))
+	})
+	return offered
+}
+
+// chartProfiles returns the profiles of a product in HAMi's chart (knownMigGeometries until release 2.9,
+// migProfileAllowlist since): the plain ones, without the second one of the same size or of as many slices, as 1g with
+// twice the memory, and 4g beside 3g.
+func chartProfiles(product gpuinfo.Product) (list []registeredProfile) {
+	slicesSeen, sizesSeen := map[int]bool{}, map[int]bool{}
+	for _, p := range slices.Backward(product.Profiles) {
+		if !p.Plain() || slicesSeen[p.Slices] || sizesSeen[p.Size] {
+			continue
+		}
+		slicesSeen[p.Slices], sizesSeen[p.Size] = true, true
+		memory := int64(p.Memory)
+		if memory == 0 {
+			memory = int64(product.GB) * 1024 * int64(p.Size) / int64(product.Units)
+		}
+		list = append(list, registeredProfile{p.Name, memory, int64(p.Slices)})
+	}
+	return list
+}
+
+// Holding returns the profile that a request for this much memory takes, if the node's cards are cut on request: the
+// smallest that holds it, or the largest for a request for all of a card, which is 0.
+func (n GPUs) Holding(mib int64) (profile OfferedProfile, holds bool) {
+	for _, profile = range n.Profiles {
+		if mib > 0 && profile.MemoryMiB >= mib {
+			return profile, true
+		}
+	}
+	return profile, mib == 0 && len(n.Profiles) > 0
+}
+
+// InstancesPerCard returns how many instances of a profile one card holds.
+func (n GPUs) InstancesPerCard(p OfferedProfile) int64 {
+	most := 100 / max(p.Cores, 1)
+	if n.CardMemoryMiB != nil {
+		most = min(most, *n.CardMemoryMiB/p.MemoryMiB)
+	}
+	return most
+}
+
+// cut returns what a share takes where cards are cut: an instance of the smallest profile that holds it. A record has
+// what the pod requested, or what the scheduler's configuration says that the instance has, which may be the round
+// number in its name.
+func (v VGPUScheduler) cut(s Share) Share {
+	for _, p := range v.profiles {
+		if p.nominal() >= s.Memory {
+			s.Memory, s.Cores = p.MemoryMiB, p.Cores
+			return s
+		}
+	}
+	return s
+}
+
+// physical removes the scaling of a card that is cut: its instances have the memory and cores that the hardware has.
+func (r *reading) physical(d *hamiDevice) {
+	if len(r.gpus.Profiles) == 0 {
+		return
+	}
+	d.Cores = 100
+	if r.productKnown {
+		d.Memory = min(d.Memory, int64(r.product.GB)*1024)
+	}
+}
+
+// mostUnits is more than the memory axis of any card has.
+const mostUnits = 64
+
+// reserved returns the instances of a card that pods have, as HAMi since release 2.10 records them; nil if the card is
+// not cut by such a release.
+func (r *reading) reserved(d *hamiDevice) []CardInstance {
+	if len(d.MIGProfiles) == 0 || d.Mode != migMode {
+		return nil
+	}
+	instances := []CardInstance{}
+	for _, pod := range r.node.Pods {
+		var recorded []struct {
+			GPUUUID   string
+			Profile   string
+			Placement struct{ Start, Size int }
+		}
+		if json.Unmarshal([]byte(pod.Annotations[hamiMIG]), &recorded) != nil {
+			continue // the record of shares still counts
+		}
+		for i := range recorded {
+			it := &recorded[i]
+			if at := it.Placement; it.GPUUUID == d.UUID && min(at.Start, at.Size-1) >= 0 && at.Start+at.Size <= mostUnits {
+				instances = append(instances, CardInstance{Profile: it.Profile, Start: &it.Placement.Start,
+					Size: &it.Placement.Size, Free: new(bool)})
+			}
+		}
+	}
+	slices.SortStableFunc(instances, func(a, b CardInstance) int { return cmp.Compare(*a.Start, *b.Start) })
+	return instances
+}
