@@ -43,8 +43,8 @@ func newExplainCommand() *cobra.Command {
 			"If --demand counts more tasks than are waiting, the plan assumes that so many wait: the answer\n" +
 			"says what would happen.\n" +
 			"\n" +
-			"Demand with the verdict trying waits for pods that no known node can hold, or whose labels in\n" +
-			"Ray are not known: the plan launches one replica at a time to find out.\n\n" + connect.Help,
+			"Demand with the verdict trying waits for pods of which nothing shows that a node can hold them, or\n" +
+			"whose labels in Ray are not known: the plan launches one replica at a time to find out.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, ` +
 			`"labelSelectors": [{"zone": "in(a,b)"}]}'

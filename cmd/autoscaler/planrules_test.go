@@ -12,8 +12,8 @@ func onNode(name, node, labels, spec string) string {
 		"status": {"phase": "Running"}}`, name, labels, node, spec)
 }
 
-// TestRulesBetweenPodsLimitLaunches checks how many pods are launched under anti-affinity, affinity and spread, among
-// the groups of a RayCluster and with pods of others that are on the nodes.
+// TestRulesBetweenPodsLimitLaunches checks how many pods are launched under anti-affinity and spread over nodes, among the
+// groups of a RayCluster and with pods of others that are on the nodes. Rules beyond a node are tried, one pod at a time.
 func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 	const host, zone, cluster = "kubernetes.io/hostname", "topology.kubernetes.io/zone", `{"matchLabels": {"ray.io/cluster": "c"}}`
 	rule := func(kind, key, selector string) string {
@@ -43,22 +43,22 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 		want   int
 	}{
 		{"one pod on each node", []jointGroup{group("a", rule("podAntiAffinity", host, cluster)), group("b", "")}, two, nil, 2},
-		{"one pod in each zone", []jointGroup{group("a", rule("podAntiAffinity", zone, cluster))}, append(two, node("n3", "y", 4)), nil, 2},
+		{"one pod in each zone", []jointGroup{group("a", rule("podAntiAffinity", zone, cluster))}, append(two, node("n3", "y", 4)), nil, 1},
 		{"a worker is on one of the nodes", []jointGroup{group("a", rule("podAntiAffinity", host, cluster))}, two, []string{onNode("w", "n1", own, "")}, 1},
 		{"a worker of another RayCluster is none of these", []jointGroup{group("a", rule("podAntiAffinity", host, cluster))}, two,
 			[]string{onNode("w", "n1", `"ray.io/cluster": "other"`, "")}, 2},
 		{"beside a pod of another owner", []jointGroup{group("a", rule("podAffinity", host, `{"matchLabels": {"app": "cache"}}`))}, two,
-			[]string{onNode("cache-0", "n2", `"app": "cache"`, "")}, 4},
-		{"beside a pod that is nowhere", []jointGroup{group("a", rule("podAffinity", host, `{"matchLabels": {"app": "cache"}}`))}, two, []string{}, 0},
+			[]string{onNode("cache-0", "n2", `"app": "cache"`, "")}, 1},
+		{"beside a pod that is nowhere", []jointGroup{group("a", rule("podAffinity", host, `{"matchLabels": {"app": "cache"}}`))}, two, []string{}, 1},
 		{"a pod of another owner keeps them away", []jointGroup{group("a", ""), group("b", "")}, two,
 			[]string{onNode("guard", "n1", `"app": "x"`, rule("podAntiAffinity", host, `{"matchLabels": {"ray.io/group": "a"}}`)),
 				onNode("guard-2", "n2", `"app": "x"`, rule("podAntiAffinity", host, cluster))}, 4},
-		{"spread over zones", []jointGroup{group("a", spread(zone, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 2)}, nil, 5},
-		{"spread counts the workers that are there", []jointGroup{group("a", spread(zone, 1, ""))}, two, []string{onNode("w1", "n1", own, ""), onNode("w2", "n1", own, "")}, 7},
-		{"a zone of tainted nodes", []jointGroup{group("a", spread(zone, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 8, `"taints": [{"key": "mine", "effect": "NoSchedule"}]`)}, nil, 1},
-		{"a zone of tainted nodes, with nodeTaintsPolicy", []jointGroup{group("a", spread(zone, 1, `, "nodeTaintsPolicy": "Honor"`))},
+		{"spread over zones", []jointGroup{group("a", spread(zone, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 2)}, nil, 1},
+		{"spread counts the workers that are there", []jointGroup{group("a", spread(host, 1, ""))}, two, []string{onNode("w1", "n1", own, ""), onNode("w2", "n1", own, "")}, 7},
+		{"a tainted node", []jointGroup{group("a", spread(host, 1, ""))}, []string{node("n1", "x", 8), node("n2", "y", 8, `"taints": [{"key": "mine", "effect": "NoSchedule"}]`)}, nil, 1},
+		{"a tainted node, with nodeTaintsPolicy", []jointGroup{group("a", spread(host, 1, `, "nodeTaintsPolicy": "Honor"`))},
 			[]string{node("n1", "x", 8), node("n2", "y", 8, `"taints": [{"key": "mine", "effect": "NoSchedule"}]`)}, nil, 8},
-		{"too few zones", []jointGroup{group("a", spread(zone, 1, `, "minDomains": 3`))}, two, nil, 2},
+		{"too few nodes", []jointGroup{group("a", spread(host, 1, `, "minDomains": 3`))}, two, nil, 2},
 		{"spread over nodes", []jointGroup{group("a", spread(host, 2, ""))}, []string{node("n1", "x", 8), node("n2", "x", 1)}, nil, 4},
 		{"a port of the node", []jointGroup{group("a", hostNetwork), group("b", hostNetwork)}, two, nil, 2},
 		{"a port that a pod on the node takes", []jointGroup{group("a", hostNetwork)}, two, []string{onNode("exporter", "n1", "", port(8080))}, 1},
@@ -83,22 +83,19 @@ func TestRulesBetweenPodsLimitLaunches(t *testing.T) {
 	}
 }
 
-// TestARuleThatNoNodeMeetsIsTheReason checks that the rule that keeps a group's pods off all nodes is named, and that
-// the group is closed if no other node can come.
-func TestARuleThatNoNodeMeetsIsTheReason(t *testing.T) {
+// TestARuleBeyondANodeIsTried checks that a rule that depends on pods on other nodes is the reason why one pod at a time
+// is launched, whether all pools are known or not.
+func TestARuleBeyondANodeIsTried(t *testing.T) {
 	const spread = `"topologySpreadConstraints": [{"topologyKey": "example.com/rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
 		"labelSelector": {"matchLabels": {"ray.io/cluster": "c"}}}],`
 	group := jointGroup{name: "a", limits: "nvidia.com/gpu=1", spec: spread}
 	snapshot := jointSnapshot([]jointGroup{group}, jointNode("n1", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu=4"), onlyP)
-	const why = "node n1 lacks label example.com/rack, the topologyKey of topologySpreadConstraints"
-	for more, want := range map[string]struct {
-		launch int
-		code   string
-	}{"": {1, "trying"}, `"complete": true, `: {0, "impossible"}} {
+	const why = "topologySpreadConstraints with topologyKey example.com/rack depends on pods on other nodes"
+	for _, more := range []string{"", `"complete": true, `} {
 		plan := planOf(t, strings.Replace(snapshot, `"kubeNodes":`, more+`"kubePods": [], "kubeNodes":`, 1))
-		reason := plan.InfeasibleRequests[0].Reason
-		if plan.Launch["a"] != want.launch || reason.Code != want.code || !strings.Contains(reason.Message, why) {
-			t.Errorf("%q: launches %v, %+v; want %+v because %s", more, plan.Launch, reason, want, why)
+		reasons := plan.Groups[0].Reasons
+		if last := reasons[len(reasons)-1]; plan.Launch["a"] != 1 || last.Code != "trying" || !strings.Contains(last.Message, why) {
+			t.Errorf("%q: launches %v, %+v; want trying because %s", more, plan.Launch, reasons, why)
 		}
 	}
 }
@@ -106,14 +103,14 @@ func TestARuleThatNoNodeMeetsIsTheReason(t *testing.T) {
 // TestAFullPoolSaysWhatItLacks checks that demand beyond a pool names the resource, the rule or the node.
 func TestAFullPoolSaysWhatItLacks(t *testing.T) {
 	const gpus, label = "nvidia.com/gpu=4", "nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB"
-	const together = `"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
-		"labelSelector": {"matchLabels": {"app": "nobody"}}}]}},`
+	const spread = `"topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "minDomains": 2,
+		"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"ray.io/cluster": "c"}}}],`
 	for name, test := range map[string]struct {
 		spec, node, want string
 		hosts            int
 	}{
 		"a resource": {"", jointNode("n1", label, gpus), "(has 0, launching 4); 4 of 4 nvidia.com/gpu are taken", 1},
-		"a rule":     {together, jointNode("n1", label, gpus), "podAffinity with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1},
+		"a rule":     {spread, jointNode("n1", label, gpus), "(has 0, launching 1); topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname keeps its pods off all nodes that have room for them", 1},
 		"a cordon":   {"", jointNode("n1", label, gpus, `"unschedulable": true`), "node n1 is cordoned, and its pools may add no node", 1},
 		"one host":   {"", jointNode("n1", label, gpus), "(has 0, launching 3); what is left has room for fewer than the 3 hosts of a replica", 3},
 	} {

@@ -18,15 +18,14 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	written := model.Snapshot{
 		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &binpack.Pod{
 			Name: "g", Requests: podfit.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(3 << 40)},
-			Cards:    &binpack.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Whole: true},
-			Apart:    []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"g"}}},
-			Together: []binpack.Affinity{{TopologyKey: "zone", Pods: []string{"g", "h"}}},
-			Spread:   []binpack.Spread{{TopologyKey: "zone", MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
+			Cards:  &binpack.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Whole: true},
+			Apart:  []string{"g"},
+			Spread: []binpack.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
 		}}},
 		Places: []binpack.Place{
 			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: podfit.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: binpack.LastCard,
 				Cards:   []binpack.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3}},
-				Accepts: []string{"g"}, Counted: []string{"h"}, Domains: map[string]string{"zone": "a"}, Holds: map[string]int64{"g": 1}},
+				Accepts: []string{"g"}, Counted: []string{"h"}, Holds: map[string]int64{"g": 1}},
 			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: []string{"g"}},
 		},
 		Quotas: []model.Quota{
@@ -62,7 +61,7 @@ func TestABadPlaceIsNamed(t *testing.T) {
 		`"places": [{"cards": [{"total": 15, "memory": 16}]}]`:      `s.json: places[0].cards[0].memory: 16: want at most total, which is 15`,
 		`"places": [{"new": true, "unproven": true}]`:               `s.json: places[0].unproven: true: want true only beside anySize: true`,
 		`"places": [{"cards": [{"slots": "two"}]}]`:                 `s.json: places[0].cards[0].slots: "two": want`,
-		`"groups": [{"name": "g", "pod": {"spread": [{}]}}]`:        `s.json: groups[0].pod.spread[0].topologyKey: `,
+		`"groups": [{"name": "g", "pod": {"apart": [{}]}}]`:         `s.json: groups[0].pod.apart[0]: {}: want`,
 		`"groups": [{"name": "g", "pod": {"cards": {"cards":-1}}}]`: `s.json: groups[0].pod.cards.cards: -1: want`,
 	} {
 		if !strings.Contains(text, "groups") {

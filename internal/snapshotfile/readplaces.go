@@ -26,7 +26,7 @@ func (in input) places() []binpack.Place {
 			Cards:     field("cards").placeCards(),
 			CardOrder: field("cardOrder").oneOf(binpack.FullestCard, binpack.EmptiestCard, binpack.LastCard),
 			Accepts:   field("accepts").texts(), Counted: field("counted").texts(),
-			Domains: field("domains").labels(), Holds: field("holds").counts(),
+			Holds: field("holds").counts(),
 		})
 		done()
 	}
@@ -77,7 +77,7 @@ func (in input) promisedPod() binpack.Pod {
 	}
 	field, done := in.fields()
 	name := field("name").NonEmpty("the name by which places accept it")
-	done("requests", "cards", "apart", "together", "spread")
+	done("requests", "cards", "apart", "spread")
 	return *in.placedPod(name)
 }
 
@@ -90,7 +90,7 @@ func (in input) placedPod(group string) *binpack.Pod {
 	defer done("name") // it is the group's
 	return &binpack.Pod{
 		Name: group, Requests: podfit.Quantities(field("requests").capacity()), Cards: field("cards").cardRequest(),
-		Apart: field("apart").affinities(), Together: field("together").affinities(), Spread: field("spread").spreads(),
+		Apart: field("apart").texts(), Spread: field("spread").spreads(),
 	}
 }
 
@@ -108,26 +108,14 @@ func (in input) cardRequest() *binpack.CardRequest {
 	}
 }
 
-func (in input) affinities() []binpack.Affinity {
-	var terms []binpack.Affinity
-	for _, each := range in.objects() {
-		field, done := each.fields()
-		terms = append(terms, binpack.Affinity{
-			TopologyKey: field("topologyKey").NonEmpty("the label of a topology domain"), Pods: field("pods").texts()})
-		done()
-	}
-	return terms
-}
-
 func (in input) spreads() []binpack.Spread {
 	var spreads []binpack.Spread
 	for _, each := range in.objects() {
 		field, done := each.fields()
 		spreads = append(spreads, binpack.Spread{
-			TopologyKey: field("topologyKey").NonEmpty("the label of a topology domain"),
-			MaxSkew:     field("maxSkew").Count(1, model.MaxCount, 1),
-			MinDomains:  field("minDomains").Count(0, model.MaxCount, 0),
-			Pods:        field("pods").texts(),
+			MaxSkew:    field("maxSkew").Count(1, model.MaxCount, 1),
+			MinDomains: field("minDomains").Count(0, model.MaxCount, 0),
+			Pods:       field("pods").texts(),
 		})
 		done()
 	}

@@ -40,8 +40,8 @@ func (g *WorkerGroup) MayLand() bool {
 // MayLandOnGPUs reports whether the group can have pods that request GPUs, and fits a known node.
 func (g *WorkerGroup) MayLandOnGPUs() bool { return g.MayLand() && len(g.Slices) > 0 }
 
-// NoNode reports that no known node could hold a pod of the group: an error if it is proven that none ever will, and
-// otherwise a warning, because only one replica at a time is launched. It returns false if the group is not planned.
+// NoNode reports that nothing shows that a node can hold a pod of the group: an error if it is proven that none ever
+// will, and otherwise a warning or an information, because only one replica at a time is launched. It returns false if the group is not planned.
 func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 	if g.Verdict == nil || g.Verdict.State == pools.Fits || g.Max <= 0 || g.Suspended || g.Broken {
 		return raydemand.Finding{}, false
@@ -57,6 +57,13 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 		f.Fix = "raise the limit, or choose another pool"
 	case pools.Trying:
 		f.Severity = raydemand.Warning
+		if g.Verdict.Beyond {
+			f.Severity = raydemand.Info
+			f.Why = "Heliostat does not compare a pod of group " + g.Name + " with pods on other nodes, so at most one " +
+				"replica at a time is launched until a pod has joined"
+			f.Fix = "none is needed if the pods get their nodes"
+			break
+		}
 		f.Why = "no known node, even if it were empty, could hold a pod of group " + g.Name +
 			", so at most one replica at a time is launched, in case a node autoscaler can add one that holds it"
 		f.Fix = "declare the shape of the pool in the file of --pools, or in pools of a snapshot, add such a node, " +

@@ -31,7 +31,7 @@ func gpuGroup(name string, gpus int64) nodepool.WorkerGroup {
 func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
 	one, other, large := gpuGroup("one", 1), gpuGroup("other", 1), gpuGroup("large", 4)
 	apart := gpuGroup("apart", 1)
-	apart.Pod.Neighbors.Apart = []podfit.PodTerm{{TopologyKey: binpack.Hostname, Selector: podfit.PodSelector{
+	apart.Pod.Neighbors.Apart = []podfit.PodTerm{{Selector: podfit.PodSelector{
 		Requirements: []podfit.Requirement{{Key: "app", Operator: "In", Values: []string{"b"}}}}}}
 	selected := gpuGroup("selected", 1)
 	selected.Pod.Neighbors.Labels = map[string]string{"app": "b"}

@@ -37,7 +37,7 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 		return fmt.Sprintf("a node can hold its pods now; those of group %s wait (%s)", b.Name, b.NodeFit.Why)
 	case ours.Known && !theirs.Known:
 		return fmt.Sprintf(
-			"a node can hold its pods; no known node can hold a pod of group %s (%s)",
+			"a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)",
 			b.Name,
 			b.NodeFit.Why,
 		)

@@ -14,11 +14,10 @@ func selecting(key, value string) podfit.PodSelector {
 }
 
 func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
-	const group, host, zone = "ray.io/group", binpack.Hostname, "zone"
+	const group = "ray.io/group"
 	gpu := &podfit.Neighbors{Namespace: "ml", Labels: map[string]string{group: "gpu", "node-type": "worker"},
-		Apart:    []podfit.PodTerm{{TopologyKey: host, Selector: selecting(group, "gpu")}},
-		Together: []podfit.PodTerm{{TopologyKey: zone, Selector: selecting("app", "cache"), Namespaces: []string{"data"}}},
-		Spread:   []podfit.SpreadTerm{{TopologyKey: zone, MaxSkew: 2, MinDomains: 3, Selector: selecting("node-type", "worker")}}}
+		Apart:  []podfit.PodTerm{{Selector: selecting(group, "gpu")}, {Selector: selecting("app", "cache"), Namespaces: []string{"data"}}},
+		Spread: []podfit.SpreadTerm{{MaxSkew: 2, MinDomains: 3, Selector: selecting("node-type", "worker")}}}
 	cpu := &podfit.Neighbors{Namespace: "ml", Labels: map[string]string{group: "cpu", "node-type": "worker"}}
 	cache := func(pod string) *podfit.Neighbors {
 		return &podfit.Neighbors{Namespace: "data", Labels: map[string]string{"app": "cache", "pod": pod}}
@@ -26,7 +25,7 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 	others := []*podfit.Neighbors{
 		{Namespace: "data", Labels: map[string]string{"app": "web"}}, cache("cache-0"), cache("cache-1"),
 		{Namespace: "ml", Labels: map[string]string{"app": "quiet"},
-			Apart: []podfit.PodTerm{{TopologyKey: host, Selector: selecting(group, "cpu")}}},
+			Apart: []podfit.PodTerm{{Selector: selecting(group, "cpu")}}},
 	}
 	pods := []binpack.Pod{{Name: "gpu"}, {Name: "cpu"}}
 	kinds := binpack.Constrain(pods, []*podfit.Neighbors{gpu, cpu}, others)
@@ -34,10 +33,8 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 		t.Errorf("kinds of the others (-want +got):\n%s", diff)
 	}
 	want := []binpack.Pod{
-		{Name: "gpu", Apart: []binpack.Affinity{{TopologyKey: host, Pods: []string{"gpu"}}},
-			Together: []binpack.Affinity{{TopologyKey: zone, Pods: []string{"data/0"}}},
-			Spread:   []binpack.Spread{{TopologyKey: zone, MaxSkew: 2, MinDomains: 3, Pods: []string{"gpu", "cpu"}}}},
-		{Name: "cpu", Apart: []binpack.Affinity{{TopologyKey: host, Pods: []string{"ml/1"}}}},
+		{Name: "gpu", Apart: []string{"gpu", "data/0"}, Spread: []binpack.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"gpu", "cpu"}}}},
+		{Name: "cpu", Apart: []string{"ml/1"}},
 	}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
@@ -46,7 +43,7 @@ func TestTermsNameTheKindsThatTheySelect(t *testing.T) {
 
 func TestAPodOnANodeKeepsOthersAway(t *testing.T) {
 	own := &podfit.Neighbors{Namespace: "ml", Labels: map[string]string{"app": "ray"}}
-	guard := &podfit.Neighbors{Namespace: "ml", Apart: []podfit.PodTerm{{TopologyKey: binpack.Hostname, Selector: selecting("app", "ray")}}}
+	guard := &podfit.Neighbors{Namespace: "ml", Apart: []podfit.PodTerm{{Selector: selecting("app", "ray")}}}
 	pods := []binpack.Pod{{Name: "a", Requests: free("cpu", 1)}}
 	kinds := binpack.Constrain(pods, []*podfit.Neighbors{own}, []*podfit.Neighbors{guard})
 	guarded := binpack.Place{Nodes: of[int64](1), Free: free("cpu", 8), Holds: map[string]int64{kinds[0]: 1}}

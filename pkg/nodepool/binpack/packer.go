@@ -1,7 +1,7 @@
 // Package binpack says how many pods of several kinds fit together on nodes: per node, and per card where a scheduler
 // hands out parts of cards. A Place is a number of equal nodes, a Pod is a kind of pods, and a State is what has been
-// placed. It applies the filters of the scheduler for resources, inter-pod affinity and topology spread, and chooses
-// cards as the schedulers of cards do.
+// placed. It applies the filters of the scheduler for resources, and for pods on one node, and chooses cards as the
+// schedulers of cards do.
 //
 // It must not decide which nodes accept a pod by labels and taints, which pods are worth placing, or how far a node
 // pool may grow: places say that. It must not use the network, files or clocks.
@@ -25,9 +25,7 @@ type Packer struct {
 	most []raydemand.Amount
 	// extended marks the resources that only some nodes have.
 	extended []bool
-	// keys are the topology keys but Hostname, and cells counts their values. ruled: some kind has rules.
-	keys  []string
-	cells int
+	// ruled: some kind has rules.
 	ruled bool
 	empty *State
 	// useless are the nodes that no pod can use even if they are empty.
@@ -39,8 +37,6 @@ type kind struct {
 	requests []request
 	cards    *CardRequest
 	rules    rules
-	// linked: the rules reach beyond the pod's own node.
-	linked bool
 }
 
 type request struct {
@@ -52,9 +48,8 @@ type request struct {
 type site struct {
 	accepts, counted []bool
 	// free is what each of the nodes has before pods are placed.
-	free    []raydemand.Amount
-	domains []int
-	nodes   int64
+	free  []raydemand.Amount
+	nodes int64
 	// unbounded: the pool may add nodes without a known bound.
 	unbounded, anySize, isNew, unproven bool
 	order                               string
@@ -76,14 +71,10 @@ func New(pods []Pod, places []Place) *Packer {
 	}
 	p.bind(pods, names)
 	p.measure(places)
-	cells := map[cell]int{}
 	for i := range places {
 		p.places[i] = siteOf(&places[i], names, kinds)
-		p.places[i].domains = p.domainsOf(&places[i], cells)
 	}
-	p.cells = len(cells)
 	p.joinNew(places)
-	p.findDomains()
 	p.empty = p.start(places, names)
 	return p
 }
@@ -103,11 +94,7 @@ func namesOf(pods []Pod) (names map[string]int, kinds int) {
 		}
 	}
 	for i := range pods {
-		for _, terms := range [][]Affinity{pods[i].Apart, pods[i].Together} {
-			for _, term := range terms {
-				add(term.Pods)
-			}
-		}
+		add(pods[i].Apart)
 		for _, spread := range pods[i].Spread {
 			add(spread.Pods)
 		}
@@ -134,11 +121,7 @@ func (p *Packer) measure(places []Place) {
 func (p *Packer) start(places []Place, names map[string]int) *State {
 	s := &State{packer: p, rooms: make([]sum, len(p.kinds))}
 	if p.ruled {
-		s.domains = domains{pods: make([][]int64, p.cells), totals: make([]int64, len(p.kinds)),
-			opened: make([]bool, len(p.places)), rooms: slices.Repeat([]int64{unknownRoom}, len(p.kinds))}
-		for c := range s.domains.pods {
-			s.domains.pods[c] = make([]int64, len(p.kinds))
-		}
+		s.spreadRooms = slices.Repeat([]int64{unknownRoom}, len(p.kinds))
 	}
 	for i := range places {
 		b, nodes := p.emptyBin(&places[i], i), p.places[i].nodes
@@ -147,7 +130,6 @@ func (p *Packer) start(places []Place, names map[string]int) *State {
 			for name, n := range places[i].Holds {
 				if k, known := names[name]; known {
 					b.holds[k] = n
-					s.hold(i, k, podfit.CappedProduct(n, nodes))
 				}
 			}
 		}

@@ -37,9 +37,6 @@ type Place struct {
 	// Counted are the names of pods for whose Spread the nodes are domains although they do not accept them: those
 	// whose node affinity matches. Kubernetes ignores taints here (nodeTaintsPolicy) unless the pod says otherwise.
 	Counted []string `json:"counted,omitempty"`
-	// Domains are the values of the topology keys that constraints name. With Hostname, each node is a domain of its
-	// own, and no value is needed. A new node without a value may be in any domain; another one is in none.
-	Domains map[string]string `json:"domains,omitempty"`
 	// Holds counts by name the pods that are on each node already. Free is without them.
 	Holds map[string]int64 `json:"holds,omitempty"`
 }
@@ -52,9 +49,6 @@ const (
 	EmptiestCard = "spread"
 	LastCard     = "last"
 )
-
-// Hostname is the topology key of which each node has its own value.
-const Hostname = "kubernetes.io/hostname"
 
 // Card is what pods may still take of one card of a node, or of each of several equal cards. A nil amount is unknown
 // and bounds nothing.

@@ -10,28 +10,18 @@ type Pod struct {
 	Requests podfit.Quantities `json:"requests"`
 	// Cards is what it takes of single cards beside that, on nodes that list them.
 	Cards *CardRequest `json:"cards,omitempty"`
-	// Apart are the terms of the required anti-affinity: no pod of these names in the same domain. It holds in both
-	// directions.
-	Apart []Affinity `json:"apart,omitempty"`
-	// Together are the terms of the required affinity. A pod counts if every term names it, and each term needs one in
-	// its domain. If there is no such pod anywhere, a pod that is named itself may be the first.
-	Together []Affinity `json:"together,omitempty"`
-	// Spread are the topology spread constraints that forbid (DoNotSchedule).
+	// Apart names the pods that must not be on the same node, by required anti-affinity or a port of the node. It holds
+	// in both directions.
+	Apart []string `json:"apart,omitempty"`
+	// Spread are the topology spread constraints over nodes that forbid (DoNotSchedule).
 	Spread []Spread `json:"spread,omitempty"`
 }
 
-// Affinity names the pods that a term of affinity selects, and the label whose value makes nodes one domain.
-type Affinity struct {
-	TopologyKey string   `json:"topologyKey"`
-	Pods        []string `json:"pods"`
-}
-
-// Spread bounds how unevenly pods are spread over domains: a domain may have at most MaxSkew of them more than the one
-// with the fewest.
+// Spread bounds how unevenly pods are spread over nodes: a node may have at most MaxSkew of them more than the one with
+// the fewest.
 type Spread struct {
-	TopologyKey string `json:"topologyKey"`
-	MaxSkew     int64  `json:"maxSkew"`
-	// MinDomains: with fewer domains, the fewest counts as 0. 0 and 1 mean no minimum.
+	MaxSkew int64 `json:"maxSkew"`
+	// MinDomains: with fewer nodes, the fewest counts as 0. 0 and 1 mean no minimum.
 	MinDomains int64 `json:"minDomains,omitempty"`
 	// Pods are the names of the pods that are counted.
 	Pods []string `json:"pods"`

@@ -128,32 +128,25 @@ func TestRoomForOneKindIsTheTrueMaximum(t *testing.T) {
 func drawRules(t *rapid.T, pods []binpack.Pod, most int) {
 	for i := range pods {
 		for range rapid.IntRange(0, most).Draw(t, "rules") {
-			key := rapid.SampledFrom([]string{binpack.Hostname, "zone"}).Draw(t, "key")
 			selected := rapid.SliceOfDistinct(rapid.SampledFrom(append(names(pods), "other")), rapid.ID).Draw(t, "selected")
-			switch rapid.IntRange(0, 2).Draw(t, "rule") {
-			case 0:
-				pods[i].Apart = append(pods[i].Apart, binpack.Affinity{TopologyKey: key, Pods: selected})
-			case 1:
-				pods[i].Together = append(pods[i].Together, binpack.Affinity{TopologyKey: key, Pods: selected})
-			default:
-				pods[i].Spread = append(pods[i].Spread, binpack.Spread{TopologyKey: key, Pods: selected,
-					MaxSkew: rapid.Int64Range(1, 2).Draw(t, "skew"), MinDomains: rapid.Int64Range(0, 3).Draw(t, "domains")})
+			if rapid.Bool().Draw(t, "apart") {
+				pods[i].Apart = append(pods[i].Apart, selected...)
+				continue
 			}
+			pods[i].Spread = append(pods[i].Spread, binpack.Spread{Pods: selected,
+				MaxSkew: rapid.Int64Range(1, 2).Draw(t, "skew"), MinDomains: rapid.Int64Range(0, 3).Draw(t, "domains")})
 		}
 	}
 }
 
-// drawZones draws places of small nodes, in zones, with pods on them.
-func drawZones(t *rapid.T, pods []binpack.Pod, allowNew bool) []binpack.Place {
+// drawHolding draws places of small nodes with pods on them.
+func drawHolding(t *rapid.T, pods []binpack.Pod, allowNew bool) []binpack.Place {
 	places := make([]binpack.Place, rapid.IntRange(1, 3).Draw(t, "places"))
 	for i := range places {
 		p := &places[i]
-		p.Nodes, p.Domains = of(rapid.Int64Range(0, 2).Draw(t, "nodes")), map[string]string{}
+		p.Nodes = of(rapid.Int64Range(0, 2).Draw(t, "nodes"))
 		p.Free = free("cpu", rapid.IntRange(0, 3).Draw(t, "cpu"))
 		p.New = allowNew && rapid.IntRange(0, 2).Draw(t, "new") == 0
-		if zone := rapid.SampledFrom([]string{"", "x", "x", "y", "y"}).Draw(t, "zone"); zone != "" {
-			p.Domains["zone"] = zone
-		}
 		for _, pod := range pods {
 			switch rapid.IntRange(0, 5).Draw(t, "accepts") {
 			case 0:
@@ -183,7 +176,7 @@ func TestWhatIsPlacedObeysTheRulesBetweenPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawKinds(t, 2)
 		drawRules(t, pods, 2)
-		places := drawZones(t, pods, true)
+		places := drawHolding(t, pods, true)
 		state := binpack.New(pods, places).Empty()
 		var order []int
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
@@ -201,10 +194,10 @@ func TestRoomUnderOneRuleIsTheTrueMaximum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := drawKinds(t, 1)
 		drawRules(t, pods, 1)
-		places := drawZones(t, pods, false)
+		places := drawHolding(t, pods, false)
 		state := binpack.New(pods, places).Empty()
 		room := state.Room(0)
-		if room < 6 && len(pods[0].Together) == 0 && inOrder(machines(places, 0), pods, make([]int, room+1)) {
+		if room < 6 && inOrder(machines(places, 0), pods, make([]int, room+1)) {
 			t.Fatalf("one more than %d pods could be placed", room)
 		}
 		for n := range room {

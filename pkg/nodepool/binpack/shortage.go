@@ -100,51 +100,29 @@ func (p *Packer) shortest(kind *kind, amounts []shortAmount) Shortage {
 // ruleAgainst names the rule that keeps pods from all of these nodes, or all rules if only several together do; "" if
 // there is a node from which none does.
 func (s *State) ruleAgainst(pod int, roomy []int) string {
-	r := s.packer.kinds[pod].rules
-	keeps := func(one rules) bool {
-		return !slices.ContainsFunc(roomy, func(at int) bool { return s.allowed(pod, at, one) })
+	const apart, spread = "podAntiAffinity or a port of the node", "topologySpreadConstraints of maxSkew %d"
+	r, fewest := &s.packer.kinds[pod].rules, s.fewest(pod)
+	keeps := func(own *rules) bool {
+		return !slices.ContainsFunc(roomy, func(at int) bool {
+			b := s.bins[at].bin
+			return b.holds == nil || s.packer.places[b.place].anySize ||
+				own.spread(b, fewest, own.onNode(pod, b.holds, 1)) > 0
+		})
 	}
-	if !keeps(r) {
+	switch {
+	case !keeps(r):
 		return ""
+	case keeps(&rules{apart: r.apart}):
+		return apart + onHosts
 	}
-	if r.together != nil && keeps(rules{together: r.together}) {
-		return s.packer.ruleName("podAffinity", r.together.keys[0])
-	}
-	for _, apart := range r.aparts {
-		if keeps(rules{aparts: []apartRule{apart}}) {
-			return s.packer.ruleName("podAntiAffinity or a port of the node", apart.key)
+	for i := range r.spreads {
+		if one := r.spreads[i : i+1]; !slices.ContainsFunc(roomy, func(at int) bool {
+			return (&rules{spreads: one}).spread(s.bins[at].bin, fewest[i:], 1) > 0
+		}) {
+			return fmt.Sprintf(spread, one[0].maxSkew) + onHosts
 		}
 	}
-	for _, spread := range r.spreads {
-		if keeps(rules{spreads: []spreadRule{spread}}) {
-			return s.packer.ruleName(fmt.Sprintf("topologySpreadConstraints of maxSkew %d", spread.maxSkew), spread.key)
-		}
-	}
-	return "podAffinity, podAntiAffinity and topologySpreadConstraints together"
+	return "podAntiAffinity and topologySpreadConstraints together"
 }
 
-// allowed reports whether one pod may be placed on a stack under these rules alone, if it has room there.
-func (s *State) allowed(pod, at int, under rules) bool {
-	alone, packer, there := *s, *s.packer, s.bins[at].bin
-	alone.domains.rooms = slices.Clone(s.domains.rooms)
-	packer.kinds, alone.bins = slices.Clone(packer.kinds), slices.Clone(s.bins)
-	packer.kinds[pod].rules, alone.packer = under, &packer
-	alone.bins[at].bin = &bin{place: there.place, free: there.free, cards: there.cards, holds: there.holds,
-		rank: there.rank, opened: there.opened, rooms: slices.Repeat([]int64{1}, len(packer.kinds))}
-	if there.holds != nil && !packer.places[there.place].anySize && under.onNode(pod, there.holds, 1) == 0 {
-		return false
-	}
-	if !packer.ruled {
-		return true
-	}
-	a := alone.allows(pod, at, alone.levels(pod))
-	return a.each > 0 && a.all > 0
-}
-
-func (p *Packer) ruleName(field string, key int) string {
-	name := Hostname
-	if key != hostKey {
-		name = p.keys[key]
-	}
-	return field + " with topologyKey " + name
-}
+const onHosts = " with topologyKey " + podfit.HostnameLabel

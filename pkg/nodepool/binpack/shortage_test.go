@@ -11,7 +11,7 @@ import (
 )
 
 func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
-	const gpu, rack = "nvidia.com/gpu", "example.com/rack"
+	const gpu = "nvidia.com/gpu"
 	gpus := func(n int64) podfit.Quantities {
 		return podfit.Quantities{gpu: raydemand.Whole(n), "cpu": raydemand.Whole(8)}
 	}
@@ -43,21 +43,13 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 			binpack.Shortage{Resource: "cpu", Left: raydemand.Whole(6), Total: raydemand.Whole(16), Need: raydemand.Whole(5)}},
 		{"no card", pod(func(p *binpack.Pod) { p.Cards = &binpack.CardRequest{Memory: 9} }),
 			[]binpack.Place{place("n", 1, 8, func(p *binpack.Place) { p.Cards = []binpack.Card{{Memory: whole(8)}} })}, 0, binpack.Shortage{Cards: true}},
-		{"beside a pod that is nowhere", pod(func(p *binpack.Pod) {
-			p.Together = []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"b"}}}
-		}), []binpack.Place{place("n", 1, 8)}, 0, binpack.Shortage{Rule: "podAffinity with topologyKey kubernetes.io/hostname"}},
-		{"one in each domain", pod(func(p *binpack.Pod) {
-			p.Apart = []binpack.Affinity{{TopologyKey: rack, Pods: []string{"a"}}}
-		}), []binpack.Place{place("n", 2, 8, func(p *binpack.Place) { p.Domains = map[string]string{rack: "1"} })}, 1,
-			binpack.Shortage{Rule: "podAntiAffinity or a port of the node with topologyKey example.com/rack"}},
 		{"one on each node", pod(func(p *binpack.Pod) {
-			p.Apart = []binpack.Affinity{{TopologyKey: binpack.Hostname, Pods: []string{"a"}}}
+			p.Apart = []string{"a"}
 		}), []binpack.Place{place("n", 2, 8)}, 2, binpack.Shortage{Rule: "podAntiAffinity or a port of the node with topologyKey kubernetes.io/hostname"}},
 		{"spread", pod(func(p *binpack.Pod) {
-			p.Spread = []binpack.Spread{{TopologyKey: rack, MaxSkew: 1, Pods: []string{"a"}}}
-		}), []binpack.Place{place("n", 1, 40, func(p *binpack.Place) { p.Domains = map[string]string{rack: "1"} }),
-			place("m", 1, 1, func(p *binpack.Place) { p.Domains = map[string]string{rack: "2"} })}, 1,
-			binpack.Shortage{Rule: "topologySpreadConstraints of maxSkew 1 with topologyKey example.com/rack"}},
+			p.Spread = []binpack.Spread{{MaxSkew: 1, Pods: []string{"a"}}}
+		}), []binpack.Place{place("n", 1, 40), place("m", 1, 1)}, 1,
+			binpack.Shortage{Rule: "topologySpreadConstraints of maxSkew 1 with topologyKey kubernetes.io/hostname"}},
 		{"no node accepts it", pod(func(*binpack.Pod) {}), []binpack.Place{place("n", 2, 8, func(p *binpack.Place) { p.Accepts = nil })}, 0, binpack.Shortage{}},
 	}
 	for _, test := range tests {

@@ -12,8 +12,8 @@ type State struct {
 	packer *Packer
 	bins   []stack
 	rooms  []sum
-	// domains is empty if no kind has rules.
-	domains domains
+	// spreadRooms are the rooms of the kinds that are spread, unknownRoom until somebody asks.
+	spreadRooms []int64
 	// all keeps nodes that no pod can use.
 	all bool
 }
@@ -49,22 +49,28 @@ func (s *State) CopyFrom(other *State) {
 	s.packer = other.packer
 	s.bins = append(s.bins[:0], other.bins...)
 	s.rooms = append(s.rooms[:0], other.rooms...)
-	s.domains.copyFrom(&other.domains)
+	s.spreadRooms = append(s.spreadRooms[:0], other.spreadRooms...)
 	s.all = other.all
 }
 
 // Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
 func (s *State) Room(pod int) int64 {
-	if s.packer.kinds[pod].linked {
-		return s.roomLinked(pod)
+	room := s.rooms[pod].total()
+	if len(s.packer.kinds[pod].rules.spreads) == 0 {
+		return room
 	}
-	return s.rooms[pod].total()
+	if s.spreadRooms[pod] == unknownRoom {
+		var trial State
+		trial.CopyFrom(s)
+		s.spreadRooms[pod] = trial.addSpread(pod, room)
+	}
+	return s.spreadRooms[pod]
 }
 
 // Add places up to n pods and returns how many have found a place.
 func (s *State) Add(pod int, n int64) (placed int64) {
-	if s.packer.kinds[pod].linked {
-		return s.addLinked(pod, n)
+	if len(s.packer.kinds[pod].rules.spreads) > 0 {
+		return s.addSpread(pod, n)
 	}
 	if n <= 0 {
 		return 0
@@ -149,11 +155,7 @@ func (s *State) fill(at, pod int, n, each int64) (placed int64) {
 	if rest > 0 {
 		s.move(s.indexOf(from, at), 1, s.packer.take(from, pod, rest))
 	}
-	placed = nodes*each + rest
-	if s.packer.ruled {
-		s.hold(from.place, pod, placed)
-	}
-	return placed
+	return nodes*each + rest
 }
 
 // indexOf returns where a bin is, -1 if nowhere. It looks at a likely index first.
@@ -183,7 +185,12 @@ func (s *State) move(at int, nodes int64, to *bin) {
 		}
 	}
 	s.insert(to, nodes)
+	for k := range s.spreadRooms {
+		s.spreadRooms[k] = unknownRoom
+	}
 }
+
+const unknownRoom = -1
 
 // remove removes up to a number of nodes. A pool without a known bound has as many left as before.
 func (s *State) remove(at int, nodes int64) {

@@ -128,7 +128,7 @@ func (p *PodShape) describe(node *Node, m Mismatch) string {
 		return "does not match the required node affinity"
 	case noPods:
 		return "takes no pods (allocatable pods 0)"
-	case noDomain, otherMode, cardTooSmall, Unhealthy:
+	case otherMode, cardTooSmall, Unhealthy:
 		return m.what
 	case NotAnnounced:
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))

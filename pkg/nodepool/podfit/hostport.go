@@ -15,8 +15,8 @@ type HostPort struct {
 	Port     int64
 }
 
-// SharesPort reports whether both pods take the same port of a node, as the scheduler's filter NodePorts decides it.
-func (n *Neighbors) SharesPort(other *Neighbors) bool {
+// sharesPort reports whether both pods take the same port of a node, as the scheduler's filter NodePorts decides it.
+func (n *Neighbors) sharesPort(other *Neighbors) bool {
 	return slices.ContainsFunc(n.HostPorts, func(port HostPort) bool {
 		return slices.ContainsFunc(other.HostPorts, port.conflicts)
 	})

@@ -20,11 +20,11 @@ func TestPodsThatTakeOnePortShareNoNode(t *testing.T) {
 		{"of another protocol", taking(podfit.HostPort{Port: 80, Protocol: "UDP"}), false},
 		{"on one address", taking(podfit.HostPort{Port: 80, IP: "10.0.0.1"}), true},
 	} {
-		if got := one.SharesPort(test.other); got != test.want || test.other.SharesPort(one) != test.want {
+		if got := one.Refuses(test.other); got != test.want || test.other.Refuses(one) != test.want {
 			t.Errorf("%s: shares a port: %t, want %t in both directions", test.name, got, test.want)
 		}
 	}
-	if taking(podfit.HostPort{Port: 80, IP: "10.0.0.1"}).SharesPort(taking(podfit.HostPort{Port: 80, IP: "10.0.0.2"})) {
+	if taking(podfit.HostPort{Port: 80, IP: "10.0.0.1"}).Refuses(taking(podfit.HostPort{Port: 80, IP: "10.0.0.2"})) {
 		t.Error("ports on two addresses are not the same")
 	}
 }

@@ -21,12 +21,12 @@ type MismatchKind int
 // weights order the kinds by how far the node is from holding the pod: a node that lacks a resource altogether, or has
 // other labels, is another kind of node; a cordoned node is the right one at the wrong time.
 var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, noPods: 3, otherMode: 3,
-	cardTooSmall: 3, Unhealthy: 1, unselected: 4, unsuited: 4, noDomain: 4, NotAnnounced: 5}
+	cardTooSmall: 3, Unhealthy: 1, unselected: 4, unsuited: 4, NotAnnounced: 5}
 
 // Mismatch is one reason why a node cannot hold a pod.
 type Mismatch struct {
 	kind MismatchKind
-	// what is the resource or the label key, or describes what is wrong with the node's cards or which rule names it.
+	// what is the resource or the label key, or describes what is wrong with the node's cards.
 	what  string
 	taint sharing.Taint
 }
@@ -59,7 +59,6 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	if !p.suits(node) {
 		list = append(list, Mismatch{kind: unsuited})
 	}
-	list = p.outsideDomains(node, list)
 	for name, want := range p.Requests {
 		switch have := node.Allocatable[name]; {
 		case want <= node.Usable(name) || want <= 0 || CheckedElsewhere[name]:
@@ -113,7 +112,6 @@ const (
 	Tainted
 	unselected
 	unsuited
-	noDomain
 	tooSmall
 	noPods
 	otherMode

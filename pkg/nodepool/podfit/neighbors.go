@@ -5,23 +5,26 @@ import (
 	"slices"
 )
 
-// Neighbors is what decides beside which pods a pod may run: its own namespace and labels, by which other pods select
-// it, and what it requires of others. Terms that only prefer are left out, as the scheduler's filters leave them out.
+// Neighbors is what decides beside which pods on the same node a pod may run: its own namespace and labels, by which
+// other pods select it, and what it requires of others. Terms that only prefer are left out, as the scheduler's filters
+// leave them out.
 type Neighbors struct {
 	Namespace string
 	Labels    map[string]string
-	// Apart are the terms of the required anti-affinity, Together those of the required affinity.
-	Apart, Together []PodTerm
-	// Spread are the topology spread constraints with whenUnsatisfiable: DoNotSchedule.
+	// Apart are the terms of the required anti-affinity, and Spread the topology spread constraints with
+	// whenUnsatisfiable: DoNotSchedule, both with HostnameLabel as topologyKey.
+	Apart  []PodTerm
 	Spread []SpreadTerm
 	// HostPorts are the ports of the node that the pod takes.
 	HostPorts []HostPort
+	// Beyond names a rule that depends on pods on other nodes: required affinity, or a term with another topologyKey.
+	// Such a rule is not simulated, so it is unknown how many of the pods can run; empty if there is none.
+	Beyond string
 }
 
-// PodTerm selects pods, and the label whose value makes nodes one domain.
+// PodTerm selects pods.
 type PodTerm struct {
-	TopologyKey string
-	Selector    PodSelector
+	Selector PodSelector
 	// Namespaces and NamespaceSelector say in which namespaces it selects; without both, in the pod's own. An empty
 	// NamespaceSelector, other than nil, selects all.
 	Namespaces        []string
@@ -37,7 +40,6 @@ type PodSelector struct {
 
 // SpreadTerm is a topology spread constraint. It counts pods of the pod's own namespace.
 type SpreadTerm struct {
-	TopologyKey         string
 	MaxSkew, MinDomains int64
 	Selector            PodSelector
 	// HonorsTaints: nodes with a taint that the pod does not tolerate are no domains (nodeTaintsPolicy: Honor).
@@ -53,18 +55,14 @@ func (s PodSelector) Matches(labels map[string]string) bool {
 	})
 }
 
-// MayRepel reports whether one pod's required anti-affinity keeps the other out of a domain. Where labels of namespaces
-// would decide, it assumes that it does.
-func (n *Neighbors) MayRepel(term PodTerm, other *Neighbors) bool {
-	selects, sure := n.selects(term, other)
-	return selects || !sure
+// Refuses reports whether the two pods may not be on one node: by the required anti-affinity of either, or by a port of
+// the node that both take. Where labels of namespaces would decide, it assumes that they may not.
+func (n *Neighbors) Refuses(other *Neighbors) bool {
+	return n.repels(other) || other.repels(n) || n.sharesPort(other)
 }
 
-// Attracts reports whether a term of the required affinity selects the other pod. Where labels of namespaces would
-// decide, it assumes that it does not.
-func (n *Neighbors) Attracts(term PodTerm, other *Neighbors) bool {
-	selects, sure := n.selects(term, other)
-	return selects && sure
+func (n *Neighbors) repels(other *Neighbors) bool {
+	return slices.ContainsFunc(n.Apart, func(term PodTerm) bool { return n.maySelect(term, other) })
 }
 
 // Counts reports whether a topology spread constraint counts the other pod.
@@ -81,44 +79,21 @@ func (n *Neighbors) beside(other *Neighbors) bool {
 // namespaceName is the label with its name that Kubernetes sets on each namespace. The others are unknown here.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// selects returns whether a term selects a pod. It is not sure if that depends on unknown labels of a namespace.
-func (n *Neighbors) selects(term PodTerm, other *Neighbors) (selects, sure bool) {
-	if !term.Selector.Matches(other.Labels) {
-		return false, true
-	}
+// maySelect reports whether a term selects a pod, or may do so by unknown labels of the pod's namespace.
+func (n *Neighbors) maySelect(term PodTerm, other *Neighbors) bool {
 	switch {
+	case !term.Selector.Matches(other.Labels):
+		return false
 	case slices.Contains(term.Namespaces, other.Namespace):
-		return true, true
+		return true
 	case len(term.Namespaces) == 0 && term.NamespaceSelector == nil:
-		return n.beside(other), true
+		return n.beside(other)
 	case term.NamespaceSelector == nil || term.NamespaceSelector.Nothing:
-		return false, true
+		return false
 	}
-	sure = true
-	for _, r := range term.NamespaceSelector.Requirements {
-		switch {
-		case r.Key != namespaceName:
-			sure = false
-		case !r.Matches(other.Namespace, true):
-			return false, true
-		}
-	}
-	return sure, sure
-}
-
-// TopologyKeys returns the keys of all terms, sorted.
-func (n *Neighbors) TopologyKeys() []string {
-	var keys []string
-	for _, terms := range [][]PodTerm{n.Apart, n.Together} {
-		for _, t := range terms {
-			keys = append(keys, t.TopologyKey)
-		}
-	}
-	for _, t := range n.Spread {
-		keys = append(keys, t.TopologyKey)
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return !slices.ContainsFunc(term.NamespaceSelector.Requirements, func(r Requirement) bool {
+		return r.Key == namespaceName && !r.Matches(other.Namespace, true)
+	})
 }
 
 // IsDomain reports whether the node is a domain for the spread of the pods even if it has no room for them: by default

@@ -15,29 +15,26 @@ func TestATermSelectsPodsByLabelsAndNamespaces(t *testing.T) {
 	other := &podfit.Neighbors{Namespace: "data", Labels: map[string]string{"app": "cache"}}
 	cache, ml, data, team := in("app", "cache"), in(name, "ml"), in(name, "data"), in("team", "x")
 	tests := []struct {
-		name             string
-		term             podfit.PodTerm
-		repels, attracts bool
+		name   string
+		term   podfit.PodTerm
+		repels bool
 	}{
-		{"another namespace", podfit.PodTerm{Selector: cache}, false, false},
-		{"its namespace by name", podfit.PodTerm{Selector: cache, Namespaces: []string{"x", "data"}}, true, true},
-		{"other labels", podfit.PodTerm{Selector: in("app", "web"), Namespaces: []string{"data"}}, false, false},
-		{"all namespaces", podfit.PodTerm{Selector: cache, NamespaceSelector: &podfit.PodSelector{}}, true, true},
-		{"all pods of all namespaces", podfit.PodTerm{NamespaceSelector: &podfit.PodSelector{}}, true, true},
-		{"no selector", podfit.PodTerm{Selector: podfit.PodSelector{Nothing: true}, NamespaceSelector: &podfit.PodSelector{}}, false, false},
-		{"the namespace by its label", podfit.PodTerm{Selector: cache, NamespaceSelector: &data}, true, true},
-		{"another one by its label", podfit.PodTerm{Selector: cache, NamespaceSelector: &ml}, false, false},
-		{"by labels of namespaces that are unknown", podfit.PodTerm{Selector: cache, NamespaceSelector: &team}, true, false},
-		{"by one that is not its name", podfit.PodTerm{Selector: cache, NamespaceSelector: &podfit.PodSelector{Requirements: append(team.Requirements, ml.Requirements...)}}, false, false},
+		{"another namespace", podfit.PodTerm{Selector: cache}, false},
+		{"its namespace by name", podfit.PodTerm{Selector: cache, Namespaces: []string{"x", "data"}}, true},
+		{"other labels", podfit.PodTerm{Selector: in("app", "web"), Namespaces: []string{"data"}}, false},
+		{"all namespaces", podfit.PodTerm{Selector: cache, NamespaceSelector: &podfit.PodSelector{}}, true},
+		{"all pods of all namespaces", podfit.PodTerm{NamespaceSelector: &podfit.PodSelector{}}, true},
+		{"no selector", podfit.PodTerm{Selector: podfit.PodSelector{Nothing: true}, NamespaceSelector: &podfit.PodSelector{}}, false},
+		{"the namespace by its label", podfit.PodTerm{Selector: cache, NamespaceSelector: &data}, true},
+		{"another one by its label", podfit.PodTerm{Selector: cache, NamespaceSelector: &ml}, false},
+		{"by labels of namespaces that are unknown", podfit.PodTerm{Selector: cache, NamespaceSelector: &team}, true},
+		{"by one that is not its name", podfit.PodTerm{Selector: cache, NamespaceSelector: &podfit.PodSelector{Requirements: append(team.Requirements, ml.Requirements...)}}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			own := &podfit.Neighbors{Namespace: "ml"}
-			if got := own.MayRepel(test.term, other); got != test.repels {
-				t.Errorf("keeps it away: %t, want %t", got, test.repels)
-			}
-			if got := own.Attracts(test.term, other); got != test.attracts {
-				t.Errorf("needs it: %t, want %t", got, test.attracts)
+			own := &podfit.Neighbors{Namespace: "ml", Apart: []podfit.PodTerm{test.term}}
+			if got := own.Refuses(other); got != test.repels || other.Refuses(own) != got {
+				t.Errorf("keeps it away: %t, want %t in both directions", got, test.repels)
 			}
 		})
 	}

@@ -165,16 +165,14 @@ type Kind struct {
 	Members []int
 }
 
-// Kinds returns what to compare with pods of these shapes: classes whose nodes are the same for all of the shapes and
-// have equal values of the labels, and single nodes of the other classes. Declared shapes come last.
-func (l *Classes) Kinds(shapes []*PodShape, labels []string) []Kind {
+// Kinds returns what to compare with pods of these shapes: classes whose nodes are the same for all of the shapes, and
+// single nodes of the other classes. Declared shapes come last.
+func (l *Classes) Kinds(shapes []*PodShape) []Kind {
 	named := slices.ContainsFunc(shapes, (*PodShape).namesNodes)
 	kinds := make([]Kind, 0, len(l.classes)+len(l.rest))
 	for i := range l.classes {
 		class := &l.classes[i]
-		differs := named || slices.ContainsFunc(shapes, class.differs) ||
-			slices.ContainsFunc(labels, func(key string) bool { return class.differing[key] })
-		if !differs {
+		if !named && !slices.ContainsFunc(shapes, class.differs) {
 			kinds = append(kinds, Kind{&l.nodes[class.members[0]], class.members})
 			continue
 		}

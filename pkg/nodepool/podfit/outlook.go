@@ -43,8 +43,6 @@ func (p *PodShape) outlook(node *Node, m Mismatch) Outlook {
 		return node.labelOutlook(m.what)
 	case unsuited:
 		return p.affinityOutlook(node)
-	case noDomain:
-		return p.domainOutlook(node)
 	case NotAnnounced:
 		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
 		if m.what == "ephemeral-storage" || !node.Ready {

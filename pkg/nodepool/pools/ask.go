@@ -24,8 +24,7 @@ type Ask struct {
 	stock *Stock
 	kinds []Kind
 	own   OnNodes
-	// keys are the labels of topology domains that count. constrained: there are constraints between pods.
-	keys        []string
+	// constrained: there are constraints between pods.
 	constrained bool
 }
 
@@ -33,7 +32,7 @@ type Ask struct {
 func (s *Stock) Ask(kinds []Kind, own OnNodes) Ask {
 	a := Ask{stock: s, kinds: kinds}
 	a.Pods, a.own = s.constrain(kinds, own)
-	a.keys, a.constrained = topologyKeys(a.Pods)
+	a.constrained = slices.ContainsFunc(a.Pods, func(p binpack.Pod) bool { return len(p.Apart)+len(p.Spread) > 0 })
 	return a
 }
 
@@ -64,7 +63,7 @@ func (a Ask) Key() (key AskKey, alike bool) {
 // Places returns where the pods may run: existing nodes with what is free on them, then what each pool may still add. A
 // kind that no place accepts fits no known node and no pool.
 func (a Ask) Places() []binpack.Place {
-	t := &stocktaking{stock: a.stock, kinds: a.kinds, own: a.own, keys: a.keys, constrained: a.constrained,
+	t := &stocktaking{stock: a.stock, kinds: a.kinds, own: a.own, constrained: a.constrained,
 		like: likes(a.kinds), pools: make(map[string]*poolStock, len(a.stock.rooms))}
 	t.markHeld()
 	for i := range a.stock.rooms {
@@ -74,7 +73,7 @@ func (a Ask) Places() []binpack.Place {
 	for i := range a.kinds {
 		shapes[i] = a.kinds[i].Shape
 	}
-	for _, kind := range a.stock.nodes.Kinds(shapes, t.keys) {
+	for _, kind := range a.stock.nodes.Kinds(shapes) {
 		t.look(kind)
 	}
 	for i := range t.entries {
@@ -116,8 +115,8 @@ func (a Ask) concerned() map[string]bool {
 	}
 	for i := range a.Pods {
 		pod := &a.Pods[i]
-		for _, term := range slices.Concat(pod.Apart, pod.Together) {
-			add(pod.Name, term.Pods)
+		if len(pod.Apart) > 0 {
+			add(pod.Name, pod.Apart)
 		}
 		for _, spread := range pod.Spread {
 			add(pod.Name, spread.Pods)

@@ -38,7 +38,7 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 				shapes[i].Selector = map[string]string{"zone": fmt.Sprint(draw.IntN(2))}
 			}
 			if draw.IntN(4) == 0 {
-				shapes[i].Neighbors.Spread = []podfit.SpreadTerm{{TopologyKey: "zone", MaxSkew: 1, HonorsTaints: draw.IntN(2) == 0}}
+				shapes[i].Neighbors.Spread = []podfit.SpreadTerm{{MaxSkew: 1, HonorsTaints: draw.IntN(2) == 0}}
 			}
 			kinds = append(kinds, stock.KindOf(fmt.Sprint("g", i), &shapes[i]))
 		}

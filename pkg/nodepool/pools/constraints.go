@@ -1,8 +1,6 @@
 package pools
 
 import (
-	"slices"
-
 	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
@@ -36,7 +34,7 @@ func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]binpack.Pod, OnNodes) {
 	candidates := s.repelling
 	for i := range kinds {
 		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
-		if len(beside[i].TopologyKeys()) > 0 || len(beside[i].HostPorts) > 0 {
+		if len(beside[i].Apart)+len(beside[i].Spread)+len(beside[i].HostPorts) > 0 {
 			candidates = s.pods()
 		}
 	}
@@ -55,41 +53,4 @@ func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]binpack.Pod, OnNodes) {
 		}
 	}
 	return pods, on
-}
-
-// topologyKeys returns the labels that constraints between pods name, but not the host name, which each node has for
-// itself. constrained is false if there are no constraints at all.
-func topologyKeys(pods []binpack.Pod) (keys []string, constrained bool) {
-	add := func(key string) {
-		constrained = true
-		if key != binpack.Hostname && !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	for i := range pods {
-		for _, terms := range [][]binpack.Affinity{pods[i].Apart, pods[i].Together} {
-			for _, term := range terms {
-				add(term.TopologyKey)
-			}
-		}
-		for _, spread := range pods[i].Spread {
-			add(spread.TopologyKey)
-		}
-	}
-	slices.Sort(keys)
-	return keys, constrained
-}
-
-// agree keeps of the domains of a new node those that all known nodes of the pool have.
-func (p *poolStock) agree(node *podfit.Node, keys []string) {
-	values := domains(node.Labels, keys)
-	if !p.agreed {
-		p.agreed, p.domains = true, values
-		return
-	}
-	for key, value := range p.domains {
-		if values[key] != value {
-			delete(p.domains, key)
-		}
-	}
 }

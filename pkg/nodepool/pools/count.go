@@ -37,10 +37,8 @@ type leastOfType struct {
 type verdict int
 
 // holdsPods: pods may be scheduled there if there is room. holdsPodsSoon: if it comes up like other nodes of its type.
-// showsPods: not there, because it is cordoned or does not exist, but on a new node like it.
 const (
 	holdsNothing verdict = iota
-	showsPods
 	holdsPods
 	holdsPodsSoon
 )
@@ -75,7 +73,7 @@ func (c *poolCount) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.
 			c.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
 			return holdsPods
 		}
-		return showsPods
+		return holdsNothing
 	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) &&
 		!podfit.OnlyOf(misses, podfit.Tainted):
 		c.coming = append(c.coming, place)

@@ -23,18 +23,12 @@ type stocktaking struct {
 	places  []binpack.Place
 	// constrained: a constraint between pods counts nodes on which nothing is free.
 	constrained bool
-	// keys are the labels of topology domains that count.
-	keys []string
 }
 
 // poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
 type poolStock struct {
 	// counts are by kind; kinds of one class share theirs.
 	counts []*poolCount
-	// domains are the topology domains of a new node, as far as all known nodes of the pool share them; agreed: there
-	// is such a node.
-	domains map[string]string
-	agreed  bool
 	// coming are nodes that have not announced all that others of their type have.
 	coming map[*podfit.Node]bool
 }
@@ -56,13 +50,12 @@ func (t *stocktaking) look(nodes podfit.Kind) {
 	}
 	entry := stockEntry{Kind: nodes}
 	var misses []podfit.Mismatch
-	fits, verdicts := false, make([]verdict, len(t.kinds))
+	verdicts := make([]verdict, len(t.kinds))
 	for i := range t.kinds {
 		if verdicts[i] = verdicts[t.like[i]]; t.like[i] == i {
 			misses = t.kinds[i].Shape.Mismatches(nodes.Node, misses[:0])
 			verdicts[i] = pool.counts[i].add(t.kinds[i].Shape, nodes.Node, misses)
 		}
-		fits = fits || verdicts[i] == showsPods || verdicts[i] == holdsPods
 		switch verdicts[i] {
 		case holdsPods:
 			entry.accepts = append(entry.accepts, i)
@@ -73,9 +66,6 @@ func (t *stocktaking) look(nodes podfit.Kind) {
 				entry.counted = append(entry.counted, i)
 			}
 		}
-	}
-	if fits {
-		pool.agree(nodes.Node, t.keys)
 	}
 	if len(nodes.Members) > 0 && (t.constrained || len(entry.accepts)+len(entry.coming) > 0) {
 		t.entries = append(t.entries, entry)
@@ -102,7 +92,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			t.places = append(t.places, binpack.Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
 				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
-				Domains: domains(first.Labels, t.keys), Holds: part.holds,
+				Holds: part.holds,
 			})
 		}
 	}
@@ -169,19 +159,6 @@ func (t *stocktaking) names(kinds []int) []string {
 	return names
 }
 
-func domains(labels map[string]string, keys []string) map[string]string {
-	var values map[string]string
-	for _, key := range keys {
-		if value, set := labels[key]; set && key != binpack.Hostname {
-			if values == nil {
-				values = map[string]string{}
-			}
-			values[key] = value
-		}
-	}
-	return values
-}
-
 // addNew adds the nodes that a pool may still add: as its declared shape or its nodes show or, if nodes may be of any
 // size, whatever its limits allow.
 func (t *stocktaking) addNew(room *Room) {
@@ -227,7 +204,7 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 		cards := first.cards()
 		t.places = append(t.places, binpack.Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes,
 			SameNodes: len(same) < len(kinds), Free: first.has, Cards: t.inPercent(cards.cards), CardOrder: cards.order,
-			Accepts: t.names(same), Domains: pool.domains, Like: first.likeName()})
+			Accepts: t.names(same), Like: first.likeName()})
 		rest = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return slices.Contains(same, i) })
 	}
 }

@@ -47,7 +47,7 @@ func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
 	s.pods = sync.OnceValue(func() []nodePod {
 		return podsOn(all, func(*podfit.Neighbors) bool { return true })
 	})
-	for _, kind := range nodes.Kinds(nil, nil) {
+	for _, kind := range nodes.Kinds(nil) {
 		if kind.Node.GPUs != nil {
 			for name := range kind.Node.GPUs.UnitsPerCard {
 				memories[name] = true

@@ -14,8 +14,10 @@ import (
 // Verdict says whether any node could hold a pod of a worker group, and why none could.
 type Verdict struct {
 	State State
-	// Why is the reason of the nearest node or pool; empty if State is Fits.
-	Why string
+	// Why is the reason of the nearest node or pool; empty if State is Fits. Beyond: it is Trying because of a rule that
+	// depends on pods on other nodes.
+	Why    string
+	Beyond bool
 	// Settles is when a proof that depends on what nodes announce is valid: until then they may still be coming up. It
 	// is zero if the proof is valid at once.
 	Settles time.Time
@@ -27,8 +29,8 @@ type State string
 const (
 	// Fits: a node could hold a pod if it were empty, or its pool may add such a node.
 	Fits State = "fits"
-	// Trying: no known node could hold a pod, and nothing proves that no node ever will. A node autoscaler may know a
-	// pool that nobody declared.
+	// Trying: nothing proves that a node can hold a pod, and nothing that no node ever will. A node autoscaler may know
+	// a pool that nobody declared, or the scheduler compares the pod with pods on other nodes.
 	Trying State = "trying"
 	// Waiting: nodes that are not ready could hold a pod, and their pools may add no other.
 	Waiting State = "waiting"
@@ -67,7 +69,10 @@ type Judge struct {
 // No autoscaler is proof: another one may run beside it.
 func (j *Judge) Of(p *podfit.PodShape) Verdict {
 	rooms, best := j.answers(p)
-	if best == Fits {
+	switch beyond := p.Neighbors.Beyond; {
+	case best == Fits && beyond != "" && p.NodeName == "":
+		return Verdict{State: Trying, Why: beyond + " depends on pods on other nodes", Beyond: true}
+	case best == Fits:
 		return Verdict{State: Fits}
 	}
 	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {

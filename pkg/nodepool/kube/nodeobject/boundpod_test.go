@@ -98,15 +98,16 @@ spec:
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
       - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}, matchExpressions: [{key: tier, operator: Exists}]}}
-      - {topologyKey: zone, namespaces: [ml], namespaceSelector: {}}
+      - {topologyKey: kubernetes.io/hostname, namespaces: [ml], namespaceSelector: {}}
+      - {topologyKey: zone, labelSelector: {}}
       preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]
 `)
 	everywhere := podfit.PodSelector{}
 	want := &podfit.Neighbors{
 		Namespace: "other", Labels: map[string]string{"app": "db", "tier": "a"},
 		Apart: []podfit.PodTerm{
-			{TopologyKey: "kubernetes.io/hostname", Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "tier", Operator: "Exists"}, {Key: "app", Operator: "In", Values: []string{"db"}}}}},
-			{TopologyKey: "zone", Selector: podfit.PodSelector{Nothing: true}, Namespaces: []string{"ml"}, NamespaceSelector: &everywhere},
+			{Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "tier", Operator: "Exists"}, {Key: "app", Operator: "In", Values: []string{"db"}}}}},
+			{Selector: podfit.PodSelector{Nothing: true}, Namespaces: []string{"ml"}, NamespaceSelector: &everywhere},
 		},
 	}
 	stripped, err := StripPod(pod)

@@ -21,8 +21,10 @@ func neighborsOf(pod *corev1.Pod) *podfit.Neighbors {
 	}
 	for i := range antiAffinity(pod) {
 		term := &antiAffinity(pod)[i]
-		t := podfit.PodTerm{TopologyKey: interned(term.TopologyKey), Namespaces: term.Namespaces,
-			Selector: selectorOf(term.LabelSelector)}
+		if term.TopologyKey != podfit.HostnameLabel {
+			continue
+		}
+		t := podfit.PodTerm{Namespaces: term.Namespaces, Selector: selectorOf(term.LabelSelector)}
 		if term.NamespaceSelector != nil {
 			selector := selectorOf(term.NamespaceSelector)
 			t.NamespaceSelector = &selector

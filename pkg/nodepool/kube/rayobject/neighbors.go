@@ -1,6 +1,7 @@
 package rayobject
 
 import (
+	"cmp"
 	"maps"
 	"unicode"
 
@@ -15,26 +16,32 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 	n.Labels = podLabels(group, cluster.Name, workerNode)
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	affinity := spec.Object("affinity")
+	beyond := func(rule string, term Fields) {
+		n.Beyond = cmp.Or(n.Beyond, rule+" with topologyKey "+term.Text("topologyKey"))
+	}
 	for _, term := range affinity.Object("podAntiAffinity").Objects(required) {
+		if term.Text("topologyKey") != podfit.HostnameLabel {
+			beyond("podAntiAffinity", term)
+			continue
+		}
 		n.Apart = append(n.Apart, podTerm(term, n.Labels))
 	}
 	for _, term := range affinity.Object("podAffinity").Objects(required) {
-		n.Together = append(n.Together, podTerm(term, n.Labels))
+		beyond("podAffinity", term)
 	}
 	for _, term := range spec.Objects("topologySpreadConstraints") {
-		if term.Text("whenUnsatisfiable") == "ScheduleAnyway" {
-			continue
+		switch {
+		case term.Text("whenUnsatisfiable") == "ScheduleAnyway":
+		case term.Text("topologyKey") != podfit.HostnameLabel:
+			beyond("topologySpreadConstraints", term)
+		default:
+			n.Spread = append(n.Spread, podfit.SpreadTerm{
+				MaxSkew: term.Int64("maxSkew"), MinDomains: term.Int64("minDomains"),
+				Selector:        withLabelKeys(podSelector(term, "labelSelector"), term, n.Labels),
+				HonorsTaints:    term.Text("nodeTaintsPolicy") == "Honor",
+				IgnoresAffinity: term.Text("nodeAffinityPolicy") == "Ignore",
+			})
 		}
-		n.Spread = append(n.Spread, podfit.SpreadTerm{
-			TopologyKey: term.Text("topologyKey"),
-			MaxSkew:     term.Int64("maxSkew"),
-			MinDomains:  term.Int64("minDomains"),
-			Selector:    withLabelKeys(podSelector(term, "labelSelector"), term, n.Labels),
-			HonorsTaints: term.Text(
-				"nodeTaintsPolicy",
-			) == "Honor",
-			IgnoresAffinity: term.Text("nodeAffinityPolicy") == "Ignore",
-		})
 	}
 	n.HostPorts = hostPorts(spec)
 	return n
@@ -70,7 +77,7 @@ func identifier(value string) string {
 }
 
 func podTerm(term Fields, own map[string]string) podfit.PodTerm {
-	t := podfit.PodTerm{TopologyKey: term.Text("topologyKey"), Namespaces: term.TextList("namespaces"),
+	t := podfit.PodTerm{Namespaces: term.TextList("namespaces"),
 		Selector: withLabelKeys(podSelector(term, "labelSelector"), term, own)}
 	if term.Has("namespaceSelector") {
 		selector := podSelector(term, "namespaceSelector")

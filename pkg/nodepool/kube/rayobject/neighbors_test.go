@@ -26,12 +26,13 @@ template:
         - topologyKey: kubernetes.io/hostname
           labelSelector: {matchLabels: {ray.io/node-type: worker}, matchExpressions: [{key: ray.io/cluster, operator: Exists}]}
           matchLabelKeys: [team, absent]
+        - {topologyKey: kubernetes.io/hostname, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [team]}
+        - {topologyKey: kubernetes.io/hostname, namespaces: [data]}
       podAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution:
-        - {topologyKey: zone, labelSelector: {}, namespaceSelector: {}, mismatchLabelKeys: [team]}
-        - {topologyKey: zone, namespaces: [data]}
+        requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}}]
     topologySpreadConstraints:
-    - {topologyKey: zone, maxSkew: 2, minDomains: 3, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, nodeAffinityPolicy: Ignore,
+    - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}
+    - {topologyKey: kubernetes.io/hostname, maxSkew: 2, minDomains: 3, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, nodeAffinityPolicy: Ignore,
        labelSelector: {matchLabels: {ray.io/group: gpu}}}
     - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
 `), report), nodepool.ClusterKey{Namespace: "ml", Name: "llm"})
@@ -44,14 +45,14 @@ template:
 			"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
 			"app.kubernetes.io/name": "mine", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a", "team": "ml",
 		},
-		Apart: []podfit.PodTerm{{TopologyKey: "kubernetes.io/hostname", Namespaces: []string{}, Selector: podfit.PodSelector{Requirements: []podfit.Requirement{
-			{Key: "ray.io/cluster", Operator: "Exists", Values: []string{}}, in("ray.io/node-type", "worker"), in("team", "ml")}}}},
-		Together: []podfit.PodTerm{
-			{TopologyKey: "zone", Namespaces: []string{}, NamespaceSelector: &podfit.PodSelector{},
+		Apart: []podfit.PodTerm{{Namespaces: []string{}, Selector: podfit.PodSelector{Requirements: []podfit.Requirement{
+			{Key: "ray.io/cluster", Operator: "Exists", Values: []string{}}, in("ray.io/node-type", "worker"), in("team", "ml")}}},
+			{Namespaces: []string{}, NamespaceSelector: &podfit.PodSelector{},
 				Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
-			{TopologyKey: "zone", Namespaces: []string{"data"}, Selector: podfit.PodSelector{Nothing: true}},
+			{Namespaces: []string{"data"}, Selector: podfit.PodSelector{Nothing: true}},
 		},
-		Spread: []podfit.SpreadTerm{{TopologyKey: "zone", MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
+		Beyond: "podAffinity with topologyKey rack",
+		Spread: []podfit.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
 			Selector: podfit.PodSelector{Requirements: []podfit.Requirement{in("ray.io/group", "gpu")}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
