@@ -21,9 +21,9 @@ func Checks() []check.Check { return slices.Concat(nodeChecks, nodeAutoscalerChe
 var nodeChecks = []check.Check{
 	check.New(string(sharing.DevicesMissing), raydemand.Error, nodeProblem(allocatable, restartPlugin),
 		"a device that the plugin has dropped stays away until the plugin restarts, even if its cause is gone"),
-	check.New(string(sharing.NothingAnnounced), raydemand.Error, nodeProblem(allocatable, restartPlugin),
+	check.New(string(sharing.NothingAnnounced), raydemand.Error, nodeProblem(allocatable, showPlugin),
 		"no pod that requests a GPU fits there"),
-	check.New(string(sharing.NoDevicePlugin), raydemand.Info, nodeProblem(pluginLabel, deployPlugin),
+	check.New(string(sharing.NoDevicePlugin), raydemand.Info, nodeProblem(nodeLabels, deployPlugin),
 		"pods that request a GPU resource do not fit there"),
 	check.New(string(sharing.ForVirtualMachines), raydemand.Info, nodeProblem(workloadLabel, deployForContainers),
 		"pods that request a GPU resource do not fit there"),

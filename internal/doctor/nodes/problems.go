@@ -33,7 +33,6 @@ var (
 	allocatable   = fieldpath.NewPath("status", "allocatable")
 	conditions    = fieldpath.NewPath("status", "conditions")
 	nodeLabels    = fieldpath.NewPath("metadata", "labels")
-	pluginLabel   = nodeLabels.Key("nvidia.com/gpu.deploy.device-plugin")
 	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
 	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
 	hamiRegister  = fieldpath.NewPath("metadata", "annotations", "hami.io/node-nvidia-register")
@@ -55,15 +54,27 @@ func cordon(n *inventory.Node) string {
 		fix.Comment("running pods continue; drain and replace the node when they are done")
 }
 
-func deployPlugin(n *inventory.Node) string {
-	return fix.Kubectl(n.Object, "label", "nvidia.com/gpu.deploy.device-plugin=true") +
-		fix.Comment("if pods should request GPUs as resources")
+// showPlugin shows whether a device plugin runs there: installing one and repairing one are different things.
+func showPlugin(n *inventory.Node) string {
+	return "kubectl get pod -A -o wide --field-selector " + onNode(n) +
+		fix.Comment("must show a device plugin; install it, or see its log. If Dynamic Resource Allocation allocates "+
+			"the GPUs, let the doctor read the ResourceSlices too")
 }
 
 func deployForContainers(n *inventory.Node) string {
 	return fix.Kubectl(n.Object, "label", "--overwrite", "nvidia.com/gpu.workload.config=container") +
 		fix.Comment("if pods should use the GPUs; virtual machines then cannot")
 }
+
+func deployPlugin(n *inventory.Node) string {
+	label := "nvidia.com/gpu.deploy.device-plugin=true"
+	if n.Node.GPUs.Labels[gkeNoPlugin] != "" {
+		label = gkeNoPlugin + "-"
+	}
+	return fix.Kubectl(n.Object, "label", label) + fix.Comment("if pods should request GPUs as resources")
+}
+
+const gkeNoPlugin = "gke-no-default-nvidia-gpu-device-plugin"
 
 func showMIGManager(*inventory.Node) string {
 	return "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50" +

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -105,10 +106,35 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 		want := p.Requests[name]
 		if want > 0 && !CheckedElsewhere[name] &&
 			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
-			list = append(list, fmt.Sprintf("needs %s %s, no node announces it", name, quantity(name, want)))
+			list = append(list, fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
+				p.instead(name, nodes)))
 		}
 	}
 	return list
+}
+
+// instead says which GPUs a node shows that could hold the pod if it announced this resource: GPUs that no resource
+// offers, or that the vendor's device plugin announces under another name.
+func (p *PodShape) instead(name string, nodes []Node) string {
+	if _, err := (gpuinfo.Names{}).Resource(name); err != nil {
+		return ""
+	}
+	vendor, _, _ := strings.Cut(name, "/")
+	for i := range nodes {
+		node := &nodes[i]
+		if node.GPUs == nil || !OnlyOf(p.Mismatches(node, nil), NotAnnounced, NotReady, Cordoned) {
+			continue
+		}
+		if label, is := node.GPUs.Unsupplied(); is {
+			return fmt.Sprintf("; node %s shows GPUs (%s), and no device plugin announces them", node.Name, label)
+		}
+		for _, other := range slices.Sorted(maps.Keys(node.GPUs.Units)) {
+			if units := node.GPUs.Units[other]; units > 0 && strings.HasPrefix(other, vendor+"/") {
+				return fmt.Sprintf("; node %s announces %s %d instead", node.Name, other, units)
+			}
+		}
+	}
+	return ""
 }
 
 func (p *PodShape) describe(node *Node, m Mismatch) string {

@@ -10,6 +10,7 @@ const (
 	labelGKESharing     = "cloud.google.com/gke-gpu-sharing-strategy"
 	labelGKEClients     = "cloud.google.com/gke-max-shared-clients-per-gpu"
 	labelGKEPartition   = "cloud.google.com/gke-gpu-partition-size"
+	labelGKENoPlugin    = "gke-no-default-nvidia-gpu-device-plugin"
 )
 
 // readGKE recognizes GKE's own plugin, which writes no labels of feature discovery. A pool can have partitions, and

@@ -33,7 +33,7 @@ const (
 	DevicesMissing ProblemCode = "devices-missing"
 	// NothingAnnounced: there are GPUs, but no resource for them.
 	NothingAnnounced ProblemCode = "nothing-announced"
-	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may allocate the
+	// NoDevicePlugin: the GPU operator or GKE runs no device plugin there; Dynamic Resource Allocation may allocate the
 	// GPUs.
 	NoDevicePlugin ProblemCode = "no-device-plugin"
 	// MIGChanging: the MIG layout is changing, or a change failed.
@@ -162,41 +162,6 @@ func (r *reading) othersAnnounced(name string) bool {
 		}
 	}
 	return false
-}
-
-// nothingAnnounced reports GPUs that labels show and no resource offers. If the node's status is unknown, only labels
-// that need no driver count: feature discovery's labels prove that the driver works.
-func (r *reading) nothingAnnounced() {
-	if len(r.node.Devices) > 0 {
-		return // Dynamic Resource Allocation allocates them
-	}
-	if r.forVirtualMachines() {
-		r.problem(ForVirtualMachines, fmt.Sprintf("%s=%s: the GPU operator gives the cards to virtual machines",
-			labelWorkload, r.label(labelWorkload)))
-		return
-	}
-	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
-		r.problem(NoDevicePlugin,
-			"the GPU operator deploys no device plugin here; "+
-				"this is expected if Dynamic Resource Allocation allocates the GPUs")
-		return
-	}
-	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory ||
-		r.gpus.Kind == gpuinfo.VGPU {
-		return
-	}
-	promise := ""
-	switch {
-	case r.label(LabelGKEAccelerator) != "":
-		promise = LabelGKEAccelerator + "=" + r.label(LabelGKEAccelerator)
-	case r.label("intel.feature.node.kubernetes.io/gpu") == "true":
-		promise = "intel.feature.node.kubernetes.io/gpu=true"
-	case r.gpus.Units != nil && r.label("nvidia.com/gpu.present") == "true":
-		promise = "nvidia.com/gpu.present=true"
-	}
-	if promise != "" {
-		r.problem(NothingAnnounced, promise+", and no GPU resource is announced")
-	}
 }
 
 // tooManyUnits compares the announced units with what the cards can have: stale resources remain after repartitioning.

@@ -19,7 +19,7 @@ func (r *reading) readProduct() {
 	}
 	if model == "" {
 		model = r.label(append([]string{LabelACKName, "gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name",
-			LabelGKEAccelerator}, labelsAMDProduct...)...)
+			"eks.amazonaws.com/instance-gpu-name", "karpenter.azure.com/sku-gpu-name", LabelGKEAccelerator}, labelsAMDProduct...)...)
 	}
 	if model != "" {
 		r.gpus.Product = &model
@@ -53,8 +53,10 @@ func (r *reading) readCards() {
 	if memory, ok := memoryText(r.label(labelACKMemory)); ok {
 		r.gpus.CardMemoryMiB = &memory
 	}
-	if memory, ok := r.number("karpenter.k8s.aws/instance-gpu-memory"); ok && memory > 0 {
-		r.gpus.CardMemoryMiB = &memory
+	for _, provider := range []string{"karpenter.k8s.aws", "eks.amazonaws.com"} {
+		if memory, ok := r.number(provider + "/instance-gpu-memory"); ok && memory > 0 {
+			r.gpus.CardMemoryMiB = &memory
+		}
 	}
 }
 
@@ -64,7 +66,8 @@ var instanceTypes = []string{"node.kubernetes.io/instance-type", "beta.kubernete
 // cardCounts are the labels that count physical cards.
 var cardCounts = []string{
 	labelCount, "aliyun.accelerator/nvidia_count", "karpenter.k8s.aws/instance-gpu-count",
-	"cloud.google.com/gke-accelerator-count",
+	"eks.amazonaws.com/instance-gpu-count", "karpenter.azure.com/sku-gpu-count",
+	"karpenter.k8s.gcp/instance-gpu-count", "cloud.google.com/gke-accelerator-count",
 }
 
 // cards sets the number of cards, unless no machine has that many.

@@ -64,11 +64,12 @@ func Taints(node *corev1.Node) []sharing.Taint {
 	return taints
 }
 
-// gpusOf returns what is known of a node's GPUs, or nil if it has none. It drops how much memory processes use at the
+// gpusOf returns what is known of a node's GPUs, or nil if it shows none. It drops how much memory processes use at the
 // moment: no decision depends on it, and it would make every node change all the time.
 func gpusOf(reader sharing.Reader, node sharing.NodeObject) *sharing.GPUs {
 	read := reader.Read(node)
-	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {
+	_, unsupplied := read.Unsupplied()
+	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 && !unsupplied {
 		return nil
 	}
 	for i := range read.PerCard {

@@ -57,9 +57,11 @@ func TestRealNodesHoldTheirAllocatableResources(t *testing.T) {
 		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), podfit.Fit{Nodes: 1}},
 		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), podfit.Fit{Nodes: 1}},
 		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), podfit.Fit{
-			Why: "needs nvidia.com/mig-7g.80gb 1, no node announces it"}},
+			Why: "needs nvidia.com/mig-7g.80gb 1, no node announces it; node myworker.redhat.com announces nvidia.com/mig-1g.10gb 16 instead"}},
 		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), podfit.Fit{
-			Why: "needs nvidia.com/gpu 1, no node announces it"}},
+			Why: "needs nvidia.com/gpu 1, no node announces it; node worker1.host.com announces nvidia.com/mig-1g.6gb 2 instead"}},
+		{"GPUs that no plugin announces", "gke-k80-gpu-not-exposed", gpu("nvidia.com/gpu", 1), podfit.Fit{
+			Why: "needs nvidia.com/gpu 1, no node announces it; node gke-my-gpu-cluster-default-pool-4d0fa82d-ttxh shows GPUs (cloud.google.com/gke-accelerator=nvidia-tesla-k80), and no device plugin announces them"}},
 		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), podfit.Fit{
 			Why: "needs nvidia.com/gpu 1, no node announces it"}},
 	}
