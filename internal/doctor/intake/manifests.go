@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -117,6 +119,7 @@ func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, er
 	input := inventory.Input{Annotations: rayobject.KnownAnnotations(),
 		RemovedAnnotations: rayobject.RemovedAnnotations, Reader: reader}
 	pods, unreadable := podsIn(objects)
+	var devices nodeobject.Devices
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
 		if err != nil {
@@ -131,9 +134,28 @@ func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, er
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
+		if object.Kind == "ResourceSlice" && nodeobject.HasDevices(object.APIVersion()) {
+			object.Unreadable = readSlice(fields, &devices)
+		}
 		input.Objects = append(input.Objects, object)
 	}
+	byNode := devices.ByNode()
+	for _, object := range input.Objects {
+		if object.Node != nil {
+			object.Node.GPUs.Devices = byNode[object.Name]
+		}
+	}
 	return input, nil
+}
+
+// readSlice keeps which devices a ResourceSlice offers. No check asks which of them are allocated.
+func readSlice(fields map[string]any, devices *nodeobject.Devices) (unreadable []string) {
+	var slice resourcev1.ResourceSlice
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &slice); err != nil {
+		return []string{err.Error()}
+	}
+	devices.PutSlice(&slice)
+	return nil
 }
 
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read has no ceilings: the pool may grow.

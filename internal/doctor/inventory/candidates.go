@@ -43,9 +43,7 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 		n := &found[i]
 		c.byName[n.Name] = n
 		nodes[i] = n.Node.Fit
-		if nodes[i].GPUs == nil {
-			nodes[i].GPUs = &n.GPUs
-		}
+		nodes[i].GPUs = &n.GPUs
 	}
 	shapes := input.Pools.Shapes(input.Reader)
 	classOf := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }

@@ -65,8 +65,11 @@ type Node struct {
 	GPUs sharing.GPUs
 }
 
-// HasGPUs reports whether the node announces GPUs, or once did.
+// HasGPUs reports whether the node announces GPUs, or once did, or ResourceSlices offer some there.
 func (n *Node) HasGPUs() bool {
+	if len(n.Node.GPUs.Devices) > 0 {
+		return true
+	}
 	for name, units := range n.GPUs.Units {
 		if units > 0 || n.Node.GPUs.Capacity[name] > 0 {
 			return true

@@ -69,7 +69,8 @@ func gpuDriverUpgradeFailed(_ *inventory.Inventory, n *inventory.Node, report ch
 func gpuLostAfterUpgrade(x *inventory.Inventory, n *inventory.Node, report check.Reporter) {
 	gpus := n.Node.GPUs
 	hasNone := gpus.Labels["nvidia.com/gpu.present"] == "false"
-	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone {
+	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone ||
+		len(gpus.Devices) > 0 {
 		return
 	}
 	for name, units := range gpus.Allocatable {

@@ -11,7 +11,8 @@ import (
 
 // readDRA recognizes a node whose GPUs are allocated only by resource claims.
 func (r *reading) readDRA() bool {
-	if len(r.node.Devices) == 0 || len(r.announced()) > 0 || r.announcesMemory() {
+	announced := func(name string) bool { return r.gpus.Units[name] > 0 }
+	if len(r.node.Devices) == 0 || slices.ContainsFunc(r.announced(), announced) || r.announcesMemory() {
 		return false
 	}
 	kind, parents := gpuinfo.Whole, map[string]bool{}

@@ -135,7 +135,8 @@ func IsGPUCondition(name string) bool {
 }
 
 // missingDevices compares allocatable, which counts healthy devices, with capacity. A resource that is no longer
-// announced keeps its old capacity and has allocatable 0 beside the new resource. That is not a fault.
+// announced keeps its old capacity and has allocatable 0 beside the new resource, or beside devices of Dynamic Resource
+// Allocation. That is not a fault.
 func (r *reading) missingDevices() {
 	if r.node.Allocatable == nil || r.node.Capacity == nil {
 		return
@@ -143,7 +144,7 @@ func (r *reading) missingDevices() {
 	for _, name := range r.announced() {
 		capacity, allocatable := r.node.Capacity[name], r.node.Allocatable[name]
 		switch {
-		case allocatable >= capacity || allocatable == 0 && r.othersAnnounced(name):
+		case allocatable >= capacity || allocatable == 0 && (r.othersAnnounced(name) || len(r.node.Devices) > 0):
 		case r.gpus.Kind == gpuinfo.MPS && allocatable == 0:
 			r.problem(DevicesMissing,
 				fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon is not serving yet", name,
