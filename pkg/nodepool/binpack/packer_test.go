@@ -76,6 +76,12 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 		return binpack.Pod{Name: "p", Requests: free("nvidia.com/gpu", 1), Cards: &binpack.CardRequest{MemoryPercent: p}}
 	}
 	hami := binpack.Place{Nodes: of[int64](1), Free: free("nvidia.com/gpu", 20), Cards: cards(2, 16376)}
+	cut := hami // an A100 with 80 GB, in mode mig
+	cut.Cards = []binpack.Card{{Total: 81920, Memory: of[int64](81920), Cores: of[int64](100),
+		Parts: []binpack.Part{{Memory: 9728, Cores: 14}, {Memory: 19968, Cores: 28}, {Memory: 40192, Cores: 42}, {Memory: 80384, Cores: 100}}}}
+	mig := func(name string, mib int64) binpack.Pod {
+		return binpack.Pod{Name: name, Requests: free("nvidia.com/gpu", 1), Cards: &binpack.CardRequest{Memory: mib}}
+	}
 	slots := hami
 	slots.Cards = []binpack.Card{{Count: 2, Total: 1000, Memory: of[int64](1000), Slots: of[int64](3)}}
 	tests := []struct {
@@ -101,6 +107,12 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 		{"half of the memory of two cards", []binpack.Pod{percent(50)}, []binpack.Place{hami}, []add{{0, 20, 4}}},
 		{"half and a whole", []binpack.Pod{named("a", percent(50)), named("b", percent(100))}, []binpack.Place{hami}, []add{{0, 1, 1}, {1, 9, 1}, {0, 9, 1}}},
 		{"a card takes three shares", []binpack.Pod{percent(10)}, []binpack.Place{slots}, []add{{0, 20, 6}}},
+		{"12000 MiB take 2g.20gb, three on a card", []binpack.Pod{mig("a", 12000)}, []binpack.Place{cut}, []add{{0, 9, 3}}},
+		{"8000 MiB take 1g.10gb, seven on a card", []binpack.Pod{mig("a", 8000)}, []binpack.Place{cut}, []add{{0, 9, 7}}},
+		{"two halves leave no place for a seventh", []binpack.Pod{mig("a", 24000), mig("b", 8000)}, []binpack.Place{cut}, []add{{0, 9, 2}, {1, 9, 0}}},
+		{"a half leaves four places for sevenths", []binpack.Pod{mig("a", 24000), mig("b", 8000)}, []binpack.Place{cut}, []add{{0, 1, 1}, {1, 9, 4}}},
+		{"more memory than any part has", []binpack.Pod{mig("a", 81000)}, []binpack.Place{cut}, []add{{0, 9, 0}}},
+		{"all of the memory takes the largest part", []binpack.Pod{percent(100)}, []binpack.Place{cut}, []add{{0, 9, 1}}},
 		{"60 percent on eight cards", []binpack.Pod{{Name: "k", Requests: free("koordinator.sh/gpu-core", 60),
 			Cards: &binpack.CardRequest{MemoryPercent: 60, Cores: 60}}},
 			[]binpack.Place{{Nodes: of[int64](1), Free: free("koordinator.sh/gpu-core", 800), Cards: cards(8, 100)}}, []add{{0, 20, 8}}},

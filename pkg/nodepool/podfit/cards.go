@@ -1,6 +1,7 @@
 package podfit
 
 import (
+	"cmp"
 	"fmt"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -122,10 +123,34 @@ func (p *PodShape) percentOfCards() (CardPart, bool) {
 	return CardPart{Cards: cards, MemoryPercent: each(memory), Cores: each(cores)}, true
 }
 
+// unwanted returns why the pod wants too few of a node's cards.
+func (p *PodShape) unwanted(gpus *sharing.GPUs) (m Mismatch, misses bool) {
+	if p.Choice == nil || gpus == nil || gpus.Kind != gpuinfo.VGPU || len(gpus.PerCard) == 0 {
+		return m, false
+	}
+	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	wanted, refused := int64(0), ""
+	for _, card := range gpus.PerCard {
+		why := p.Choice.Refuses(card)
+		if why == "" {
+			wanted++
+			continue
+		}
+		refused = cmp.Or(refused, why)
+	}
+	if wanted >= max(asked(gpuinfo.NvidiaGPU), asked(gpuinfo.VolcanoNumber), 1) {
+		return m, false
+	}
+	return Mismatch{kind: otherMode, what: "has " + refused}, true
+}
+
 // cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
 // node does not report about its cards is not a reason.
 func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 	over, gpus := p.overPercent(), node.GPUs
+	if m, misses := p.unwanted(gpus); misses {
+		list = append(list, m)
+	}
 	if gpus == nil {
 		if _, asks := p.cardRequest(); !asks && over == "" {
 			return list

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,27 +15,52 @@ type CardShare struct {
 	Annotation, Value string
 	// Cards is on how many cards the pod has its part; at least 1.
 	Cards int64
-	// PerCard is how many such pods one card holds; 0 if the annotation alone does not show it.
+	// PerCard is how many such pods one card holds; 0 if that depends on the card.
 	PerCard int64
+	// MemoryMiB is the part of each card; 0 for a fraction.
+	MemoryMiB int64
 }
 
-// mismatch returns why a node has too few cards for the share, even if they were empty.
+// mismatch returns why a node cannot hold a pod with the share, even if it were empty.
 func (s *CardShare) mismatch(node *Node) (m Mismatch, misses bool) {
-	have := node.Usable(gpuinfo.NvidiaGPU)
-	if s == nil || have >= raydemand.Whole(s.Cards) {
+	if s == nil {
 		return m, false
 	}
-	return Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %s %s where %d is needed for the annotation %s: %s",
-		gpuinfo.NvidiaGPU, have, s.Cards, s.Annotation, s.Value)}, true
+	have, annotation := node.Usable(gpuinfo.NvidiaGPU), fmt.Sprintf("the annotation %s: %s", s.Annotation, s.Value)
+	memory, labelled := sharing.KAICardMemory(node.Labels)
+	switch gpus := ReadNode(sharing.Reader{}, node); {
+	case have < raydemand.Whole(s.Cards):
+		return Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %s %s where %d is needed for %s",
+			gpuinfo.NvidiaGPU, have, s.Cards, annotation)}, true
+	case !gpus.KAIShares():
+		return Mismatch{kind: otherMode, what: "has MIG instances, of which the KAI scheduler gives no part (" +
+			annotation + ")"}, true
+	case s.MemoryMiB > 0 && !labelled && !node.Declared:
+		return Mismatch{kind: otherMode, what: "lacks the label " + sharing.LabelMemory + ", without which the KAI " +
+			"scheduler places no pod with " + annotation}, true
+	case s.MemoryMiB > memory && labelled:
+		return Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %d MiB where %d is needed for %s", memory,
+			s.MemoryMiB, annotation)}, true
+	}
+	return m, false
+}
+
+// OnCardOf returns how many pods with the share one card of the node holds; 0 if the node does not show it.
+func (s *CardShare) OnCardOf(node *Node) int64 {
+	if memory, labelled := sharing.KAICardMemory(node.Labels); s.MemoryMiB > 0 && labelled {
+		return memory / s.MemoryMiB
+	}
+	return s.PerCard
 }
 
 // podsOn returns how many pods with the share the cards hold that a node has.
-func (s *CardShare) podsOn(cards int64) int64 {
-	switch {
-	case s == nil:
-		return Unbounded
-	case s.PerCard == 0 && cards >= s.Cards:
+func (s *CardShare) podsOn(node *Node, cards int64) int64 {
+	if s == nil {
 		return Unbounded
 	}
-	return podsOverAlike(cards, s.PerCard, s.Cards)
+	perCard := s.OnCardOf(node)
+	if perCard == 0 && cards >= s.Cards {
+		return Unbounded
+	}
+	return podsOverAlike(cards, perCard, s.Cards)
 }

@@ -189,9 +189,9 @@ func (l *Classes) Kinds(shapes []*PodShape) []Kind {
 // Nodes returns all nodes, without declared shapes. The result must not be changed.
 func (l *Classes) Nodes() []Node { return l.nodes }
 
-// namesNodes reports whether the pods are bound to nodes by name.
+// namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
 func (p *PodShape) namesNodes() bool {
-	return p.NodeName != "" || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
+	return p.NodeName != "" || p.Choice.NamesCards() || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 
 // differs reports whether the nodes of the class may differ for the shape.

@@ -27,6 +27,8 @@ type PodShape struct {
 	CardsInvalid string
 	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
 	Share *CardShare
+	// Choice is which cards of HAMi or Volcano the pod wants; nil if it may have any.
+	Choice sharing.CardChoice
 	// CardOrder is how HAMi chooses among cards for the pods, binpack or spread, by the pod annotation
 	// hami.io/gpu-scheduler-policy; empty if its own setting decides.
 	CardOrder string

@@ -66,7 +66,7 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 			n = min(n, int64(has(name)/want))
 		}
 	}
-	n = min(n, p.Share.podsOn(WholeUnits(has(gpuinfo.NvidiaGPU))))
+	n = min(n, p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
 	_, asks := p.cardRequest()
 	if n == 0 || !asks && node.GPUs == nil {
 		return n

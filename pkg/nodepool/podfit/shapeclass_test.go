@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,7 +15,7 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 			Selector:    map[string]string{"a": "b", "c": "d"},
 			Affinity:    []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}},
 			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, CardsInvalid: "x", Share: &CardShare{Cards: 1},
-			CardOrder: "spread", Neighbors: Neighbors{Namespace: "one"},
+			CardOrder: "spread", Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Neighbors: Neighbors{Namespace: "one"},
 		}
 	}
 	first, beside := shape(), shape()

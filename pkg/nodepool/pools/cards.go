@@ -168,7 +168,8 @@ func newCards(node *podfit.Node) ([]binpack.Card, string) {
 }
 
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
-// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the card holds.
+// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
+// on which it fits.
 func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 	kind := Kind{Pod: binpack.Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
@@ -176,13 +177,29 @@ func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 			kind.Requests[resource] = want
 		}
 	}
-	if share := shape.Share; share != nil && share.PerCard > 0 {
-		ofCard := raydemand.One / raydemand.Amount(share.PerCard)
-		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(share.Cards)
+	if perCard := s.sharesOfCard(shape.Share); perCard > 0 {
+		ofCard := raydemand.One / raydemand.Amount(perCard)
+		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
 	}
 	if part, parts := shape.CardPart(s.memories); parts {
 		kind.Cards = &binpack.CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
 			Cores: part.Cores, Order: shape.CardOrder}
 	}
 	return kind
+}
+
+// sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
+func (s *Stock) sharesOfCard(share *podfit.CardShare) (least int64) {
+	switch {
+	case share == nil:
+		return 0
+	case share.PerCard > 0:
+		return share.PerCard
+	}
+	for _, kind := range s.nodes.Kinds(nil) {
+		if n := share.OnCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
 }

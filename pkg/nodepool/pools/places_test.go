@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -175,6 +176,22 @@ func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
 		}
 		if got := state.Room(1); got != want {
 			t.Errorf("order %q leaves room for %d large pods, want %d", order, got, want)
+		}
+	}
+}
+
+// TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt has cards of several sizes: KAI gives 2000 MiB of each.
+func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
+	nodes := make([]podfit.Node, 3)
+	for i, mib := range []string{"46068", "15360", ""} {
+		nodes[i] = inPool("a", node("n"+strconv.Itoa(i)))
+		nodes[i].Labels = map[string]string{"nvidia.com/gpu.memory": mib}
+	}
+	for shown, want := range map[int]int64{1: 434, 2: 10_000 / 7, 3: 10_000 / 7} {
+		stock := pools.StockOf(podfit.ClassesOf(nodes[:shown], func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+		kind := stock.KindOf("g", &podfit.PodShape{Share: &podfit.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
+		if got := kind.Requests["nvidia.com/gpu"]; int64(got) != want {
+			t.Errorf("with %d nodes, a pod takes %s of a card, want %d of 10000", shown, got, want)
 		}
 	}
 }

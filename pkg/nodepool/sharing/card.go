@@ -32,8 +32,8 @@ type Card struct {
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
 	// Model is the card's model and Mode how it is shared, as HAMi or Volcano registers them; empty if they are unknown.
-	Model string `json:"-"`
-	Mode  string `json:"-"`
+	Model string `json:"model,omitempty"`
+	Mode  string `json:"mode,omitempty"`
 	// Source is where the values come from: hami, volcano, koordinator, gpu-mem, dra, agent, or
 	// pods.
 	Source string `json:"source"`

@@ -51,7 +51,7 @@ func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 	if len(fields) < 7 {
 		return device, fmt.Errorf("%d fields, want at least 7", len(fields))
 	}
-	device.UUID, device.Index = fields[0], position
+	device.UUID, device.Index, device.Mode = fields[0], position, coreMode
 	for i, into := range []*int64{&device.Count, &device.Memory, &device.Cores} {
 		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
 			return device, fmt.Errorf("field %d: %w", 2+i, err)

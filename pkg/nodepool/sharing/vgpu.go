@@ -19,7 +19,7 @@ type hamiDevice struct {
 	Memory int64  `json:"devmem"`
 	Cores  int64  `json:"devcore"`
 	Type   string `json:"type"`
-	// Mode is hami-core if software limits the shares, mig if each is a MIG instance, or mps.
+	// Mode is coreMode, migMode or mps.
 	Mode        string              `json:"mode"`
 	Health      bool                `json:"health"`
 	MIGProfiles []registeredProfile `json:"migProfiles"`

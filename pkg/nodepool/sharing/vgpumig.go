@@ -9,8 +9,12 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// migMode is the mode of a card that HAMi or Volcano cuts into MIG instances on request.
-const migMode = "mig"
+// The modes of cards: coreMode limits shares by software, and in migMode, HAMi or Volcano cuts a card into MIG instances
+// on request.
+const (
+	coreMode = "hami-core"
+	migMode  = "mig"
+)
 
 // hamiMIG is the annotation of a pod in which HAMi since release 2.10 records the pod's MIG instances.
 const hamiMIG = "hami.io/vgpu-mig-allocations"

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -40,6 +41,7 @@ func podShape(template Fields, injected ...podfit.Quantities) podfit.PodShape {
 			shape.CardsAsked, shape.CardsInvalid = 0, strconv.Quote(text)
 		}
 	}
+	shape.Choice = sharing.CardChoiceOf(template.Object("metadata").Texts("annotations"))
 	shape.Share = cardShare(template.Object("metadata").Texts("annotations"))
 	order := strings.TrimSpace(template.Object("metadata").Texts("annotations")[cardOrder])
 	if order == "binpack" || order == "spread" {
@@ -72,7 +74,7 @@ func cardShare(annotations map[string]string) *podfit.CardShare {
 	case errFraction == nil && fraction > 0 && fraction < 1:
 		share.Annotation, share.PerCard = "gpu-fraction", int64(1/fraction)
 	case errMemory == nil && mib > 0:
-		share.Annotation = "gpu-memory"
+		share.Annotation, share.MemoryMiB = "gpu-memory", mib
 	default:
 		return nil
 	}

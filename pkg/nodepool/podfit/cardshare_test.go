@@ -1,0 +1,88 @@
+package podfit_test
+
+import (
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// TestAShareOfKAIIsBoundedByItsCards has what KAI's source says (docs/reference/facts.md#kai-shares): the memory of a
+// card is that of the label, in hundreds of MiB.
+func TestAShareOfKAIIsBoundedByItsCards(t *testing.T) {
+	const l40s = "nvidia.com/gpu.product=NVIDIA-L40S nvidia.com/gpu.memory=46068 nvidia.com/gpu.count=4"
+	memory := func(mib int64, value string) *podfit.CardShare {
+		return &podfit.CardShare{Annotation: "gpu-memory", Value: value, Cards: 1, MemoryMiB: mib}
+	}
+	half := &podfit.CardShare{Annotation: "gpu-fraction", Value: "0.5", Cards: 1, PerCard: 2}
+	ofTwo := memory(5500, "5500")
+	ofTwo.Cards = 2
+	for _, test := range []struct {
+		name   string
+		share  *podfit.CardShare
+		node   podfit.Node
+		pods   int64
+		reason string
+	}{
+		{"23 of 2000 MiB on each card", memory(2000, "2000"), gpuNode("n", quantities("nvidia.com/gpu", 4), l40s), 4 * 23, ""},
+		{"8 of 5500 MiB", memory(5500, "5500"), gpuNode("n", quantities("nvidia.com/gpu", 1), l40s), 8, ""},
+		{"on two cards each", ofTwo, gpuNode("n", quantities("nvidia.com/gpu", 4), l40s), 16, ""},
+		{"more than a card has", memory(60000, "60000"), gpuNode("n", quantities("nvidia.com/gpu", 4), l40s), 0,
+			"has cards of 46000 MiB where 60000 is needed for the annotation gpu-memory: 60000"},
+		{"the rest of a hundred does not count", memory(46050, "46050"), gpuNode("n", quantities("nvidia.com/gpu", 4), l40s), 0, "has cards of 46000 MiB"},
+		{"a label in bytes", memory(5000, "5000"), gpuNode("n", quantities("nvidia.com/gpu", 1), "nvidia.com/gpu.product=T4 nvidia.com/gpu.memory=16106127360"), 3, ""},
+		{"no label", memory(8000, "8000"), gpuNode("n", quantities("nvidia.com/gpu", 1), "nvidia.com/gpu.product=NVIDIA-GB10"), podfit.Unbounded,
+			"lacks the label nvidia.com/gpu.memory, without which the KAI scheduler places no pod with the annotation gpu-memory: 8000"},
+		{"no label, a fraction", half, gpuNode("n", quantities("nvidia.com/gpu", 1), "nvidia.com/gpu.product=NVIDIA-GB10"), 2, ""},
+		{"instances under the name of cards", half, gpuNode("n", quantities("nvidia.com/gpu", 4),
+			"nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-1g.20gb nvidia.com/mig.strategy=single nvidia.com/gpu.count=4 nvidia.com/gpu.memory=20096"), 8,
+			"has MIG instances, of which the KAI scheduler gives no part (the annotation gpu-fraction: 0.5)"},
+		{"cards beside instances", half, gpuNode("n", quantities("nvidia.com/gpu", 1, "nvidia.com/mig-1g.20gb", 4),
+			"nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 nvidia.com/mig.strategy=mixed nvidia.com/gpu.count=2"), 2, "has MIG instances"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			shape := asks("cpu", 0)
+			shape.Share = test.share
+			if got := shape.PodsOn(&test.node); test.pods > 0 && got != test.pods {
+				t.Errorf("%d pods, want %d", got, test.pods)
+			}
+			fit := shape.Fit([]podfit.Node{test.node})
+			if fit.None() != (test.reason != "") || !strings.Contains(fit.Why, test.reason) {
+				t.Errorf("fits on %d nodes, reason %q, want %q", fit.Nodes, fit.Why, test.reason)
+			}
+		})
+	}
+	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "")
+	declared.Declared = true
+	shape := asks("cpu", 0)
+	shape.Share = memory(8000, "8000")
+	if fit := shape.Fit([]podfit.Node{declared}); fit.None() {
+		t.Errorf("a declared pool shows no label, and is refused: %s", fit.Why)
+	}
+}
+
+func TestAPodFitsWhereEnoughCardsAreWhatItWants(t *testing.T) {
+	const register = `[{"id":"GPU-a","count":10,"devmem":81920,"devcore":100,"type":"NVIDIA A100-SXM4-80GB","mode":"hami-core","health":true},` +
+		`{"id":"GPU-b","index":1,"count":10,"devmem":81920,"devcore":100,"type":"NVIDIA H100 80GB HBM3","mode":"hami-core","health":true}]`
+	n := gpuNode("n", quantities("nvidia.com/gpu", 20), "")
+	read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: map[string]int64{"nvidia.com/gpu": 20}, Annotations: map[string]string{"hami.io/node-nvidia-register": register}})
+	n.GPUs = &read
+	for _, test := range []struct {
+		name, key, value string
+		cards            int
+		reason           string
+	}{
+		{"one card is of the type", "nvidia.com/use-gputype", "H100", 1, ""},
+		{"two are needed", "nvidia.com/use-gputype", "H100", 2, "node n has a card of type NVIDIA A100-SXM4-80GB where the pod has the annotation nvidia.com/use-gputype: H100"},
+		{"none has the mode", "nvidia.com/vgpu-mode", "mig", 1, "node n has a card in mode hami-core where the pod has the annotation nvidia.com/vgpu-mode: mig"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			shape := asking(quantities("nvidia.com/gpu", test.cards, "nvidia.com/gpumem", 8000))
+			shape.Choice = sharing.CardChoiceOf(map[string]string{test.key: test.value})
+			if fit := shape.Fit([]podfit.Node{n}); fit.Why != test.reason {
+				t.Errorf("reason %q, want %q", fit.Why, test.reason)
+			}
+		})
+	}
+}
