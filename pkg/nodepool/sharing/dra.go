@@ -15,11 +15,14 @@ func (r *reading) readDRA() bool {
 	if len(r.node.Devices) == 0 || slices.ContainsFunc(r.announced(), announced) || r.announcesMemory() {
 		return false
 	}
-	kind, parents := gpuinfo.Whole, map[string]bool{}
+	kind, isolation, parents := gpuinfo.Whole, gpuinfo.Hardware, map[string]bool{}
 	for _, d := range r.node.Devices {
 		parents[d.card()] = true
-		if d.Type == "mig" {
+		switch d.Type {
+		case "mig":
 			kind = gpuinfo.MIG
+		case AMDPartition:
+			kind, isolation = gpuinfo.UnknownKind, gpuinfo.UnknownIsolation
 		}
 		if r.gpus.Product == nil && d.Product != "" {
 			model := d.Product
@@ -28,7 +31,7 @@ func (r *reading) readDRA() bool {
 		}
 	}
 	r.cards(int64(len(parents)))
-	return r.is(kind, gpuinfo.Hardware)
+	return r.is(kind, isolation)
 }
 
 // announcesMemory reports whether pods can request parts of cards by memory, for which no devices are announced.
@@ -61,10 +64,10 @@ func draCard(id string, devices []DRADevice) Card {
 	}
 	onDemand, known, taken, left := false, true, int64(0), int64(0)
 	for _, d := range devices {
-		if index, ok := draIndex(d.Name); ok && card.Index == nil {
+		if index, ok := draIndex(d.Name); ok && card.Index == nil && d.Type != AMDPartition {
 			card.Index = &index
 		}
-		if d.Type != "mig" {
+		if !d.isPart() {
 			onDemand = true
 			card.MemoryMiB = positive(d.MemoryMiB)
 		}
@@ -73,7 +76,7 @@ func draCard(id string, devices []DRADevice) Card {
 			known = false
 		case *d.Allocated:
 			taken += d.MemoryMiB
-		case d.Type == "mig":
+		case d.isPart():
 			left += d.MemoryMiB
 		}
 		if healthy := d.Taint == ""; card.Healthy == nil || !healthy {
@@ -242,12 +245,19 @@ func (r *reading) emptyClaimed() {
 	}
 }
 
-// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver
-// gpu.nvidia.com). What the driver does not report is empty or 0.
+// AMDPartition is the type of a partition of one of AMD's cards, whose Profile is its mode.
+const AMDPartition = "amd-partition"
+
+// isPart reports whether the device is a part of a card.
+func (d DRADevice) isPart() bool { return d.Type == "mig" || d.Type == AMDPartition }
+
+// DRADevice is a GPU, or a part of one, that a ResourceSlice of the node offers (resource.k8s.io/v1, drivers
+// gpu.nvidia.com and gpu.amd.com). What the driver does not report is empty or 0.
 type DRADevice struct {
 	// Name is the device's name in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
 	Name string
-	// Type is gpu or mig. UUID is the device's own, ParentUUID the UUID of an instance's card.
+	// Type is gpu, mig or AMDPartition. UUID is the device's own, ParentUUID the UUID of the card of a part. AMD's cards
+	// have PCI addresses in their place.
 	Type, UUID, ParentUUID string
 	Product, Profile       string
 	MemoryMiB              int64
@@ -259,10 +269,10 @@ type DRADevice struct {
 
 // card returns the identity of the card that the device is, or is on.
 func (d DRADevice) card() string {
+	if d.ParentUUID != "" {
+		return d.ParentUUID
+	}
 	if d.Type == "mig" {
-		if d.ParentUUID != "" {
-			return d.ParentUUID
-		}
 		card, _, _ := strings.Cut(d.Name, "-mig-")
 		return card
 	}

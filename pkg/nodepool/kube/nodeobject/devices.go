@@ -11,9 +11,14 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// gpuDriver is NVIDIA's driver for Dynamic Resource Allocation. Attributes of other drivers' devices mean something
-// else.
-const gpuDriver = "gpu.nvidia.com"
+// The drivers for Dynamic Resource Allocation whose attributes are known (kubernetes-sigs/dra-driver-nvidia-gpu;
+// ROCm/k8s-gpu-dra-driver, driver-attributes.md).
+const (
+	nvidiaDriver = "gpu.nvidia.com"
+	amdDriver    = "gpu.amd.com"
+)
+
+func isGPUDriver(driver string) bool { return driver == nvidiaDriver || driver == amdDriver }
 
 // Devices are what ResourceSlices offer on nodes, and what ResourceClaims have of it. They change as the objects do.
 // The zero value knows neither.
@@ -24,8 +29,8 @@ type Devices struct {
 	holders map[types.NamespacedName][]deviceID
 }
 
-// offer is what one ResourceSlice offers. A pool can publish several slices, and a newer generation replaces an older
-// one.
+// offer is what one ResourceSlice offers. A pool, whose name here begins with that of its driver, can publish several
+// slices, and a newer generation replaces an older one.
 type offer struct {
 	node, pool string
 	generation int64
@@ -38,18 +43,18 @@ type deviceID struct{ pool, device string }
 // PutSlice keeps what a ResourceSlice offers, in place of what it offered before, and reports whether that differs.
 // Slices of other drivers, and those that are not of one node, offer nothing.
 func (d *Devices) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
-	if slice.Spec.Driver != gpuDriver || slice.Spec.NodeName == nil {
+	if !isGPUDriver(slice.Spec.Driver) || slice.Spec.NodeName == nil {
 		return d.DropSlice(slice.Name)
 	}
 	if d.offers == nil {
 		d.offers = map[string]offer{}
 	}
 	now := offer{
-		node: interned(*slice.Spec.NodeName), pool: interned(slice.Spec.Pool.Name),
+		node: interned(*slice.Spec.NodeName), pool: interned(slice.Spec.Driver + "/" + slice.Spec.Pool.Name),
 		generation: slice.Spec.Pool.Generation,
 	}
 	for _, device := range slice.Spec.Devices {
-		now.devices = append(now.devices, draDevice(device))
+		now.devices = append(now.devices, draDevice(slice.Spec.Driver, device))
 	}
 	before, known := d.offers[slice.Name]
 	d.offers[slice.Name] = now
@@ -108,8 +113,8 @@ func devicesOf(claim *resourcev1.ResourceClaim) (held []deviceID) {
 		return nil
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if monitors := result.AdminAccess != nil && *result.AdminAccess; !monitors && result.Driver == gpuDriver {
-			held = append(held, deviceID{interned(result.Pool), interned(result.Device)})
+		if monitors := result.AdminAccess != nil && *result.AdminAccess; !monitors && isGPUDriver(result.Driver) {
+			held = append(held, deviceID{interned(result.Driver + "/" + result.Pool), interned(result.Device)})
 		}
 	}
 	return held
@@ -151,10 +156,10 @@ func (d *Devices) Offered() bool { return len(d.offers) > 0 }
 // Unplaced reports whether claims have GPUs, and no slice says on which nodes these are.
 func (d *Devices) Unplaced() bool { return len(d.holders) > 0 && !d.Offered() }
 
-// draDevice reads NVIDIA's attributes, whose names have the driver's domain or none.
-func draDevice(device resourcev1.Device) sharing.DRADevice {
+// draDevice reads the attributes of a driver, whose names have the driver's domain or none.
+func draDevice(driver string, device resourcev1.Device) sharing.DRADevice {
 	text := func(name string) string {
-		for _, key := range []string{name, gpuDriver + "/" + name} {
+		for _, key := range []string{name, driver + "/" + name} {
 			if value := device.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
 				return *value
 			}
@@ -169,7 +174,11 @@ func draDevice(device resourcev1.Device) sharing.DRADevice {
 		Product:    text("productName"),
 		Profile:    text("profile"),
 	}
-	for _, key := range []string{"memory", gpuDriver + "/memory"} {
+	if driver == amdDriver {
+		read.UUID, read.ParentUUID, read.Profile = text("pciAddr"), text("parentPciAddr"), text("partitionProfile")
+		read.Type = map[string]string{"amdgpu": "gpu", "amdgpu-partition": sharing.AMDPartition}[read.Type]
+	}
+	for _, key := range []string{"memory", driver + "/memory"} {
 		if capacity, set := device.Capacity[resourcev1.QualifiedName(key)]; set {
 			read.MemoryMiB = capacity.Value.Value() >> 20
 		}

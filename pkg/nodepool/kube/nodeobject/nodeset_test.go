@@ -301,3 +301,44 @@ func TestBothFormsOfTheStatusShowWhenTheyWereWritten(t *testing.T) {
 		}
 	}
 }
+
+const amdSlice = `
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {feature.node.kubernetes.io/amd-gpu: "true"}}
+status: {allocatable: {cpu: "8"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s1}
+spec:
+  driver: gpu.amd.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0-128
+    attributes: {type: {string: TYPE}, productName: {string: AMD_Instinct_MI300X_OAM}, PARENT: {string: "0003:00:00.0"}}
+    capacity: {memory: {value: 98296Mi}}
+  - name: gpu-1-129
+    attributes: {type: {string: TYPE}, productName: {string: AMD_Instinct_MI300X_OAM}, PARENT: {string: "SECOND"}}
+    capacity: {memory: {value: 98296Mi}}
+`
+
+func TestAMDsDevicesAreCardsOrPartitionsOfThem(t *testing.T) {
+	for name, test := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"two cards":                  {[]string{"TYPE", "amdgpu", "PARENT", "pciAddr", "SECOND", "0003:00:01.0"}, "2 whole hardware []"},
+		"two partitions of one card": {[]string{"TYPE", "amdgpu-partition", "PARENT", "parentPciAddr", "SECOND", "0003:00:00.0"}, "1 unknown unknown []"},
+	} {
+		var set NodeSet
+		if err := set.Read(strings.NewReader(strings.NewReplacer(test.words...).Replace(amdSlice))); err != nil {
+			t.Fatal(err)
+		}
+		read := sharing.Reader{}.Read(set.Nodes()[0])
+		if got := fmt.Sprintln(*read.Cards, read.Kind, read.Isolation, read.Problems); strings.TrimSpace(got) != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
