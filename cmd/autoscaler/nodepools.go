@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -96,10 +96,10 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := printer.Nodepools{
 		Nodes: make([]sharing.GPUs, 0, len(nodes)),
-		Pools: pools.All(reader, nodes, config, set.Ceilings),
+		Pools: landing.All(reader, nodes, config, set.Ceilings),
 		Notes: append([]string{}, set.Notes...),
 	}
-	pools.CountClaims(report.Pools, set.Claims, reader.At)
+	landing.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -69,7 +69,7 @@ const demandedGPUs = 5000
 
 // desiredOfPool plans a group for the pool, and returns how many pods it gets, and how many it should get: as many as the
 // pool may hold, or all that are demanded if it has no maximum.
-func desiredOfPool(t *testing.T, text string, spec pools.Spec) (desired, want int64) {
+func desiredOfPool(t *testing.T, text string, spec landing.Spec) (desired, want int64) {
 	t.Helper()
 	selector := object{"kubernetes.azure.com/agentpool": spec.Name}
 	for key, value := range spec.Shape.Labels {

@@ -7,12 +7,12 @@ import (
 	"io"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // ReadPools reads the description of pools; it is empty if name is.
-func ReadPools(name string) (config pools.Config, err error) {
+func ReadPools(name string) (config landing.Config, err error) {
 	if name == "" {
 		return config, nil
 	}

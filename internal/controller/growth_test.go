@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -72,7 +72,7 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 
 func TestDemandThatWaitsForATryHasAnEventOfItsOwn(t *testing.T) {
 	group := gpuGroup("gpu", 0, 0, 9)
-	group.Verdict = &pools.Verdict{State: pools.Trying, Why: "there is no node"}
+	group.Verdict = &landing.Verdict{State: landing.Trying, Why: "there is no node"}
 	w := newWorld(t, Config{}, group)
 	w.want(50, gpu(1))
 	w.after(2 * time.Second)

@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/event"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 const insufficient = "NodeClaim g1-w6sh8 event: insufficient capacity, all requested instance types were unavailable"
@@ -23,7 +23,7 @@ func karpenterWorld(t *testing.T, wanted int64, unplaced func(*nodepool.Worker))
 }
 
 func (w *world) coming(launched, requested int) {
-	w.group("a-first").Incoming = pools.Incoming{Launched: launched, Requested: requested}
+	w.group("a-first").Incoming = landing.Incoming{Launched: launched, Requested: requested}
 }
 
 func refusedBy(message string) func(*nodepool.Worker) {

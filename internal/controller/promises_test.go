@@ -8,18 +8,18 @@ import (
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // stockOfGPUs is one node with so many GPUs, to which nothing can be added.
-func stockOfGPUs(gpus int64) *pools.Stock {
+func stockOfGPUs(gpus int64) *landing.Stock {
 	nodes := []podfit.Node{{Name: "n1", Pool: "p", Ready: true, Use: &podfit.Use{},
 		Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 	none := int64(0)
-	rooms := []pools.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
-	return pools.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), rooms)
+	rooms := []landing.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
+	return landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), rooms)
 }
 
 // another is a decision about another RayCluster that has so many pods on their way.
@@ -41,7 +41,7 @@ func besideOthers(t *testing.T, more ...nodepool.WorkerGroup) *world {
 	w := newWorld(t, Config{}, append([]nodepool.WorkerGroup{group}, more...)...)
 	stock := stockOfGPUs(4)
 	w.kube.cluster.Stock = stock
-	places, pods := stock.Places([]pools.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
+	places, pods := stock.Places([]landing.Kind{stock.KindOf("gpu", &group.Pod)}, nil)
 	w.kube.cluster.Places, w.kube.cluster.Groups[0].Kind = places, &pods[0]
 	return w
 }

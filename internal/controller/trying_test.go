@@ -6,13 +6,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // tried returns a group whose pods no known node can hold.
 func tried(name string) nodepool.WorkerGroup {
 	g := gpuGroup(name, 0, 0, 8)
-	g.Verdict = &pools.Verdict{State: pools.Trying, Why: "node n1 has nvidia.com/gpu 0 where 1 is needed"}
+	g.Verdict = &landing.Verdict{State: landing.Trying, Why: "node n1 has nvidia.com/gpu 0 where 1 is needed"}
 	return g
 }
 
@@ -62,7 +62,7 @@ func TestATryThatFailsIsRememberedAndTheNextGroupIsTried(t *testing.T) {
 
 func TestAGroupThatFitsNowhereIsNotLaunchedByServe(t *testing.T) {
 	g := tried("g")
-	g.Verdict.State = pools.Nowhere
+	g.Verdict.State = landing.Nowhere
 	w := newWorld(t, Config{}, g)
 	w.want(5, gpu(1))
 	d := w.cycle()

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,10 +19,10 @@ func onBusyNodes(demand int64) Snapshot {
 	var names []string
 	for i := range 20 {
 		g := Group{Name: fmt.Sprintf("g%02d", i), Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10_000, NumOfHosts: 1,
-			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &binpack.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(int64(1 + i%5)), "memory": raydemand.Whole(8 << 30)}}}
+			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(int64(1 + i%5)), "memory": raydemand.Whole(8 << 30)}}}
 		if i%2 == 0 {
 			units := int64(3 + i)
-			g.Pod.Cards = &binpack.CardRequest{Cards: 1, Memory: units}
+			g.Pod.Cards = &landing.CardRequest{Cards: 1, Memory: units}
 			g.Pod.Requests["aliyun.com/gpu-mem"] = raydemand.Whole(units)
 		} else {
 			g.Pod.Requests["nvidia.com/gpu"] = raydemand.Whole(int64(1 + i%4))
@@ -33,13 +33,13 @@ func onBusyNodes(demand int64) Snapshot {
 			Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))}})
 	}
 	for i := range 1000 {
-		place := binpack.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: podfit.Quantities{
+		place := landing.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: podfit.Quantities{
 			"cpu": raydemand.Whole(random.Int64N(96)), "memory": raydemand.Whole(random.Int64N(900 << 30)), "pods": raydemand.Whole(110)}}
 		if i%2 == 0 {
 			sum := int64(0)
 			for range 8 {
 				memory, cores := random.Int64N(40), int64(100)
-				place.Cards = append(place.Cards, binpack.Card{Total: 40, Memory: &memory, Cores: &cores, Used: true})
+				place.Cards = append(place.Cards, landing.Card{Total: 40, Memory: &memory, Cores: &cores, Used: true})
 				sum += memory
 			}
 			place.Free["aliyun.com/gpu-mem"] = raydemand.Whole(sum)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,10 +20,10 @@ func placedGroups(t *rapid.T) Snapshot {
 	var s Snapshot
 	for i := range rapid.IntRange(1, 3).Draw(t, "groups") {
 		g := Group{Name: fmt.Sprintf("g%d", i), Resources: raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, Max: 100, NumOfHosts: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "hosts"),
-			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &binpack.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(rapid.Int64Range(1, 4).Draw(t, "cpu"))}}}
+			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(rapid.Int64Range(1, 4).Draw(t, "cpu"))}}}
 		if rapid.Bool().Draw(t, "cards") {
 			units := rapid.Int64Range(1, 15).Draw(t, "units")
-			g.Pod.Cards = &binpack.CardRequest{Cards: 1, Memory: units}
+			g.Pod.Cards = &landing.CardRequest{Cards: 1, Memory: units}
 			g.Pod.Requests["aliyun.com/gpu-mem"] = raydemand.Whole(units)
 		} else {
 			g.Pod.Requests["nvidia.com/gpu"] = raydemand.Whole(rapid.Int64Range(1, 8).Draw(t, "gpus"))
@@ -36,17 +36,17 @@ func placedGroups(t *rapid.T) Snapshot {
 }
 
 // placedNode draws a node with GPUs and with cards; a full one has all of both.
-func placedNode(t *rapid.T, s *Snapshot, full bool) binpack.Place {
+func placedNode(t *rapid.T, s *Snapshot, full bool) landing.Place {
 	amount := func(name string, most int64) int64 {
 		if full {
 			return most
 		}
 		return rapid.Int64Range(0, most).Draw(t, name)
 	}
-	place := binpack.Place{Node: fmt.Sprintf("n%d", len(s.Places)), Nodes: ptr(int64(1)), Free: podfit.Quantities{
+	place := landing.Place{Node: fmt.Sprintf("n%d", len(s.Places)), Nodes: ptr(int64(1)), Free: podfit.Quantities{
 		"cpu": raydemand.Whole(amount("cpus", 8)), "nvidia.com/gpu": raydemand.Whole(amount("gpus", 8)), "aliyun.com/gpu-mem": raydemand.Whole(30)}}
 	for range 2 {
-		place.Cards = append(place.Cards, binpack.Card{Total: 15, Memory: ptr(amount("memory", 15))})
+		place.Cards = append(place.Cards, landing.Card{Total: 15, Memory: ptr(amount("memory", 15))})
 	}
 	for i := range s.Groups {
 		if full || rapid.IntRange(0, 3).Draw(t, "accepts") > 0 {
@@ -57,7 +57,7 @@ func placedNode(t *rapid.T, s *Snapshot, full bool) binpack.Place {
 }
 
 // fitsSomehow tries all ways to place pods on nodes, one pod after the other.
-func fitsSomehow(pods []*Group, nodes []binpack.Place) bool {
+func fitsSomehow(pods []*Group, nodes []landing.Place) bool {
 	if len(pods) == 0 {
 		return true
 	}
@@ -86,14 +86,14 @@ func fitsSomehow(pods []*Group, nodes []binpack.Place) bool {
 	return false
 }
 
-func left(node *binpack.Place) (memory []int64) {
+func left(node *landing.Place) (memory []int64) {
 	for _, card := range node.Cards {
 		memory = append(memory, *card.Memory)
 	}
 	return memory
 }
 
-func taken(node binpack.Place, pod *binpack.Pod, card int) (binpack.Place, bool) {
+func taken(node landing.Place, pod *landing.Pod, card int) (landing.Place, bool) {
 	free := podfit.Quantities{}
 	for name, have := range node.Free {
 		if have < pod.Requests[name] {
@@ -122,7 +122,7 @@ func TestWhatAPlanLaunchesHasPlaces(t *testing.T) {
 		var pods []*Group
 		for i := range s.Groups {
 			g := &s.Groups[i]
-			if !slices.ContainsFunc(s.Places, func(p binpack.Place) bool { return slices.Contains(p.Accepts, g.Name) }) {
+			if !slices.ContainsFunc(s.Places, func(p landing.Place) bool { return slices.Contains(p.Accepts, g.Name) }) {
 				continue // nothing is known about its nodes
 			}
 			for range plan.Launch[g.Name] {
@@ -160,10 +160,10 @@ func onNodes() Snapshot {
 	for i, gpus := range []int64{5, 3} {
 		g := &s.Groups[i]
 		g.Labels = map[string]string{"kind": g.Name}
-		g.Pod = &binpack.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
+		g.Pod = &landing.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
 		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 9, Selectors: []raydemand.Selector{plannertest.Parse("kind", g.Name)}})
 	}
-	s.Places = []binpack.Place{{Pool: "p", Node: "a", Nodes: ptr(int64(2)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Accepts: []string{"five", "three"}}}
+	s.Places = []landing.Place{{Pool: "p", Node: "a", Nodes: ptr(int64(2)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Accepts: []string{"five", "three"}}}
 	return s
 }
 

@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // unproven is a pool of which nothing shows that its nodes can hold the groups' pods.
-func unproven(pool string, groups ...string) binpack.Place {
-	return binpack.Place{Pool: pool, New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: groups}
+func unproven(pool string, groups ...string) landing.Place {
+	return landing.Place{Pool: pool, New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: groups}
 }
 
 // fourPlaces is a group g whose pods have four places on a node, and may be tried in pool q.
@@ -25,9 +25,9 @@ func fourPlaces(more ...string) Snapshot {
 	names := append([]string{"g"}, more...)
 	for _, name := range names {
 		s.Groups = append(s.Groups, Group{Name: name, Max: 1 << 20, Resources: raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One},
-			Labels: map[string]string{"kind": name}, Pod: &binpack.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}})
+			Labels: map[string]string{"kind": name}, Pod: &landing.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}})
 	}
-	s.Places = []binpack.Place{{Pool: "p", Node: "n", Nodes: ptr(int64(1)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}, Accepts: names},
+	s.Places = []landing.Place{{Pool: "p", Node: "n", Nodes: ptr(int64(1)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}, Accepts: names},
 		unproven("q", names...)}
 	return s
 }
@@ -70,7 +70,7 @@ func TestOneReplicaIsTriedWhereNothingShowsThatThereIsRoom(t *testing.T) {
 			*s = fourPlaces("h")
 			s.Requests, s.Groups[0].Price, s.Groups[1].Price = gpus(20), ptr(1.0), ptr(9.0)
 			s.Places[0].Accepts, s.Places[1].Accepts = []string{"g"}, []string{"g"}
-			s.Places = append(s.Places, binpack.Place{Pool: "r", New: true, Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(1)}, Accepts: []string{"h"}})
+			s.Places = append(s.Places, landing.Place{Pool: "r", New: true, Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(1)}, Accepts: []string{"h"}})
 		}, map[string]int{"g": 4, "h": 16}},
 		{"a group that fits nowhere else is tried as before", func(s *Snapshot) {
 			s.Requests, s.Groups[0].NodeFit, s.Places = gpus(5000), &model.NodeFit{Verdict: model.FitTrying, Why: "no node"}, s.Places[1:]
@@ -163,7 +163,7 @@ func TestBeyondKnownNodesOneReplicaOfEachGroupIsTried(t *testing.T) {
 			switch {
 			case slices.Contains(names, g.Name):
 				n -= g.NumOfHosts
-			case !slices.ContainsFunc(known, func(p binpack.Place) bool { return slices.Contains(p.Accepts, g.Name) }):
+			case !slices.ContainsFunc(known, func(p landing.Place) bool { return slices.Contains(p.Accepts, g.Name) }):
 				n = 0 // nothing is known about its nodes
 			}
 			pods = append(pods, slices.Repeat([]*Group{g}, max(n, 0))...)

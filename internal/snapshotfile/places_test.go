@@ -9,22 +9,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	written := model.Snapshot{
-		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &binpack.Pod{
+		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &landing.Pod{
 			Name: "g", Requests: podfit.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(3 << 40)},
-			Cards:  &binpack.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Whole: true},
+			Cards:  &landing.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Whole: true},
 			Apart:  []string{"g"},
-			Spread: []binpack.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
+			Spread: []landing.Spread{{MaxSkew: 2, MinDomains: 3, Pods: []string{"g"}}},
 		}}},
-		Places: []binpack.Place{
-			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: podfit.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: binpack.LastCard,
-				Cards:   []binpack.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3}},
+		Places: []landing.Place{
+			{Pool: "p", Node: "n", Nodes: new(int64(3)), Free: podfit.Quantities{"cpu": raydemand.Whole(8)}, CardOrder: landing.LastCard,
+				Cards:   []landing.Card{{Count: 2, Total: 15, Memory: new(int64(7)), Cores: new(int64(0)), Slots: new(int64(9)), Used: true}, {Total: 3}},
 				Accepts: []string{"g"}, Counted: []string{"h"}, Holds: map[string]int64{"g": 1}},
 			{Pool: "q", New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: []string{"g"}},
 		},

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,7 +61,7 @@ func promisesNowhere(s *model.Snapshot, file string, accepted map[string]bool) (
 // count what is free there again.
 func placesOnce(s *model.Snapshot, file string) (all []raydemand.Finding) {
 	first := map[string]int{}
-	var kept []binpack.Place
+	var kept []landing.Place
 	for i, place := range s.Places {
 		before, repeated := first[place.Node]
 		switch {

@@ -4,27 +4,27 @@ import (
 	"fmt"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // places reads where pods of the groups may run.
-func (in input) places() []binpack.Place {
-	var places []binpack.Place
+func (in input) places() []landing.Place {
+	var places []landing.Place
 	for _, each := range in.objects() {
 		field, done := each.fields()
 		unproven, anySize := field("unproven"), field("anySize").Flag()
 		if unproven.Flag() && !anySize {
 			unproven.Fail("true only beside anySize: true; otherwise free says what a node can hold")
 		}
-		places = append(places, binpack.Place{
+		places = append(places, landing.Place{
 			Pool: field("pool").Text(), Node: field("node").Text(),
 			Nodes: field("nodes").OptionalCount(0, model.MaxCount),
 			New:   field("new").Flag(), AnySize: anySize,
 			Unproven: unproven.Flag(), SameNodes: field("sameNodes").Flag(), Like: field("like").Text(),
 			Free:      podfit.Quantities(field("free").capacity()),
 			Cards:     field("cards").placeCards(),
-			CardOrder: field("cardOrder").oneOf(binpack.FullestCard, binpack.EmptiestCard, binpack.LastCard),
+			CardOrder: field("cardOrder").oneOf(landing.FullestCard, landing.EmptiestCard, landing.LastCard),
 			Accepts:   field("accepts").texts(), Counted: field("counted").texts(),
 			Holds: field("holds").counts(),
 		})
@@ -33,8 +33,8 @@ func (in input) places() []binpack.Place {
 	return places
 }
 
-func (in input) placeCards() []binpack.Card {
-	var cards []binpack.Card
+func (in input) placeCards() []landing.Card {
+	var cards []landing.Card
 	for _, each := range in.objects() {
 		field, done := each.fields()
 		memory, total := field("memory"), field("total").Count(0, model.MaxCount, 0)
@@ -42,7 +42,7 @@ func (in input) placeCards() []binpack.Card {
 		if free != nil && total > 0 && *free > total {
 			memory.Fail(fmt.Sprintf("at most total, which is %d: it is what is free of it", total))
 		}
-		cards = append(cards, binpack.Card{
+		cards = append(cards, landing.Card{
 			Count: field("count").Count(0, model.MaxCount, 0), Total: total, Memory: free,
 			Cores: field("cores").OptionalCount(0, model.MaxCount),
 			Slots: field("slots").OptionalCount(0, model.MaxCount),
@@ -70,10 +70,10 @@ func (in input) promises() []model.Promise {
 }
 
 // promisedPod reads what one such pod takes of places, and its name in them.
-func (in input) promisedPod() binpack.Pod {
+func (in input) promisedPod() landing.Pod {
 	if !in.IsObject() {
 		in.Fail(`an object such as {"name": "ns/cluster/group", "requests": {"nvidia.com/gpu": 1}}`)
-		return binpack.Pod{}
+		return landing.Pod{}
 	}
 	field, done := in.fields()
 	name := field("name").NonEmpty("the name by which places accept it")
@@ -82,37 +82,37 @@ func (in input) promisedPod() binpack.Pod {
 }
 
 // placedPod reads what one pod of a group takes of places; nil if it is absent.
-func (in input) placedPod(group string) *binpack.Pod {
+func (in input) placedPod(group string) *landing.Pod {
 	if in.Absent() {
 		return nil
 	}
 	field, done := in.fields()
 	defer done("name") // it is the group's
-	return &binpack.Pod{
+	return &landing.Pod{
 		Name: group, Requests: podfit.Quantities(field("requests").capacity()), Cards: field("cards").cardRequest(),
 		Apart: field("apart").texts(), Spread: field("spread").spreads(),
 	}
 }
 
-func (in input) cardRequest() *binpack.CardRequest {
+func (in input) cardRequest() *landing.CardRequest {
 	if in.Absent() {
 		return nil
 	}
 	field, done := in.fields()
 	defer done()
-	return &binpack.CardRequest{
+	return &landing.CardRequest{
 		Cards: field("cards").Count(0, model.MaxCount, 0), Memory: field("memory").Count(0, model.MaxCount, 0),
 		MemoryPercent: field("memoryPercent").Count(0, 100, 0), Cores: field("cores").Count(0, model.MaxCount, 0),
 		Whole: field("whole").Flag(),
-		Order: field("order").oneOf(binpack.FullestCard, binpack.EmptiestCard),
+		Order: field("order").oneOf(landing.FullestCard, landing.EmptiestCard),
 	}
 }
 
-func (in input) spreads() []binpack.Spread {
-	var spreads []binpack.Spread
+func (in input) spreads() []landing.Spread {
+	var spreads []landing.Spread
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		spreads = append(spreads, binpack.Spread{
+		spreads = append(spreads, landing.Spread{
 			MaxSkew:    field("maxSkew").Count(1, model.MaxCount, 1),
 			MinDomains: field("minDomains").Count(0, model.MaxCount, 0),
 			Pods:       field("pods").texts(),

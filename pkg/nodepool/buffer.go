@@ -1,6 +1,6 @@
 package nodepool
 
-import "heliostat.dev/heliostat/pkg/nodepool/binpack"
+import "heliostat.dev/heliostat/pkg/nodepool/landing"
 
 // Buffers is what is known about the CapacityBuffers of a RayCluster, which ask a node autoscaler for warm nodes.
 type Buffers struct {
@@ -54,13 +54,13 @@ func (c *Cluster) RoomFor(group *WorkerGroup) (pods int64, known bool) {
 	if group.Kind == nil {
 		return 0, false
 	}
-	existing := make([]binpack.Place, 0, len(c.Places))
+	existing := make([]landing.Place, 0, len(c.Places))
 	for _, p := range c.Places {
 		if !p.New {
 			existing = append(existing, p)
 		}
 	}
-	room := binpack.New([]binpack.Pod{*group.Kind}, existing).Empty().Room(0)
+	room := landing.New([]landing.Pod{*group.Kind}, existing).Empty().Room(0)
 	for _, w := range c.Workers {
 		if w.Group == group.Name && w.Node == "" && !w.Terminating && !w.Failed {
 			room--

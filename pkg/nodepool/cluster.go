@@ -7,11 +7,10 @@ import (
 	"math"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -166,14 +165,14 @@ type Cluster struct {
 	NodeClaims NodeClaimsState
 	// Pools are the node pools of the whole Kubernetes cluster, by name; nil while nodes are unknown. It is shared and
 	// must not be changed.
-	Pools []pools.Room
+	Pools []landing.Room
 	// Places are where pods of the groups may run; nil while nodes are unknown. They are shared and must not be
 	// changed.
-	Places []binpack.Place
+	Places []landing.Place
 	// Stock is what Places was made of, and OnNodes the RayCluster's own pods that are on nodes; nil while nodes are
 	// unknown.
-	Stock   *pools.Stock
-	OnNodes pools.OnNodes
+	Stock   *landing.Stock
+	OnNodes landing.OnNodes
 	// Promised are the pods of other RayClusters that come before its own on the same nodes.
 	Promised []Promise
 	// Provisioning are the RayCluster's ProvisioningRequests; nil if this process uses none. It is shared and must not
@@ -269,11 +268,11 @@ type WorkerGroup struct {
 	// Pod is what the template says about where its pods fit. It is shared and must not be changed.
 	Pod podfit.PodShape
 	// Kind is what one pod takes of Places; nil while nodes are unknown.
-	Kind *binpack.Pod
+	Kind *landing.Pod
 	// Fit says on how many nodes a pod fits; nil while the nodes are unknown.
 	Fit *podfit.Fit
 	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.
-	Verdict *pools.Verdict
+	Verdict *landing.Verdict
 	// Slices describe the GPUs of one pod: by the nodes where it fits, or, while those are unknown, by its template.
 	Slices []podfit.SliceAnswer
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are
@@ -286,12 +285,12 @@ type WorkerGroup struct {
 	// MIGGPUs says how many GPUs a pod with several MIG instances has (annotation heliostat.dev/mig-gpus-per-pod).
 	MIGGPUs MIGGPUs
 	// PoolPods are the pools where a pod of the group fits, by name; nil while nodes are unknown.
-	PoolPods []pools.Pods
+	PoolPods []landing.Pods
 	// Bound is the number of the group's pods that are bound to a known node and have neither failed nor are being
 	// deleted. They are part of what such a node holds (podfit.Node.Use).
 	Bound int64
 	// Incoming is how many of the group's pods without a node fit on the nodes of NodeClaims that are on their way.
-	Incoming pools.Incoming
+	Incoming landing.Incoming
 	// OutOfStock says that Karpenter failed to launch machines of all NodePools that could add a node for the group's
 	// waiting pods, and that another attempt within the next minutes would fail too; empty if that is not proven.
 	OutOfStock string

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -13,17 +13,17 @@ const GroupNoNode = "group-no-node"
 
 // Judge sets where a pod of the group can run, at a moment; the zero moment ignores ages. Nodes of NodeClaims that are
 // on their way are nodes too.
-func (g *WorkerGroup) Judge(verdict pools.Verdict, now time.Time) {
+func (g *WorkerGroup) Judge(verdict landing.Verdict, now time.Time) {
 	verdict = verdict.At(now)
 	if g.Incoming.Pods() > 0 {
-		verdict = pools.Verdict{State: pools.Fits}
+		verdict = landing.Verdict{State: landing.Fits}
 	}
 	g.Verdict = &verdict
 }
 
 // JudgeUnseen sets what pools prove about the group while the nodes are unknown, and returns the finding about it as
 // NoNode does. Without a proof the group is planned as if any node could hold its pods.
-func (g *WorkerGroup) JudgeUnseen(judge pools.Judge) (raydemand.Finding, bool) {
+func (g *WorkerGroup) JudgeUnseen(judge landing.Judge) (raydemand.Finding, bool) {
 	verdict, proven := judge.Unseen(&g.Pod)
 	if !proven {
 		return raydemand.Finding{}, false
@@ -43,7 +43,7 @@ func (g *WorkerGroup) MayLandOnGPUs() bool { return g.MayLand() && len(g.Slices)
 // NoNode reports that nothing shows that a node can hold a pod of the group: an error if it is proven that none ever
 // will, and otherwise a warning or an information, because only one replica at a time is launched. It returns false if the group is not planned.
 func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
-	if g.Verdict == nil || g.Verdict.State == pools.Fits || g.Max <= 0 || g.Suspended || g.Broken {
+	if g.Verdict == nil || g.Verdict.State == landing.Fits || g.Max <= 0 || g.Suspended || g.Broken {
 		return raydemand.Finding{}, false
 	}
 	f := raydemand.Finding{
@@ -52,10 +52,10 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 		Fix:   "correct requests, nodeSelector, affinity or tolerations, or add such a node",
 	}
 	switch g.Verdict.State {
-	case pools.Limited:
+	case landing.Limited:
 		f.Why = "the limits of its pools allow no node for a pod of group " + g.Name + ", so it takes no launches"
 		f.Fix = "raise the limit, or choose another pool"
-	case pools.Trying:
+	case landing.Trying:
 		f.Severity = raydemand.Warning
 		if g.Verdict.Beyond {
 			f.Severity = raydemand.Info
@@ -68,7 +68,7 @@ func (g *WorkerGroup) NoNode() (raydemand.Finding, bool) {
 			", so at most one replica at a time is launched, in case a node autoscaler can add one that holds it"
 		f.Fix = "declare the shape of the pool in the file of --pools, or in pools of a snapshot, add such a node, " +
 			"or correct requests, nodeSelector, affinity or tolerations"
-	case pools.Waiting:
+	case landing.Waiting:
 		f.Severity = raydemand.Warning
 		f.Why = "the nodes that could hold pods of group " + g.Name +
 			" are not ready, so it launches no more than these nodes hold, and the pods wait until one is ready"

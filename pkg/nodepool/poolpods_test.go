@@ -3,8 +3,8 @@ package nodepool
 import (
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,9 +20,9 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 		"nothing is":     {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rooms := pools.Rooms(c.nodes, pools.Config{}, nil)
-			pools.CloseDeleted(rooms)
-			group := WorkerGroup{PoolPods: pools.WithDeletedPool(shape, pools.PodsOf(shape, rooms, c.nodes), rooms)}
+			rooms := landing.Rooms(c.nodes, landing.Config{}, nil)
+			landing.CloseDeleted(rooms)
+			group := WorkerGroup{PoolPods: landing.WithDeletedPool(shape, landing.PodsOf(shape, rooms, c.nodes), rooms)}
 			if len(group.PoolPods) != 1 || group.PoolPods[0].Pool != "gone" {
 				t.Fatalf("pods in %+v, want in pool gone alone", group.PoolPods)
 			}
@@ -35,25 +35,25 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 
 func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
 	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
-	pool := func(team string, change func(*pools.Ceiling)) pools.Ceiling {
-		c := pools.Ceiling{Group: "g1", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{Labels: map[string]string{"team": team}}}
+	pool := func(team string, change func(*landing.Ceiling)) landing.Ceiling {
+		c := landing.Ceiling{Group: "g1", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{Labels: map[string]string{"team": team}}}
 		if change != nil {
 			change(&c)
 		}
 		return c
 	}
 	for name, c := range map[string]struct {
-		ceiling pools.Ceiling
+		ceiling landing.Ceiling
 		most    int64 // -1: nothing bounds it
 	}{
 		"without limits":      {pool("a", nil), -1},
 		"of another team":     {pool("b", nil), -1},
-		"at its limit":        {pool("a", func(c *pools.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), 0},
-		"static, of no nodes": {pool("a", func(c *pools.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), 0},
+		"at its limit":        {pool("a", func(c *landing.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), 0},
+		"static, of no nodes": {pool("a", func(c *landing.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rooms := pools.Rooms(nil, pools.Config{}, []pools.Ceiling{c.ceiling})
-			group := WorkerGroup{PoolPods: pools.PodsOf(shape, rooms, nil)}
+			rooms := landing.Rooms(nil, landing.Config{}, []landing.Ceiling{c.ceiling})
+			group := WorkerGroup{PoolPods: landing.PodsOf(shape, rooms, nil)}
 			most, bounded := int64(0), false
 			if len(group.PoolPods) > 0 {
 				most, bounded = group.PoolPods[0].Most()

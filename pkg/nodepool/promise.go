@@ -1,9 +1,8 @@
 package nodepool
 
 import (
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // Promise is pods of a worker group that are on their way and on no node yet.
@@ -16,7 +15,7 @@ type Promise struct {
 	Class podfit.ShapeClass
 	// Pod is what one of them takes of Places; Places accept it by its name. Promises of equal pods have the same one,
 	// under the name of the first.
-	Pod binpack.Pod
+	Pod landing.Pod
 }
 
 // PromiseOf returns a promise of pods of a group.
@@ -31,11 +30,11 @@ func (c *Cluster) Promise(promises []Promise) {
 	if c.Stock == nil || len(promises) == 0 {
 		return
 	}
-	kinds := make([]pools.Kind, 0, len(c.Groups)+len(promises))
+	kinds := make([]landing.Kind, 0, len(c.Groups)+len(promises))
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 	}
-	same := map[podfit.ShapeClass]pools.Kind{} // most promises of a fleet have one of a few shapes
+	same := map[podfit.ShapeClass]landing.Kind{} // most promises of a fleet have one of a few shapes
 	for i := range promises {
 		p := &promises[i]
 		kind, known := same[p.Class]

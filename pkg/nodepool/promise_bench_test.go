@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,8 +22,8 @@ func BenchmarkPromises(b *testing.B) {
 			Use:         &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
 	}
 	none := int64(0)
-	stock := pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
-		[]pools.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}})
+	stock := landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+		[]landing.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}})
 	for _, others := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			var promises []nodepool.Promise

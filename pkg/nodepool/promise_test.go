@@ -6,22 +6,21 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // gpuStock is nodes of eight GPUs, of which the i-th has as many taken as taken says.
-func gpuStock(taken []int64) *pools.Stock {
+func gpuStock(taken []int64) *landing.Stock {
 	nodes := make([]podfit.Node, len(taken))
 	for i, n := range taken {
 		nodes[i] = podfit.Node{Name: fmt.Sprintf("n%d", i), Pool: "p", Ready: true,
 			Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
 			Use:         &podfit.Use{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
 	}
-	return pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
-		[]pools.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
+	return landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+		[]landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
 }
 
 func gpuGroup(name string, gpus int64) nodepool.WorkerGroup {
@@ -94,14 +93,14 @@ func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
 
 // roomBeside returns how many pods of the first group fit beside what is promised.
 func roomBeside(cluster *nodepool.Cluster) int64 {
-	pods, number := []binpack.Pod{*cluster.Groups[0].Kind}, map[string]int{}
+	pods, number := []landing.Pod{*cluster.Groups[0].Kind}, map[string]int{}
 	for _, p := range cluster.Promised {
 		if _, known := number[p.Pod.Name]; !known {
 			number[p.Pod.Name] = len(pods)
 			pods = append(pods, p.Pod)
 		}
 	}
-	on := binpack.New(pods, cluster.Places).Empty()
+	on := landing.New(pods, cluster.Places).Empty()
 	for _, p := range cluster.Promised {
 		on.Add(number[p.Pod.Name], p.Pods)
 	}

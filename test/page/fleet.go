@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -268,7 +268,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	}
 	return apiv1.NodepoolsReport{
 		Nodes: []sharing.GPUs{mig, whole},
-		Pools: []pools.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}},
+		Pools: []landing.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}},
 	}, nil
 }
 

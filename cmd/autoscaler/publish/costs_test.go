@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +19,7 @@ import (
 func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	nodes := []podfit.Node{{Name: "n", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"},
 		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}}
-	stock := pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+	stock := landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := NewCosts(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}

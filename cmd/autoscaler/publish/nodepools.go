@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -30,7 +30,7 @@ const (
 type nodepoolsView struct {
 	list   func(context.Context) (*nodeobject.NodeSet, error)
 	reader sharing.Reader
-	pools  pools.Config
+	pools  landing.Config
 	now    func() time.Time
 
 	mu      sync.Mutex // guards what follows
@@ -106,14 +106,14 @@ func (v *nodepoolsView) readerAt(now time.Time) sharing.Reader {
 }
 
 // nodepoolsReportOf describes nodes and pools.
-func nodepoolsReportOf(set *nodeobject.NodeSet, reader sharing.Reader, config pools.Config) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *nodeobject.NodeSet, reader sharing.Reader, config landing.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b sharing.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := apiv1.NodepoolsReport{
-		Pools: pools.All(reader, nodes, config, set.Ceilings),
+		Pools: landing.All(reader, nodes, config, set.Ceilings),
 		Notes: append([]string{}, set.Notes...),
 	}
-	pools.CountClaims(report.Pools, set.Claims, reader.At)
+	landing.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

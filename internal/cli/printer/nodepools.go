@@ -10,7 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -52,8 +52,8 @@ func writeNodes(p *table.Page, nodes []sharing.GPUs, as table.Look) {
 	t.Write(p)
 }
 
-func writePools(p *table.Page, list []pools.Pool, as table.Look) {
-	karpenter := slices.ContainsFunc(list, func(p pools.Pool) bool { return p.NodeClaims != nil })
+func writePools(p *table.Page, list []landing.Pool, as table.Look) {
+	karpenter := slices.ContainsFunc(list, func(p landing.Pool) bool { return p.NodeClaims != nil })
 	t := table.Table{
 		Look: as,
 		Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"),
@@ -78,7 +78,7 @@ func writePools(p *table.Page, list []pools.Pool, as table.Look) {
 }
 
 // comingOf returns the number of launched NodeClaims of a pool and, after +, those that may still fail.
-func comingOf(claims *pools.ClaimCount) string {
+func comingOf(claims *landing.ClaimCount) string {
 	switch {
 	case claims == nil:
 		return unknownCell
@@ -141,7 +141,7 @@ func perCard(cards []sharing.Card) string {
 }
 
 // boundsOf returns a pool's minimum and maximum of nodes; limits on resources follow the maximum.
-func boundsOf(l table.Look, ceiling *pools.Ceiling) (least, most string) {
+func boundsOf(l table.Look, ceiling *landing.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -216,7 +216,7 @@ func amounts(values map[string]int64) string {
 // Nodepools is the output of `nodepools -o json`; null stands for unknown.
 type Nodepools struct {
 	Nodes []sharing.GPUs `json:"nodes"`
-	Pools []pools.Pool   `json:"pools"`
+	Pools []landing.Pool `json:"pools"`
 	// Notes say what could not be read.
 	Notes []string `json:"notes"`
 }

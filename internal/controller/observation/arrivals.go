@@ -4,15 +4,15 @@ import (
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // stageOf is the stage of a pod for which a NodeClaim has room.
-var stageOf = map[pools.Progress]arrival.Stage{
-	pools.Requested:  arrival.NodeRequested,
-	pools.Launched:   arrival.NodeLaunched,
-	pools.Registered: arrival.NodeRegistered,
-	pools.NodeReady:  arrival.NodeReady,
+var stageOf = map[landing.Progress]arrival.Stage{
+	landing.Requested:  arrival.NodeRequested,
+	landing.Launched:   arrival.NodeLaunched,
+	landing.Registered: arrival.NodeRegistered,
+	landing.NodeReady:  arrival.NodeReady,
 }
 
 // Starting returns the worker groups with the pods that replicas counts, and with the machines on their way for them. A

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,12 +19,12 @@ func TestTheSnapshotSaysWhereStartingWorkersAre(t *testing.T) {
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	group := gpuGroup("gpu", 8, 0, 9)
 	group.WorkersToDelete = []string{"named"}
-	group.PoolPods = []pools.Pods{{Pool: "g1"}}
-	group.Incoming = pools.Incoming{Launched: 2, Requested: 1, Places: []pools.Coming{
-		{Pods: 1, Progress: pools.NodeReady, AskedAt: noon, Since: noon.Add(3), Lacks: "its GPU"},
-		{Pods: 1, Progress: pools.Registered, AskedAt: noon, Since: noon.Add(2)},
-		{Pods: 1, Progress: pools.Launched, AskedAt: noon, Since: noon.Add(1)},
-		{Pods: 1, Progress: pools.Requested, AskedAt: noon, Since: noon},
+	group.PoolPods = []landing.Pods{{Pool: "g1"}}
+	group.Incoming = landing.Incoming{Launched: 2, Requested: 1, Places: []landing.Coming{
+		{Pods: 1, Progress: landing.NodeReady, AskedAt: noon, Since: noon.Add(3), Lacks: "its GPU"},
+		{Pods: 1, Progress: landing.Registered, AskedAt: noon, Since: noon.Add(2)},
+		{Pods: 1, Progress: landing.Launched, AskedAt: noon, Since: noon.Add(1)},
+		{Pods: 1, Progress: landing.Requested, AskedAt: noon, Since: noon},
 	}}
 	worker := func(w nodepool.Worker) nodepool.Worker {
 		w.UID, w.Group = w.Pod+"-uid", "gpu"

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
@@ -221,7 +221,7 @@ func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
 	cpus := func(n int64) podfit.Quantities { return podfit.Quantities{"cpu": raydemand.Whole(n)} }
 	nodes := []podfit.Node{{Name: "m", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"}, Allocatable: cpus(16)}}
 	d := world(nil)
-	d.Kube.Stock = pools.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+	d.Kube.Stock = landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
 	d.RayErr = "timeout"
 	d.Kube.Head = nodepool.Head{Pod: "h", Shape: &podfit.PodShape{Requests: cpus(4)}}
 	book := &price.Book{InstanceTypes: map[string]float64{"big": 8}}

@@ -26,7 +26,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/policies"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -130,7 +130,7 @@ func Input(objects []map[string]any, reader sharing.Reader) (inventory.Input, er
 			object.Unreadable = budgetFaults(&object)
 		}
 		if object.Kind == "ConfigMap" || object.Kind == "NodePool" && object.Read() {
-			var ceilings []pools.Ceiling
+			var ceilings []landing.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
@@ -159,7 +159,7 @@ func readSlice(fields map[string]any, devices *nodeobject.Devices) (unreadable [
 }
 
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read has no ceilings: the pool may grow.
-func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []string) {
+func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable []string) {
 	var set nodeobject.NodeSet
 	text, err := json.Marshal(fields)
 	if err == nil {

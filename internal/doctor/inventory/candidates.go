@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,13 +21,13 @@ type Candidates struct {
 	any    bool
 	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
 	classes *podfit.Classes
-	rooms   []pools.Room
+	rooms   []landing.Room
 	// judge says where a group can run; its places are those of the group. at is when the objects were read.
-	judge pools.Judge
+	judge landing.Judge
 	at    time.Time
 	// ofGroup and blocking are remembered for each group that a check has asked for.
 	ofGroup  map[*nodepool.WorkerGroup][]podfit.Node
-	pools    map[*nodepool.WorkerGroup][]pools.Pods
+	pools    map[*nodepool.WorkerGroup][]landing.Pods
 	blocking map[*nodepool.WorkerGroup]BlockingTaints
 }
 
@@ -35,7 +35,7 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	c := Candidates{
 		byName:   make(map[string]*Node, len(found)),
 		ofGroup:  map[*nodepool.WorkerGroup][]podfit.Node{},
-		pools:    map[*nodepool.WorkerGroup][]pools.Pods{},
+		pools:    map[*nodepool.WorkerGroup][]landing.Pods{},
 		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
 	}
 	nodes := make([]podfit.Node, len(found))
@@ -48,9 +48,9 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 	shapes := input.Pools.Shapes(input.Reader)
 	classOf := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
 	c.classes = podfit.ClassesOf(nodes, classOf, shapes)
-	c.rooms = pools.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
+	c.rooms = landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
 	c.any = len(nodes)+len(shapes) > 0
-	c.judge = pools.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
+	c.judge = landing.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
 	c.at = input.Reader.At
 	return c
 }
@@ -69,8 +69,8 @@ func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
 
 // ceilings returns the ceilings that were read. Without the Cluster Autoscaler's status it adds those in the arguments
 // --nodes=min:max:name of its Deployment.
-func ceilings(read []pools.Ceiling, deployments []*Object) []pools.Ceiling {
-	if slices.ContainsFunc(read, func(c pools.Ceiling) bool { return c.Source == pools.FromClusterAutoscaler }) {
+func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
+	if slices.ContainsFunc(read, func(c landing.Ceiling) bool { return c.Source == landing.FromClusterAutoscaler }) {
 		return read
 	}
 	all := slices.Clone(read)
@@ -84,8 +84,8 @@ func ceilings(read []pools.Ceiling, deployments []*Object) []pools.Ceiling {
 			least, errLeast := strconv.ParseInt(parts[0], 10, 64)
 			most, errMost := strconv.ParseInt(parts[1], 10, 64)
 			if errLeast == nil && errMost == nil {
-				all = append(all, pools.Ceiling{
-					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: pools.FromClusterAutoscaler,
+				all = append(all, landing.Ceiling{
+					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: landing.FromClusterAutoscaler,
 				})
 			}
 		}
@@ -118,11 +118,11 @@ func (c *Candidates) VisitReal(nodes []podfit.Node, visit func(*Node) bool) {
 }
 
 // Pools returns how many pods of the group each pool of nodes may ever hold, were it empty.
-func (c *Candidates) Pools(g Group) []pools.Pods { return c.poolsOf(g.Workers) }
+func (c *Candidates) Pools(g Group) []landing.Pods { return c.poolsOf(g.Workers) }
 
 // Room returns how far a pool may grow.
-func (c *Candidates) Room(pool string) pools.Room {
-	return c.rooms[slices.IndexFunc(c.rooms, func(r pools.Room) bool { return r.Pool == pool })]
+func (c *Candidates) Room(pool string) landing.Room {
+	return c.rooms[slices.IndexFunc(c.rooms, func(r landing.Room) bool { return r.Pool == pool })]
 }
 
 // BlockingTaints are the taints that alone keep a group off a node.

@@ -8,7 +8,7 @@ package inventory
 import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -20,9 +20,9 @@ type Input struct {
 	// Reader knows the meaning of resources that are not built in, and which label names a node's pool.
 	Reader sharing.Reader
 	// Ceilings are how far pools of nodes may grow, from the Cluster Autoscaler's status and Karpenter's NodePools.
-	Ceilings []pools.Ceiling
+	Ceilings []landing.Ceiling
 	// Pools is the configuration of pools; the pods of a group may fit on the nodes that an empty pool would get.
-	Pools pools.Config
+	Pools landing.Config
 	// Partial says that only some of the RayClusters were read, those of one namespace or one of them, while nodes and
 	// NodePools serve all.
 	Partial bool

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -24,7 +24,7 @@ func (x *Inventory) NodePools() (list []*Object) {
 // NodePoolRefuses returns why no pod of a group, or head, can be on a node of a NodePool; empty if one could, or if the
 // NodePool cannot be read.
 func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
-	at := slices.IndexFunc(c.rooms, func(r pools.Room) bool { return r.Pool == nodePool })
+	at := slices.IndexFunc(c.rooms, func(r landing.Room) bool { return r.Pool == nodePool })
 	if at < 0 {
 		return ""
 	}
@@ -38,10 +38,10 @@ func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
 }
 
 // poolsOf returns how many pods of a group, or heads, each pool may hold that could hold one.
-func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []pools.Pods {
+func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
 	list, known := c.pools[pods]
 	if !known {
-		list = pools.PodsOf(&pods.Pod, c.rooms, c.nodesFor(pods))
+		list = landing.PodsOf(&pods.Pod, c.rooms, c.nodesFor(pods))
 		c.pools[pods] = list
 	}
 	return list

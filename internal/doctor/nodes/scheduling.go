@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // tolerationMissing reports taints to groups that request GPUs or other accelerators: a group without them may have
@@ -78,7 +78,7 @@ func mostPods(x *inventory.Inventory, g inventory.Group) (most int64, list []str
 }
 
 // ceiling says where the ceiling of a pool comes from.
-func ceiling(room pools.Room) string {
+func ceiling(room landing.Room) string {
 	if room.MaxNodes != nil {
 		return fmt.Sprintf("%s (%d nodes)", room.Source, *room.MaxNodes)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/sharedlimits"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // shortages are the sentences that say what keeps more pods of groups from their nodes, for some launches. They are
@@ -16,12 +16,12 @@ type shortages struct {
 	given []int64
 	texts map[int]string
 	// on is the nodes with these launches; nil until a group asks.
-	on *binpack.State
+	on *landing.Taken
 }
 
 // nodes returns the nodes with the launches, which all groups share: to place the pods takes longer than to ask why no
 // more fit.
-func (s *shortages) nodes(on *sharedlimits.Ceilings) *binpack.State {
+func (s *shortages) nodes(on *sharedlimits.Ceilings) *landing.Taken {
 	if s.on == nil {
 		s.on = on.AllOccupied(s.given)
 	}
@@ -60,7 +60,7 @@ func (w *Writer) withoutPlace(i int) string {
 }
 
 // describeShortage returns "" if nothing is left on any node that accepts the pods.
-func describeShortage(short binpack.Shortage) string {
+func describeShortage(short landing.Shortage) string {
 	unit := strings.Replace(short.Resource, "ephemeral-storage", "memory", 1) // both are in bytes
 	taken, total := phrase.Pair(unit, short.Total-short.Left, short.Total)
 	need, _ := phrase.Pair(unit, short.Need, short.Need)

@@ -6,8 +6,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,7 +15,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	more := int64(2)
 	g := nodepool.WorkerGroup{
 		Slices:   []podfit.SliceAnswer{{Slice: podfit.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
-		PoolPods: []pools.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
+		PoolPods: []landing.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
 	want := []GroupPool{
 		{Name: "a", MaxPods: new(int64(5)), Resource: "nvidia.com/mig-1g.5gb", Units: 2}, {Name: "b", Resource: "nvidia.com/mig-1g.5gb", Units: 2},

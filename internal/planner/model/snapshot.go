@@ -9,8 +9,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -42,7 +42,7 @@ type Snapshot struct {
 	Isolation nodepool.RequiredIsolation `json:"isolation,omitempty"`
 	// Places are where pods of the groups may run: what is free on existing nodes, and what pools may still add. Groups
 	// with a Pod are limited by them.
-	Places []binpack.Place `json:"places,omitempty"`
+	Places []landing.Place `json:"places,omitempty"`
 	// Promised are pods that other RayClusters have on their way to the same places and that come before the groups'
 	// pods.
 	Promised []Promise `json:"promised,omitempty"`
@@ -75,7 +75,7 @@ type Quota struct {
 type Promise struct {
 	RayCluster string      `json:"rayCluster"`
 	Pods       int64       `json:"pods"`
-	Pod        binpack.Pod `json:"pod"`
+	Pod        landing.Pod `json:"pod"`
 }
 
 // Group is a worker group. Min and Max count replicas of NumOfHosts pods each.
@@ -114,7 +114,7 @@ type Group struct {
 	NodeFit *NodeFit `json:"nodeFit,omitempty"`
 	// Pod is what one of its pods takes of the snapshot's Places; nil if the nodes are unknown. Its name is the
 	// group's. Bound is how many of the group's pods are on nodes already, so that they are not part of what is free.
-	Pod   *binpack.Pod `json:"pod,omitempty"`
+	Pod   *landing.Pod `json:"pod,omitempty"`
 	Bound int64        `json:"bound,omitempty"`
 }
 

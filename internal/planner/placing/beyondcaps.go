@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // cappedFor reports whether the caps prevent launches of a group that an option could use.
@@ -58,9 +58,9 @@ func (p *Placer) try(l *Ledger, launched []int64) bool {
 
 // allowsTries reports whether launches try no more than they may, whatever the other caps are.
 func (l *Ledger) allowsTries(p *Placer, launched []int64) bool {
-	var on *binpack.State
+	var on *landing.Taken
 	if l.tries && l.on != nil {
-		on = &binpack.State{}
+		on = &landing.Taken{}
 		on.CopyFrom(l.on)
 	}
 	for i := range p.Groups {

@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/sharedlimits"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +38,7 @@ type Ledger struct {
 	// ceilings say how many pods fit together on the nodes; nil if nothing limits a group. on is where they are, nil if
 	// the nodes are full.
 	ceilings *sharedlimits.Ceilings
-	on       *binpack.State
+	on       *landing.Taken
 	// tries: the ceilings allow one replica in pools that may have no room, like an in-flight cap. lifted: they do not
 	// bound the ledger now.
 	tries, lifted bool

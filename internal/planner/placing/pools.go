@@ -2,7 +2,7 @@ package placing
 
 import (
 	"heliostat.dev/heliostat/internal/planner/sharedlimits"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // CeilingsNow returns how many pods fit on the nodes, as far as what is being searched counts on pools of which nothing
@@ -79,7 +79,7 @@ func (l *Ledger) CopyShared(other *Ledger) {
 		return
 	}
 	if l.on == nil {
-		l.on = &binpack.State{}
+		l.on = &landing.Taken{}
 	}
 	l.on.CopyFrom(other.on)
 }

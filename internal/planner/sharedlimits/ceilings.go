@@ -7,16 +7,16 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Ceilings say how many pods of the groups fit together on the nodes that exist and that pools may still add. They are
 // nil if nothing limits a group. They do not change after newCeilings returns them.
 type Ceilings struct {
-	pods   []binpack.Pod
-	places []binpack.Place
-	packer *binpack.Packer
+	pods   []landing.Pod
+	places []landing.Place
+	packer *landing.Packer
 	// kinds is the number of each group's pods in the packer, or unlimited.
 	kinds []int
 	// order are the limited groups in the order in which their pods are placed: those of which the fewest fit first,
@@ -95,7 +95,7 @@ func (c *Ceilings) limited() *Ceilings {
 			accepted[name] = true
 		}
 	}
-	empty := binpack.New(c.pods, c.places).Empty()
+	empty := landing.New(c.pods, c.places).Empty()
 	few := &Ceilings{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
 	named := map[string]bool{}
 	limited := func(kind int) bool {
@@ -126,7 +126,7 @@ func (c *Ceilings) limited() *Ceilings {
 			few.places = append(few.places, c.places[i])
 		}
 	}
-	few.packer = binpack.New(few.pods, few.places)
+	few.packer = landing.New(few.pods, few.places)
 	return few
 }
 
@@ -160,7 +160,7 @@ func (c *Ceilings) Rivals(i int) []int {
 	name := c.pods[c.kinds[i]].Name
 	var rivals []int
 	for _, j := range c.order {
-		both := func(p binpack.Place) bool {
+		both := func(p landing.Place) bool {
 			return slices.Contains(p.Accepts, name) && slices.Contains(p.Accepts, c.pods[c.kinds[j]].Name)
 		}
 		if j != i && slices.ContainsFunc(c.places, both) {
@@ -172,12 +172,12 @@ func (c *Ceilings) Rivals(i int) []int {
 }
 
 // NewNodesFor returns the places of new nodes that accept pods of a group.
-func (c *Ceilings) NewNodesFor(i int) []binpack.Place {
+func (c *Ceilings) NewNodesFor(i int) []landing.Place {
 	if !c.Limits(i) {
 		return nil
 	}
 	name := c.pods[c.kinds[i]].Name
-	return slices.DeleteFunc(slices.Clone(c.places), func(p binpack.Place) bool {
+	return slices.DeleteFunc(slices.Clone(c.places), func(p landing.Place) bool {
 		return !p.New || p.Nodes != nil && *p.Nodes == 0 || !slices.Contains(p.Accepts, name)
 	})
 }
@@ -186,7 +186,7 @@ func (c *Ceilings) NewNodesFor(i int) []binpack.Place {
 func (c *Ceilings) Limits(i int) bool { return c != nil && c.kinds[i] != unlimited }
 
 // Occupy places pods of a group, and returns how many have room; on is nil if the nodes are full.
-func (c *Ceilings) Occupy(on *binpack.State, i int, pods int64) int64 {
+func (c *Ceilings) Occupy(on *landing.Taken, i int, pods int64) int64 {
 	switch {
 	case !c.Limits(i) || pods <= 0:
 		return pods
@@ -197,7 +197,7 @@ func (c *Ceilings) Occupy(on *binpack.State, i int, pods int64) int64 {
 }
 
 // Room returns how many more pods of a group have room; on is nil if the nodes are full.
-func (c *Ceilings) Room(on *binpack.State, i int) int64 {
+func (c *Ceilings) Room(on *landing.Taken, i int) int64 {
 	switch {
 	case !c.Limits(i):
 		return vector.MaxCount
@@ -210,10 +210,10 @@ func (c *Ceilings) Room(on *binpack.State, i int) int64 {
 // Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
 // nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
 // all of them again, the nodes count as full, and Occupied returns nil.
-func (c *Ceilings) Occupied(given []int64) *binpack.State { return c.last.place(c, given) }
+func (c *Ceilings) Occupied(given []int64) *landing.Taken { return c.last.place(c, given) }
 
 // AllOccupied returns the nodes with promised, present and given pods, for Shortage. It places all pods anew.
-func (c *Ceilings) AllOccupied(given []int64) *binpack.State {
+func (c *Ceilings) AllOccupied(given []int64) *landing.Taken {
 	on := c.packer.All()
 	for _, p := range c.promised {
 		on.Add(p.kind, p.Pods)
@@ -227,7 +227,7 @@ func (c *Ceilings) AllOccupied(given []int64) *binpack.State {
 }
 
 // Shortage returns why nodes cannot hold more pods of a group. They come from AllOccupied, and do not change.
-func (c *Ceilings) Shortage(on *binpack.State, i int) binpack.Shortage {
+func (c *Ceilings) Shortage(on *landing.Taken, i int) landing.Shortage {
 	return on.Shortage(c.kinds[i])
 }
 
@@ -246,6 +246,6 @@ func (c *Ceilings) without(pool *model.GroupPool) *Ceilings {
 			bare.places = append(bare.places, c.places[i])
 		}
 	}
-	bare.packer = binpack.New(bare.pods, bare.places)
+	bare.packer = landing.New(bare.pods, bare.places)
 	return bare
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // chain places the groups' pods on a start. Where pods go follows from their counts alone, so that the next plan, for
@@ -15,7 +15,7 @@ import (
 type chain struct {
 	mu sync.Mutex
 	// start is the state that the steps begin from; steps are by position in the order.
-	start *binpack.State
+	start *landing.Taken
 	steps []chainStep
 	// placeless is how many of each group's present pods have no place, by position in the order.
 	placeless []int64
@@ -28,17 +28,17 @@ type chain struct {
 // chainStep is the state after a group's pods, and how many of them had no place.
 type chainStep struct {
 	pods, missing int64
-	after         *binpack.State
+	after         *landing.Taken
 }
 
 // placed is where pods are, and how many of each group had no place, by position in the order.
 type placed struct {
-	on      *binpack.State
+	on      *landing.Taken
 	missing []int64
 }
 
 // newChain places the present pods on a start.
-func newChain(c *Ceilings, start *binpack.State) *chain {
+func newChain(c *Ceilings, start *landing.Taken) *chain {
 	m := &chain{start: start, steps: make([]chainStep, len(c.order))}
 	m.placeless = m.all(c, c.present).missing
 	return m
@@ -46,7 +46,7 @@ func newChain(c *Ceilings, start *binpack.State) *chain {
 
 // place places the present pods and the given ones, and returns a state of its own; nil if more pods have no place than
 // of the present ones alone.
-func (m *chain) place(c *Ceilings, given []int64) *binpack.State {
+func (m *chain) place(c *Ceilings, given []int64) *landing.Taken {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.beside(c, given)
@@ -55,7 +55,7 @@ func (m *chain) place(c *Ceilings, given []int64) *binpack.State {
 			return nil
 		}
 	}
-	on := &binpack.State{}
+	on := &landing.Taken{}
 	on.CopyFrom(found.on)
 	return on
 }
@@ -111,10 +111,10 @@ func (m *chain) inOrder(c *Ceilings, counts []int64) placed {
 }
 
 // put places pods of the i-th group on what the step before left.
-func (s *chainStep) put(c *Ceilings, i int, pods int64, before *binpack.State) {
+func (s *chainStep) put(c *Ceilings, i int, pods int64, before *landing.Taken) {
 	s.pods, s.missing, s.after = pods, 0, before
 	if pods > 0 {
-		s.after = &binpack.State{}
+		s.after = &landing.Taken{}
 		s.after.CopyFrom(before)
 		s.missing = pods - s.after.Add(c.kinds[i], pods)
 	}
@@ -123,7 +123,7 @@ func (s *chainStep) put(c *Ceilings, i int, pods int64, before *binpack.State) {
 // missingFirst places pods of the groups of which some are missing before all others. It stops when as many are missing
 // again.
 func (m *chain) missingFirst(c *Ceilings, counts, missing []int64) placed {
-	found, spare := placed{&binpack.State{}, make([]int64, len(c.order))}, vector.Sum(missing)
+	found, spare := placed{&landing.Taken{}, make([]int64, len(c.order))}, vector.Sum(missing)
 	found.on.CopyFrom(m.start)
 	for _, first := range []bool{true, false} {
 		for k, i := range c.order {

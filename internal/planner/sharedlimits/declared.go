@@ -6,7 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,12 +16,12 @@ import (
 // each pool. If a pool's total of a resource is unknown, it is as much as the group with the largest use of it could
 // take.
 type declared struct {
-	byPool map[string]*binpack.Place
+	byPool map[string]*landing.Place
 	names  []string
 }
 
 func newDeclared(groups []Group) *declared {
-	d := &declared{byPool: map[string]*binpack.Place{}}
+	d := &declared{byPool: map[string]*landing.Place{}}
 	for i := range groups {
 		if !groups[i].bounded() {
 			continue
@@ -38,16 +38,16 @@ func newDeclared(groups []Group) *declared {
 	return d
 }
 
-func (d *declared) place(pool string) *binpack.Place {
+func (d *declared) place(pool string) *landing.Place {
 	if d.byPool[pool] == nil {
-		d.byPool[pool] = &binpack.Place{Pool: pool, New: true, AnySize: true, Free: podfit.Quantities{}}
+		d.byPool[pool] = &landing.Place{Pool: pool, New: true, AnySize: true, Free: podfit.Quantities{}}
 		d.names = append(d.names, pool)
 	}
 	return d.byPool[pool]
 }
 
-func (d *declared) places() []binpack.Place {
-	places := make([]binpack.Place, len(d.names))
+func (d *declared) places() []landing.Place {
+	places := make([]landing.Place, len(d.names))
 	for i, name := range d.names {
 		places[i] = *d.byPool[name]
 	}
@@ -55,8 +55,8 @@ func (d *declared) places() []binpack.Place {
 }
 
 // podOf returns what a pod of the group takes of its pools; false if they are unknown or do not limit it.
-func (d *declared) podOf(g *Group) (binpack.Pod, bool) {
-	pod := binpack.Pod{Name: g.Name, Requests: podfit.Quantities{}}
+func (d *declared) podOf(g *Group) (landing.Pod, bool) {
+	pod := landing.Pod{Name: g.Name, Requests: podfit.Quantities{}}
 	if !g.bounded() {
 		return pod, false
 	}

@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // Group is a group with the pods of one replica, and those that it has or has requested.
@@ -89,7 +89,7 @@ func (l *Limits) PromisedBeside(i int) []model.Promise {
 	name := c.pods[c.kinds[i]].Name
 	var list []model.Promise
 	for _, p := range c.promised {
-		if p.Pods > 0 && slices.ContainsFunc(c.places, func(place binpack.Place) bool {
+		if p.Pods > 0 && slices.ContainsFunc(c.places, func(place landing.Place) bool {
 			return slices.Contains(place.Accepts, name) && slices.Contains(place.Accepts, p.Pod.Name)
 		}) {
 			list = append(list, p.Promise)

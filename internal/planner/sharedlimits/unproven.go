@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,8 +20,8 @@ func (c *Ceilings) UnprovenPools(i int) []string {
 // placesFor returns the places, with one in each pool of which nothing shows that its nodes can hold a group's pods for
 // that group alone, as far as other places limit it. unproven are the names of these pools.
 func placesFor(
-	all []binpack.Place, groups []Group, pods func(*Group) int64,
-) (places []binpack.Place, unproven map[int][]string) {
+	all []landing.Place, groups []Group, pods func(*Group) int64,
+) (places []landing.Place, unproven map[int][]string) {
 	unproven = map[int][]string{}
 	for _, place := range all {
 		if !place.Unproven {
@@ -55,7 +55,7 @@ func placesFor(
 }
 
 // holdsPod reports whether a place may add a node for a pod.
-func holdsPod(place *binpack.Place, pod *binpack.Pod) bool {
+func holdsPod(place *landing.Place, pod *landing.Pod) bool {
 	for name, want := range pod.Requests {
 		if have, limited := place.Free[name]; limited && have < want {
 			return false

@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -66,7 +66,7 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	}
 	fit := g.Pod.Fit(p.nodes)
 	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
-	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
+	g.PoolPods = landing.PodsOf(&g.Pod, p.rooms, p.nodes)
 	p.addBound(cluster.Key, g)
 	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
 	g.Judge(p.judge.Of(&g.Pod), p.at)
@@ -110,8 +110,8 @@ func (p places) addPlaces(cluster *nodepool.Cluster) {
 	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return n.Declared })
 	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return !n.Declared })
 	class := func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }
-	stock := pools.StockOf(podfit.ClassesOf(exist, class, shapes), p.rooms)
-	kinds := make([]pools.Kind, len(cluster.Groups))
+	stock := landing.StockOf(podfit.ClassesOf(exist, class, shapes), p.rooms)
+	kinds := make([]landing.Kind, len(cluster.Groups))
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		kinds[i] = stock.KindOf(g.Name, &g.Pod)

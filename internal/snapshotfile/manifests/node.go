@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +21,7 @@ import (
 type places struct {
 	reader sharing.Reader
 	nodes  []podfit.Node
-	rooms  []pools.Room
+	rooms  []landing.Room
 	// pods are nil if the file has none; nodes then count as empty.
 	pods boundPods
 	// devices are what the file says about ResourceSlices and ResourceClaims.
@@ -30,7 +30,7 @@ type places struct {
 	claiming bool
 	// known reports whether the file has nodes or shapes.
 	known bool
-	judge pools.Judge
+	judge landing.Judge
 	// at is when the snapshot was taken; zero if unknown.
 	at time.Time
 	// podless are the nodes that do not say how many pods they take.
@@ -58,10 +58,10 @@ func placesOf(reader sharing.Reader, doc snapshotfile.Document) (places, error) 
 	if err != nil {
 		return p, err
 	}
-	p.rooms, p.unused = pools.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
+	p.rooms, p.unused = landing.Rooms(p.nodes, config, nil), poolsWithoutNodes(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
 	p.known = p.known || len(p.nodes) > 0
-	p.judge = pools.Judge{
+	p.judge = landing.Judge{
 		Rooms: p.rooms, Places: p.nodes, Complete: config.Complete, PoolLabel: p.reader.PoolLabel,
 	}
 	return p, nil

@@ -8,13 +8,13 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // poolsWithoutNodes finds pools that no node belongs to and that have no shape, usually because of a misspelled name.
-func poolsWithoutNodes(config pools.Config, nodes []podfit.Node) (list []raydemand.Finding) {
+func poolsWithoutNodes(config landing.Config, nodes []podfit.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
 		if spec.Shape == nil && len(nodes) > 0 &&
 			!slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
@@ -38,9 +38,9 @@ func poolsWithoutNodes(config pools.Config, nodes []podfit.Node) (list []raydema
 
 // poolsIn reads the description of pools, in the format of the file of --pools: the whole file, or its list of pools
 // with complete beside it.
-func poolsIn(doc snapshotfile.Document) (pools.Config, error) {
+func poolsIn(doc snapshotfile.Document) (landing.Config, error) {
 	if doc.Pools == nil {
-		return pools.Config{Complete: doc.PoolsComplete}, nil
+		return landing.Config{Complete: doc.PoolsComplete}, nil
 	}
 	text := doc.Pools
 	if !bytes.HasPrefix(text, []byte("{")) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // pageSize keeps responses small on clusters with thousands of nodes and pods.
@@ -156,7 +156,7 @@ func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobjec
 }
 
 func listNodeClaims(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
-	claims := []pools.NodeClaim{}
+	claims := []landing.NodeClaim{}
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.Resource(nodeobject.NodeClaimResource).List(ctx, options)
 		if err != nil {

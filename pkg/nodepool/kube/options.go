@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -38,7 +38,7 @@ type Options struct {
 	// and nothing else: each such head can read it. If it is empty, Heliostat does not call those heads.
 	KubernetesTokenFile string
 	// Pools configure the pools of nodes; pods can be placed on their declared shapes.
-	Pools pools.Config
+	Pools landing.Config
 	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
 	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.

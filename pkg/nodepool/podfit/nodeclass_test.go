@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,13 +19,13 @@ func lotsOf(nodes []podfit.Node, declared ...podfit.Node) *podfit.Classes {
 }
 
 // found returns all results for a shape on these nodes.
-func found(shape *podfit.PodShape, rooms []pools.Room, nodes []podfit.Node) map[string]any {
+func found(shape *podfit.PodShape, rooms []landing.Room, nodes []podfit.Node) map[string]any {
 	reader := sharing.Reader{}
 	first, count := podfit.SeesGPUs(reader, shape, nodes)
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
 		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": podfit.SlicesOf(reader, shape, nodes),
-		"visible": fmt.Sprint(first, count), "pools": pools.PodsOf(shape, rooms, nodes),
+		"visible": fmt.Sprint(first, count), "pools": landing.PodsOf(shape, rooms, nodes),
 	}
 }
 
@@ -84,7 +84,7 @@ func TestLotsTellWhatAllNodesTell(t *testing.T) {
 		nodes, shape := randomNodes(r), randomShape(r)
 		declared := gpuNode("p9", quantities("nvidia.com/gpu", 8), "")
 		declared.Declared = true
-		rooms := pools.Rooms(nodes, pools.Config{Pools: []pools.Spec{{Name: "p9"}}}, nil)
+		rooms := landing.Rooms(nodes, landing.Config{Pools: []landing.Spec{{Name: "p9"}}}, nil)
 		all, some := append(append([]podfit.Node{}, nodes...), declared), lotsOf(nodes, declared).For(&shape)
 		if diff := cmp.Diff(found(&shape, rooms, all), found(&shape, rooms, some)); diff != "" {
 			t.Fatalf("%d of %d places for %+v (-all +lots):\n%s", len(some), len(all), shape, diff)

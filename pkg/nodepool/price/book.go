@@ -7,8 +7,8 @@ import (
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // ListCurrency is the currency of all built-in lists.
@@ -38,7 +38,7 @@ func (b *Book) Unit() string {
 }
 
 // With returns the book with the prices of a pools file, which do not replace the book's own.
-func (b Book) With(config pools.Config) Book {
+func (b Book) With(config landing.Config) Book {
 	byPool, byType := map[string]float64{}, maps.Clone(config.InstancePrices)
 	for _, pool := range config.Pools {
 		if pool.Price != nil {
@@ -61,7 +61,7 @@ func (b *Book) Node(node *podfit.Node) (hourly float64, known bool) {
 		kind = node.Labels["beta.kubernetes.io/instance-type"]
 	}
 	if b != nil {
-		if pools.Spot(node.Labels) {
+		if landing.Spot(node.Labels) {
 			if hourly, known = b.Spot[kind]; known {
 				return hourly, true
 			}

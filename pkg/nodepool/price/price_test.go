@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -144,7 +144,7 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 	node := &podfit.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
 	spot := &podfit.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
 	azure := &podfit.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
-	file := pools.Config{Pools: []pools.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
+	file := landing.Config{Pools: []landing.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
 	for name, c := range map[string]struct {
 		book  *price.Book
 		node  *podfit.Node

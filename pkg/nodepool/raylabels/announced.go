@@ -10,8 +10,8 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -66,8 +66,8 @@ type Nodes struct {
 	// Places are existing nodes and declared shapes.
 	Places []podfit.Node
 	// Rooms are all pools, and Pods those that accept the group's pods.
-	Rooms []pools.Room
-	Pods  []pools.Pods
+	Rooms []landing.Room
+	Pods  []landing.Pods
 }
 
 // Of returns what is known about the labels and the accelerator type of a group's new workers, sorted by name. A label

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,8 +33,8 @@ func labelsOf(pairs []string) map[string]string {
 }
 
 // pool is a pool that accepts the pods; most is how many pods it may add, negative for no bound.
-func pool(name string, most int64) pools.Pods {
-	p := pools.Pods{Pool: name}
+func pool(name string, most int64) landing.Pods {
+	p := landing.Pods{Pool: name}
 	if most >= 0 {
 		p.MayAddPods = &most
 	}
@@ -46,14 +46,14 @@ func in(key string, values ...string) podfit.Requirement {
 	return podfit.Requirement{Key: key, Operator: "In", Values: values}
 }
 
-func karpenter(name string, labels map[string]string, requirements ...podfit.Requirement) pools.Room {
-	return pools.Room{Pool: name, Source: pools.FromKarpenter, Mixed: true, Template: &pools.NodeTemplate{Labels: labels, Requirements: requirements}}
+func karpenter(name string, labels map[string]string, requirements ...podfit.Requirement) landing.Room {
+	return landing.Room{Pool: name, Source: landing.FromKarpenter, Mixed: true, Template: &landing.NodeTemplate{Labels: labels, Requirements: requirements}}
 }
 
 func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 	const clique, domain, product = "nvidia.com/gpu.clique", "ray.io/gpu-domain", "nvidia.com/gpu.product"
 	reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: clique, Ray: domain}}}
-	rooms := func(list ...pools.Room) []pools.Room { return list }
+	rooms := func(list ...landing.Room) []landing.Room { return list }
 	for name, c := range map[string]struct {
 		pod    podfit.PodShape
 		nodes  raylabels.Nodes
@@ -71,16 +71,16 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"the affinity allows two": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1", "d2")}}}}, label: domain, want: "d1,d2"},
 		"one term leaves it open": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1")}}, {Labels: []podfit.Requirement{in("x", "y")}}}}, label: domain, want: "?"},
 		"nothing is known":        {label: domain, want: "?"},
-		"a declared shape":        {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}), Pods: []pools.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
-		"a pool that nothing describes": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}, pools.Room{Pool: "q"}), Pods: []pools.Pods{pool("p", 1), pool("q", 4)}},
+		"a declared shape":        {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}), Pods: []landing.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
+		"a pool that nothing describes": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 4)}},
 			label: domain, want: "?"},
-		"that pool is full": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(pools.Room{Pool: "p"}, pools.Room{Pool: "q"}), Pods: []pools.Pods{pool("p", 1), pool("q", 0)}},
+		"that pool is full": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 0)}},
 			label: domain, want: "d1!"},
-		"a NodePool's label":       {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d3!"},
-		"a NodePool's requirement": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d3,d4"},
+		"a NodePool's label":       {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3!"},
+		"a NodePool's requirement": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3,d4"},
 		"a requirement that the pod narrows": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d4", "d5")}}}},
-			nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "d4!"},
-		"a NodePool that leaves it open": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil)), Pods: []pools.Pods{pool("k", -1)}}, label: domain, want: "?"},
+			nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d4!"},
+		"a NodePool that leaves it open": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil)), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "?"},
 		"the group declares it": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}}, label: domain, want: "",
 			worker: func(w *raylabels.Worker) { w.Declared = map[string]string{domain: "own"} }},
 
@@ -96,16 +96,16 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"a node without a product": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p")}}, label: "accelerator_type:", want: "?"},
 		"an AMD card by its id":    {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.device-id=74a1")}}, label: "accelerator_type:", want: "AMD-Instinct-MI300X-OAM!"},
 		"an AMD card by its name":  {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.product-name=AMD_Instinct_MI300X")}}, label: "accelerator_type:", want: "?"},
-		"a NodePool of one model": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []pools.Pods{pool("k", -1)}},
+		"a NodePool of one model": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "H100!"},
-		"a NodePool of two models": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []pools.Pods{pool("k", -1)}},
+		"a NodePool of two models": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "A100,H100"},
 		"an affinity to two names of one model": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(product, "NVIDIA-H100-PCIe", "NVIDIA-H100-80GB-HBM3")}}}},
 			label: "accelerator_type:", want: "H100!"},
 		"an instance type of AWS": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=p5.48xlarge")}}, label: "accelerator_type:", want: "H100!"},
 		"a size of Azure":         {pod: podfit.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "Standard_NC24ads_A100_v4"}}, label: "accelerator_type:", want: "A100!"},
 		"a machine of Google":     {pod: podfit.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "a3-megagpu-8g"}}, label: "accelerator_type:", want: "H100!"},
-		"a NodePool's family": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []pools.Pods{pool("k", -1)}},
+		"a NodePool's family": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "accelerator_type:", want: "H100,L4"},
 		"an unknown instance type": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
 		"Neuron":                   {label: "accelerator_type:", want: "aws-neuron-core!", worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"neuron_cores": raydemand.Whole(2)} }},

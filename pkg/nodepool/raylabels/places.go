@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -118,8 +118,8 @@ func nameOf(node *podfit.Node) string {
 	return "node " + node.Name
 }
 
-func templateOf(rooms []pools.Room, pool string) *pools.NodeTemplate {
-	at := slices.IndexFunc(rooms, func(r pools.Room) bool { return r.Pool == pool })
+func templateOf(rooms []landing.Room, pool string) *landing.NodeTemplate {
+	at := slices.IndexFunc(rooms, func(r landing.Room) bool { return r.Pool == pool })
 	if at < 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -166,8 +166,8 @@ func TestAPodOfAnotherTeamLowersWhatIsLaunched(t *testing.T) {
 }
 
 // poolOf configures a pool of at most so many nodes.
-func poolOf(name string, most *int64) pools.Config {
-	return pools.Config{Pools: []pools.Spec{{Name: name, MaxNodes: most}}}
+func poolOf(name string, most *int64) landing.Config {
+	return landing.Config{Pools: []landing.Spec{{Name: name, MaxNodes: most}}}
 }
 
 // allowIn binds a role in the scene's namespace to one of the test's own users.

@@ -24,7 +24,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -57,7 +57,7 @@ type Watch struct {
 	sources []*source
 	log     *slog.Logger
 	// changed receives the ceilings whenever they change. nodePools says whether all NodePools are among them.
-	changed func(ceilings []pools.Ceiling, nodePools bool)
+	changed func(ceilings []landing.Ceiling, nodePools bool)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
@@ -70,9 +70,9 @@ type Watch struct {
 // source is one source of ceilings.
 type source struct {
 	what string
-	read func(context.Context) ([]pools.Ceiling, error)
+	read func(context.Context) ([]landing.Ceiling, error)
 
-	last   []pools.Ceiling
+	last   []landing.Ceiling
 	readAt time.Time
 	// whole: the last reading was complete.
 	whole bool
@@ -84,23 +84,23 @@ func New(
 	status ConfigMaps,
 	nodePools NodePools,
 	log *slog.Logger,
-	changed func([]pools.Ceiling, bool),
+	changed func([]landing.Ceiling, bool),
 ) *Watch {
 	return &Watch{log: log, changed: changed, again: make(chan struct{}, 1), sources: []*source{
 		{
 			what: "the Cluster Autoscaler's status",
-			read: func(ctx context.Context) ([]pools.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
+			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
 		},
 		{
 			what: "Karpenter's NodePools",
-			read: func(ctx context.Context) ([]pools.Ceiling, error) { return readNodePools(ctx, nodePools) },
+			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readNodePools(ctx, nodePools) },
 		},
 	}}
 }
 
 // Start reads ceilings until ctx ends.
 func (c *Watch) Start(ctx context.Context) error {
-	var before []pools.Ceiling
+	var before []landing.Ceiling
 	knownBefore := false
 	for {
 		begun := time.Now()
@@ -164,7 +164,7 @@ func (c *Watch) NodePoolsSince() time.Time {
 func (c *Watch) NeedLeaderElection() bool { return false }
 
 // readAll reads all sources, and logs when what is unknown changes.
-func (c *Watch) readAll(ctx context.Context) (all []pools.Ceiling) {
+func (c *Watch) readAll(ctx context.Context) (all []landing.Ceiling) {
 	var problems []string
 	for _, source := range c.sources {
 		found, err := source.newest(ctx)
@@ -202,7 +202,7 @@ func summary(err error) string {
 
 // newest reads once. A source that does not exist bounds nothing, and is not an error. If the API server does not
 // respond, the last reading stays valid for a while. newest can return what it found with an error about the rest.
-func (s *source) newest(ctx context.Context) ([]pools.Ceiling, error) {
+func (s *source) newest(ctx context.Context) ([]landing.Ceiling, error) {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	found, err := s.read(ctx)
@@ -235,7 +235,7 @@ func isDefinite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errContent)
 }
 
-func readStatus(ctx context.Context, client ConfigMaps, now time.Time) ([]pools.Ceiling, error) {
+func readStatus(ctx context.Context, client ConfigMaps, now time.Time) ([]landing.Ceiling, error) {
 	config, err := client.Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func readStatus(ctx context.Context, client ConfigMaps, now time.Time) ([]pools.
 
 // readNodePools reads NodePools. It returns one that it cannot read without limits, together with an error: the limits
 // of the others are known.
-func readNodePools(ctx context.Context, client NodePools) (found []pools.Ceiling, err error) {
+func readNodePools(ctx context.Context, client NodePools) (found []landing.Ceiling, err error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func readNodePools(ctx context.Context, client NodePools) (found []pools.Ceiling
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errContent, item.GetName(), err))
-			found = append(found, pools.Ceiling{Group: item.GetName(), Source: nodeobject.Karpenter})
+			found = append(found, landing.Ceiling{Group: item.GetName(), Source: nodeobject.Karpenter})
 			continue
 		}
 		ceiling, err := nodeobject.CeilingOf(pool)

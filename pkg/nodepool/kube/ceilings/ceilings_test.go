@@ -21,8 +21,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -92,7 +92,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var reported []string
-		c := New(status, nodePools, slog.New(slog.DiscardHandler), func(all []pools.Ceiling, _ bool) {
+		c := New(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ bool) {
 			turn.Lock()
 			defer turn.Unlock()
 			reported = append(reported, bounds(all))
@@ -112,7 +112,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 
 // unknownOf is what a cluster shows as unknown.
 func unknownOf(c *Watch) string {
-	cluster := nodepool.Cluster{Key: llm, Pools: []pools.Room{}}
+	cluster := nodepool.Cluster{Key: llm, Pools: []landing.Room{}}
 	c.AddTo(&cluster)
 	var seen []string
 	for _, f := range cluster.Findings {
@@ -217,7 +217,7 @@ func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	if got, want := bounds(found), `gpu ?-? {"nvidia.com/gpu":16}, open ?-?`; got != want || err != nil {
 		t.Errorf("ceilings %s, %v; want %s", got, err, want)
 	}
-	want := &pools.NodeTemplate{
+	want := &landing.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 		Taints:       []sharing.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
@@ -230,7 +230,7 @@ func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	if !errors.Is(err, errContent) || !strings.Contains(err.Error(), "NodePool gpu: spec.limits.nvidia.com/gpu many") {
 		t.Errorf("a limit that is no quantity: %v", err)
 	}
-	source := &source{read: func(ctx context.Context) ([]pools.Ceiling, error) {
+	source := &source{read: func(ctx context.Context) ([]landing.Ceiling, error) {
 		return readNodePools(ctx, &fakeNodePools{text: bad + "," + gpu})
 	}}
 	found, err = source.newest(t.Context())
@@ -239,7 +239,7 @@ func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	}
 }
 
-func bounds(ceilings []pools.Ceiling) string {
+func bounds(ceilings []landing.Ceiling) string {
 	number := func(n *int64) string {
 		if n == nil {
 			return "?"

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // StatusConfigMap is where the Cluster Autoscaler writes its status, in its own namespace, usually kube-system.
@@ -41,7 +41,7 @@ type statusYAML struct {
 
 // AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. It returns an
 // error for any other text.
-func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
+func AutoscalerCeilings(status string) ([]landing.Ceiling, error) {
 	if statusHead.MatchString(status) {
 		return textCeilings(status), nil
 	}
@@ -52,7 +52,7 @@ func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
 			err,
 		)
 	}
-	var ceilings []pools.Ceiling
+	var ceilings []landing.Ceiling
 	for _, group := range form.NodeGroups {
 		ceilings = append(ceilings, ceilingOf(group.Name, group.Health.MinSize, group.Health.MaxSize))
 	}
@@ -86,8 +86,8 @@ func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
 	return written, nil
 }
 
-func textCeilings(status string) []pools.Ceiling {
-	var ceilings []pools.Ceiling
+func textCeilings(status string) []landing.Ceiling {
+	var ceilings []landing.Ceiling
 	name := ""
 	for line := range strings.Lines(status) {
 		if match := statusName.FindStringSubmatch(line); match != nil {
@@ -109,11 +109,11 @@ func textCeilings(status string) []pools.Ceiling {
 }
 
 // ceilingOf ignores a maximum below the minimum: some providers report no maximum, which appears as 0.
-func ceilingOf(group string, least, most *int64) pools.Ceiling {
+func ceilingOf(group string, least, most *int64) landing.Ceiling {
 	if least != nil && most != nil && *most < *least {
 		most = nil
 	}
-	return pools.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: ClusterAutoscaler}
+	return landing.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: ClusterAutoscaler}
 }
 
 // NodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
@@ -138,16 +138,16 @@ type NodePool struct {
 
 // Template describes every node that Karpenter adds to the pool. It ignores startupTaints, which disappear once a node
 // has started.
-func (p NodePool) Template() *pools.NodeTemplate {
+func (p NodePool) Template() *landing.NodeTemplate {
 	own := p.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
-	return &pools.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: Taints(made)}
+	return &landing.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: Taints(made)}
 }
 
 // CeilingOf reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
 // and under the name nodes their number. Without limits the pool has no ceiling.
-func CeilingOf(pool NodePool) (ceiling pools.Ceiling, err error) {
-	ceiling = pools.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: Karpenter}
+func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
+	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: Karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {

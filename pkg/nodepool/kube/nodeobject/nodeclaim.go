@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // The label of a NodeClaim that names its pool, and the conditions that show its progress.
@@ -49,24 +49,24 @@ type claimObject struct {
 }
 
 // ReadNodeClaim converts a NodeClaim as the API server writes it.
-func ReadNodeClaim(object *unstructured.Unstructured) (pools.NodeClaim, error) {
+func ReadNodeClaim(object *unstructured.Unstructured) (landing.NodeClaim, error) {
 	var read claimObject
 	text, err := json.Marshal(object.Object)
 	if err == nil {
 		err = json.Unmarshal(text, &read)
 	}
 	if err != nil {
-		return pools.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
+		return landing.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
 	}
 	return read.claim(), nil
 }
 
-func (c *claimObject) claim() pools.NodeClaim {
-	claim := pools.NodeClaim{
+func (c *claimObject) claim() landing.NodeClaim {
+	claim := landing.NodeClaim{
 		Name: c.Metadata.Name, Pool: c.Metadata.Labels[nodePoolLabel], Node: c.Status.NodeName,
 		Deleting: c.Metadata.DeletionTimestamp != nil, CreatedAt: c.Metadata.CreationTimestamp.Time,
 		Requests: quantitiesOf(c.Spec.Resources.Requests),
-		Template: pools.NodeTemplate{
+		Template: landing.NodeTemplate{
 			Labels: maps.Clone(c.Metadata.Labels), Requirements: c.Spec.Requirements,
 			Taints: Taints(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
 		},
@@ -92,7 +92,7 @@ func (c *claimObject) claim() pools.NodeClaim {
 	if claim.Launched && len(c.Status.Allocatable) > 0 {
 		claim.Allocatable = quantitiesOf(c.Status.Allocatable)
 	}
-	claim.Class = pools.ClaimClassOf(&claim)
+	claim.Class = landing.ClaimClassOf(&claim)
 	return claim
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -27,9 +27,9 @@ type NodeSet struct {
 	unreadable map[string]bool
 	devices    Devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
-	Ceilings []pools.Ceiling
+	Ceilings []landing.Ceiling
 	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
-	Claims []pools.NodeClaim
+	Claims []landing.NodeClaim
 	// Notes say what could not be read and is therefore unknown.
 	Notes []string
 }

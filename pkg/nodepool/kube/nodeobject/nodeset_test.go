@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -53,7 +53,7 @@ nodeGroups:
 `
 
 // Bounds are ceilings in short: group least-most, with limits behind.
-func bounds(ceilings []pools.Ceiling) string {
+func bounds(ceilings []landing.Ceiling) string {
 	number := func(n *int64) string {
 		if n == nil {
 			return "?"

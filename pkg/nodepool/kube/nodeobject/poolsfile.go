@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -43,42 +43,42 @@ const maxPoolsFile = 4 << 20
 // either its shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; instanceTypes, prices by name; and
 // complete, which says that no other pool can get a node.
 // An error names pool, field and value.
-func ReadPools(in io.Reader) (pools.Config, error) {
+func ReadPools(in io.Reader) (landing.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
 	if err == nil && len(text) > maxPoolsFile {
 		err = errors.New("larger than 4 MiB: want a list of pools")
 	}
 	if err != nil {
-		return pools.Config{}, err
+		return landing.Config{}, err
 	}
 	object, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return pools.Config{}, err
+		return landing.Config{}, err
 	}
 	var entries []json.RawMessage
 	var prices map[string]float64
 	var complete bool
 	known := members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}
 	if err := readMembers(object, known); err != nil {
-		return pools.Config{}, err
+		return landing.Config{}, err
 	}
-	config := pools.Config{InstancePrices: prices, Complete: complete}
+	config := landing.Config{InstancePrices: prices, Complete: complete}
 	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		if err := checkPrice(prices[name]); err != nil {
-			return pools.Config{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
+			return landing.Config{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
 		}
 	}
 	for i, raw := range entries {
 		entry, err := readPool(raw)
-		var spec pools.Spec
+		var spec landing.Spec
 		if err == nil {
 			spec, err = entry.spec()
 		}
-		if err == nil && slices.ContainsFunc(config.Pools, func(p pools.Spec) bool { return p.Name == spec.Name }) {
+		if err == nil && slices.ContainsFunc(config.Pools, func(p landing.Spec) bool { return p.Name == spec.Name }) {
 			err = fmt.Errorf("name: duplicate")
 		}
 		if err != nil {
-			return pools.Config{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
+			return landing.Config{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
 		}
 		config.Pools = append(config.Pools, spec)
 	}
@@ -113,14 +113,14 @@ func readPool(raw json.RawMessage) (poolEntry, error) {
 }
 
 func checkPrice(price float64) error {
-	if price < 0 || price > pools.MaxPrice {
-		return fmt.Errorf("price %v: want 0 to %.0f", price, pools.MaxPrice)
+	if price < 0 || price > landing.MaxPrice {
+		return fmt.Errorf("price %v: want 0 to %.0f", price, landing.MaxPrice)
 	}
 	return nil
 }
 
-func (e poolEntry) spec() (pools.Spec, error) {
-	spec := pools.Spec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
+func (e poolEntry) spec() (landing.Spec, error) {
+	spec := landing.Spec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
 	switch {
 	case e.Name == "":
 		return spec, fmt.Errorf("name: required")

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -226,7 +226,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 				}
 			}
 		}
-		if pools := pools.Observed((sharing.Reader{}), nodes); len(pools) > len(nodes) {
+		if pools := landing.Observed((sharing.Reader{}), nodes); len(pools) > len(nodes) {
 			t.Errorf("%d pools of %d nodes", len(pools), len(nodes))
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -236,13 +236,13 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		switch err := json.Unmarshal(prices[group], &price); {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
-		case err != nil || price == nil || *price < 0 || *price > pools.MaxPrice:
+		case err != nil || price == nil || *price < 0 || *price > landing.MaxPrice:
 			unreadable(
 				fmt.Sprintf(
 					"the price of group %s is %s, want a number from 0 to %.0f",
 					group,
 					prices[group],
-					pools.MaxPrice,
+					landing.MaxPrice,
 				),
 			)
 		default:

@@ -4,15 +4,15 @@ import (
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // claimantOf returns what a cluster's pods need of future nodes: by group the pods that wait for a node, and what pods
 // take that are bound to incomplete nodes.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
-	own := claimant{waiting: map[string]pools.WaitingPods{}, bound: map[string]podfit.Quantities{}}
+	own := claimant{waiting: map[string]landing.WaitingPods{}, bound: map[string]podfit.Quantities{}}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		group, known := cluster.Group(w.Group)
@@ -32,7 +32,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 	pods, begun := c.waiting[group.Name]
 	if !begun {
 		shape := group.Pod
-		pods = pools.WaitingPods{Shape: &shape, Since: w.CreatedAt}
+		pods = landing.WaitingPods{Shape: &shape, Since: w.CreatedAt}
 	}
 	pods.Pods++
 	if w.CreatedAt.Before(pods.Since) {
@@ -43,7 +43,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 
 // equal reports whether both place the same pods. A changed template comes with other pods.
 func (c claimant) equal(other claimant) bool {
-	same := func(a, b pools.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
+	same := func(a, b landing.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&
 		maps.EqualFunc(c.bound, other.bound, func(a, b podfit.Quantities) bool { return maps.Equal(a, b) })
 }

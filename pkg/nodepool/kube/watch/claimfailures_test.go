@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // onDemandClaimOf is a NodeClaim that allows on-demand machines alone.
@@ -63,7 +63,7 @@ func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
 			besideClaims(t, client, new(true), func(t *testing.T, watched *claimWatch) {
 				cluster := waitingCluster("llm", 1)
 				cluster.Workers[0].LaunchFailed = c.tried
-				cluster.Groups[0].PoolPods = []pools.Pods{{Pool: "g1", Provisioned: true}}
+				cluster.Groups[0].PoolPods = []landing.Pods{{Pool: "g1", Provisioned: true}}
 				look := func() string {
 					cluster.Groups[0].OutOfStock = ""
 					time.Sleep(placingPause)
@@ -99,9 +99,9 @@ func TestPoolsAreAsNewAsTheLatestNodePoolsOnlyOnceTheyAreShown(t *testing.T) {
 	n.replace(nil, "")
 	see := func() { n.view.Store(n.viewNow()) }
 	set := func(names ...string) {
-		var ceilings []pools.Ceiling
+		var ceilings []landing.Ceiling
 		for _, name := range names {
-			ceilings = append(ceilings, pools.Ceiling{Group: name, Source: nodeobject.Karpenter})
+			ceilings = append(ceilings, landing.Ceiling{Group: name, Source: nodeobject.Karpenter})
 		}
 		n.setCeilings(ceilings, true)
 	}

@@ -21,8 +21,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -48,10 +48,10 @@ type claimWatch struct {
 	// Guarded by mu. state is what is known of NodeClaims; coming are the incomplete ones by name, and incomplete the
 	// names of their registered nodes.
 	state      nodepool.NodeClaimsState
-	coming     map[string]pools.NodeClaim
+	coming     map[string]landing.NodeClaim
 	incomplete map[string]bool
 	// failed are the claims without a machine. failedLaunch is called, while mu is held, when another one is seen.
-	failed       pools.FailedLaunches
+	failed       landing.FailedLaunches
 	failedLaunch func()
 	// leaving is what the NodeClaims that are being deleted say, by node; leavingNode names their nodes.
 	leaving     map[string]*departure.Notice
@@ -59,7 +59,7 @@ type claimWatch struct {
 	// claimants are the RayClusters with pods that wait for a node, and placed what the claims have held of them since
 	// placedAt. dirty: something has changed since then.
 	claimants map[nodepool.ClusterKey]claimant
-	placed    map[nodepool.ClusterKey]map[string]pools.Incoming
+	placed    map[nodepool.ClusterKey]map[string]landing.Incoming
 	placedAt  time.Time
 	dirty     bool
 	// took is how long the last placement took. All RayClusters wait for a placement.
@@ -69,7 +69,7 @@ type claimWatch struct {
 // claimant is what one RayCluster needs: the pods that wait for nodes, by group, and what its pods take on incomplete
 // nodes.
 type claimant struct {
-	waiting map[string]pools.WaitingPods
+	waiting map[string]landing.WaitingPods
 	bound   map[string]podfit.Quantities
 }
 
@@ -144,8 +144,8 @@ func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 
 // clear forgets all claims. The caller holds mu.
 func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
-	c.state, c.coming, c.incomplete, c.dirty = state, map[string]pools.NodeClaim{}, map[string]bool{}, true
-	c.failed = pools.FailedLaunches{}
+	c.state, c.coming, c.incomplete, c.dirty = state, map[string]landing.NodeClaim{}, map[string]bool{}, true
+	c.failed = landing.FailedLaunches{}
 	c.leaving, c.leavingNode = nil, map[string]string{}
 }
 
@@ -277,7 +277,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 
 // place assigns waiting pods to claims. The caller holds mu.
 func (c *claimWatch) place(now time.Time, events karpenterEvents) {
-	claims := make([]pools.NodeClaim, 0, len(c.coming))
+	claims := make([]landing.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
 		if !claim.Launched && events.LaunchFailed(name) {
 			c.note(now, claim)
@@ -290,7 +290,7 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 		group string
 	}
 	var entries []entry
-	var waiting []pools.WaitingPods
+	var waiting []landing.WaitingPods
 	bound := map[string]podfit.Quantities{}
 	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), nodepool.ClusterKey.Compare) {
 		own := c.claimants[key]
@@ -301,11 +301,11 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 			bound[node] = bound[node].Plus(takes)
 		}
 	}
-	c.placed = map[nodepool.ClusterKey]map[string]pools.Incoming{}
-	for i, coming := range pools.PlaceOnClaims(now, claims, bound, waiting) {
+	c.placed = map[nodepool.ClusterKey]map[string]landing.Incoming{}
+	for i, coming := range landing.PlaceOnClaims(now, claims, bound, waiting) {
 		e := entries[i]
 		if c.placed[e.key] == nil {
-			c.placed[e.key] = map[string]pools.Incoming{}
+			c.placed[e.key] = map[string]landing.Incoming{}
 		}
 		c.placed[e.key][e.group] = coming
 	}
@@ -330,7 +330,7 @@ func (c *claimWatch) drop(key nodepool.ClusterKey) {
 }
 
 // note remembers that the launch of a claim has failed. The caller holds mu.
-func (c *claimWatch) note(now time.Time, claim pools.NodeClaim) {
+func (c *claimWatch) note(now time.Time, claim landing.NodeClaim) {
 	if c.failed.Note(now, claim) {
 		c.failedLaunch()
 	}
@@ -353,7 +353,7 @@ func (c *claimWatch) addFailures(cluster *nodepool.Cluster, poolsSince time.Time
 		if !waits || !tried[g.Name] {
 			continue
 		}
-		if names := pools.OutOfStock(c.now(), waiting, g.PoolPods, c.failed.Before(poolsSince)); len(names) > 0 {
+		if names := landing.OutOfStock(c.now(), waiting, g.PoolPods, c.failed.Before(poolsSince)); len(names) > 0 {
 			g.OutOfStock = "Karpenter could not launch a machine of NodePool " + strings.Join(names, ", ")
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -117,7 +117,7 @@ func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *t
 	})
 }
 
-func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) pools.Incoming {
+func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) landing.Incoming {
 	c.addTo(&cluster, events)
 	return cluster.Groups[0].Incoming
 }
@@ -128,20 +128,20 @@ func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
 		steps := []struct {
 			what   string
 			change func()
-			want   pools.Incoming
+			want   landing.Incoming
 		}{
-			{"none", func() {}, pools.Incoming{}},
-			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, pools.Incoming{Requested: 1}},
-			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, pools.Incoming{Launched: 1}},
-			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, pools.Incoming{Launched: 2}},
-			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, pools.Incoming{Launched: 1}},
-			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, pools.Incoming{}},
+			{"none", func() {}, landing.Incoming{}},
+			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, landing.Incoming{Requested: 1}},
+			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, landing.Incoming{Launched: 1}},
+			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, landing.Incoming{Launched: 2}},
+			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, landing.Incoming{Launched: 1}},
+			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, landing.Incoming{}},
 		}
 		for _, step := range steps {
 			step.change()
 			time.Sleep(placingPause)
 			synctest.Wait()
-			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{}), cmpopts.IgnoreFields(pools.Incoming{}, "Places")); diff != "" {
+			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{}), cmpopts.IgnoreFields(landing.Incoming{}, "Places")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step.what, diff)
 			}
 		}
@@ -167,14 +167,14 @@ func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
 		const missing = `Resource "nvidia.com/gpu" was requested but not registered`
 		for _, step := range []struct {
 			claim *unstructured.Unstructured
-			want  pools.Coming
+			want  landing.Coming
 			same  bool // the stage began before
 		}{
-			{nodeClaimOf("a"), pools.Coming{Progress: pools.Requested}, false},
-			{nodeClaimOf("a", "Launched"), pools.Coming{Progress: pools.Launched}, false},
-			{initialized(nodeClaimOf("a", "Launched", "Registered"), "NodeNotReady", "Node status is NotReady"), pools.Coming{Progress: pools.Registered}, false},
-			{initialized(nodeClaimOf("a", "Launched", "Registered"), "StartupTaintsExist", "StartupTaint"), pools.Coming{Progress: pools.NodeReady, Lacks: "StartupTaint"}, false},
-			{initialized(nodeClaimOf("a", "Launched", "Registered"), "ResourceNotRegistered", missing), pools.Coming{Progress: pools.NodeReady, Lacks: missing}, true},
+			{nodeClaimOf("a"), landing.Coming{Progress: landing.Requested}, false},
+			{nodeClaimOf("a", "Launched"), landing.Coming{Progress: landing.Launched}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "NodeNotReady", "Node status is NotReady"), landing.Coming{Progress: landing.Registered}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "StartupTaintsExist", "StartupTaint"), landing.Coming{Progress: landing.NodeReady, Lacks: "StartupTaint"}, false},
+			{initialized(nodeClaimOf("a", "Launched", "Registered"), "ResourceNotRegistered", missing), landing.Coming{Progress: landing.NodeReady, Lacks: missing}, true},
 		} {
 			since := time.Now()
 			for _, each := range step.claim.Object["status"].(map[string]any)["conditions"].([]any) {
@@ -188,7 +188,7 @@ func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
 				t.Errorf("places %+v, want one of %+v since %v", got, step.want, begun)
 				continue
 			}
-			if old := got[0].Since.Before(since.Truncate(time.Second)); step.want.Progress != pools.Requested && old != step.same {
+			if old := got[0].Since.Before(since.Truncate(time.Second)); step.want.Progress != landing.Requested && old != step.same {
 				t.Errorf("%+v began at %v, now it is %v", step.want, got[0].Since, since)
 			}
 			time.Sleep(10 * time.Second)
@@ -206,7 +206,7 @@ func TestTheMomentOfAReadyNodeOutlivesARelist(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.replace([]*unstructured.Unstructured{claim}, "2")
 		got := comingOf(c, waitingCluster("llm", 1), quiet{}).Places
-		if len(got) != 1 || got[0].Progress != pools.NodeReady || !got[0].Since.Equal(since) {
+		if len(got) != 1 || got[0].Progress != landing.NodeReady || !got[0].Since.Equal(since) {
 			t.Errorf("places %+v, want one on a node that is ready since %v", got, since)
 		}
 	})

@@ -16,8 +16,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -41,7 +41,7 @@ type nodes struct {
 	// Guarded by mu. byName is nil until the first list, and after the right to read nodes is lost.
 	byName    map[string]keptNode
 	forbidden bool
-	ceilings  []pools.Ceiling
+	ceilings  []landing.Ceiling
 	// nodePools: all of Karpenter's NodePools are among the ceilings.
 	nodePools bool
 	// revision counts the ceilings.
@@ -51,7 +51,7 @@ type nodes struct {
 	absent absentNodes
 
 	// pools is the configuration of pools, declared are their shapes; both never change.
-	pools    pools.Config
+	pools    landing.Config
 	declared []podfit.Node
 
 	// stale: more than what pods take of nodes differs from the last view. Guarded by mu.
@@ -127,9 +127,9 @@ type nodeView struct {
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
 	places *podfit.Classes
 	// stock is the places as they are free for pods; nil unless known is set.
-	stock *pools.Stock
+	stock *landing.Stock
 	// rooms are all pools, and what each can still add.
-	rooms []pools.Room
+	rooms []landing.Room
 	// nodePools: all of Karpenter's NodePools are among them.
 	nodePools bool
 	// revision is that of the ceilings in it.
@@ -158,7 +158,7 @@ func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 }
 
 // configure sets how nodes are read and what is configured about pools. Call it before Start.
-func (n *nodes) configure(reader sharing.Reader, pools pools.Config) {
+func (n *nodes) configure(reader sharing.Reader, pools landing.Config) {
 	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
@@ -168,7 +168,7 @@ func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
 }
 
 // setCeilings sets how far pools can grow.
-func (n *nodes) setCeilings(ceilings []pools.Ceiling, nodePools bool) {
+func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ceilings, n.nodePools = ceilings, nodePools
@@ -247,19 +247,19 @@ func (n *nodes) viewNow() *nodeView {
 		view.nodes[i] = sorted[i].Node
 	}
 	view.places = podfit.ClassesOf(view.nodes, func(i int) podfit.NodeClass { return sorted[i].kind }, n.declared)
-	view.rooms, view.nodePools = pools.Rooms(view.nodes, n.pools, ceilings), nodePools
+	view.rooms, view.nodePools = landing.Rooms(view.nodes, n.pools, ceilings), nodePools
 	if nodePools {
-		pools.CloseDeleted(view.rooms)
+		landing.CloseDeleted(view.rooms)
 	}
-	view.stock = pools.StockOf(view.places, view.rooms)
+	view.stock = landing.StockOf(view.places, view.rooms)
 	return view
 }
 
 // unseenView returns what is known of pools without their nodes.
-func (n *nodes) unseenView(forbidden bool, ceilings []pools.Ceiling, nodePools bool) *nodeView {
+func (n *nodes) unseenView(forbidden bool, ceilings []landing.Ceiling, nodePools bool) *nodeView {
 	view := &nodeView{forbidden: forbidden, complete: n.pools.Complete, nodePools: nodePools}
 	if forbidden {
-		view.rooms = pools.Rooms(nil, n.pools, ceilings)
+		view.rooms = landing.Rooms(nil, n.pools, ceilings)
 	}
 	return view
 }

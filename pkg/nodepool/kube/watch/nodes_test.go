@@ -25,8 +25,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -238,13 +238,13 @@ var testViews atomic.Int64
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
 func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
 	kind := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
-	var config pools.Config
+	var config landing.Config
 	for _, shape := range declared {
-		config.Pools = append(config.Pools, pools.Spec{Name: shape.Name})
+		config.Pools = append(config.Pools, landing.Spec{Name: shape.Name})
 	}
-	places, rooms := podfit.ClassesOf(nodes, kind, declared), pools.Rooms(nodes, config, nil)
+	places, rooms := podfit.ClassesOf(nodes, kind, declared), landing.Rooms(nodes, config, nil)
 	return &nodeView{
-		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: pools.StockOf(places, rooms),
+		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: landing.StockOf(places, rooms),
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -130,7 +130,7 @@ func (n *nodes) withUse(facts *nodeView) *nodeView {
 		}
 	}
 	view.places, view.used = facts.places.With(view.nodes), n.use.byNode
-	view.stock = pools.StockOf(view.places, view.rooms)
+	view.stock = landing.StockOf(view.places, view.rooms)
 	return &view
 }
 

@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -47,7 +47,7 @@ type Config struct {
 	StatusNamespace string
 	// GPUs says how nodes are read, and Pools what is configured about their pools.
 	GPUs  sharing.Reader
-	Pools pools.Config
+	Pools landing.Config
 	// Changed is called after something changed for the RayClusters of a namespace, or of all for "".
 	Changed func(namespace string)
 	Logger  *slog.Logger

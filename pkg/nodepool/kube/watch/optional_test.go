@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/events"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/namespaces"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -30,7 +30,7 @@ spec:
 
 // NodePools are read every 15 s. A claim of one that is newer proves as well that a node can be had.
 func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
-	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming pools.Incoming) {
+	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming landing.Incoming) {
 		besideClaims(t, &fakeClaims{list: list}, nil, func(t *testing.T, claims *claimWatch) {
 			quiet := slog.New(slog.DiscardHandler)
 			o := &Optional{

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // ownWorkers is where the workers of a RayCluster are. It is immutable.
 type ownWorkers struct {
 	list   []workerOn
-	byNode pools.OnNodes
+	byNode landing.OnNodes
 }
 
 type workerOn struct{ node, group string }
@@ -36,7 +36,7 @@ func (o ownWorkers) now(workers []nodepool.Worker) (now ownWorkers, same bool) {
 }
 
 func ownWorkersOf(workers []nodepool.Worker) ownWorkers {
-	now := ownWorkers{byNode: pools.OnNodes{}}
+	now := ownWorkers{byNode: landing.OnNodes{}}
 	for i := range workers {
 		if w := &workers[i]; w.Node != "" && !w.Failed {
 			now.list = append(now.list, workerOn{w.Node, w.Group})

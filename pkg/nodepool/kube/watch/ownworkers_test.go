@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 func TestWhereWorkersAreIsBuiltAgainOnlyWhenItChanges(t *testing.T) {
 	workers := []nodepool.Worker{{Node: "a", Group: "g"}, {Group: "g"}, {Node: "a", Group: "h"}, {Node: "b", Group: "g", Failed: true}, {Node: "b", Group: "g"}}
 	first, same := ownWorkers{}.now(workers)
-	want := pools.OnNodes{"a": {"g": 1, "h": 1}, "b": {"g": 1}}
+	want := landing.OnNodes{"a": {"g": 1, "h": 1}, "b": {"g": 1}}
 	if diff := cmp.Diff(want, first.byNode); diff != "" || same {
 		t.Errorf("same %t (-want +got):\n%s", same, diff)
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/binpack"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -38,7 +37,7 @@ type fitCache struct {
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
 	// shapes are by the number of the nodes' facts, places by the nodes as they are free.
 	shapes shared[int64, podfit.ShapeClass, shapeFits]
-	places shared[*pools.Stock, pools.AskKey, []binpack.Place]
+	places shared[*landing.Stock, landing.AskKey, []landing.Place]
 }
 
 type clusterFits struct {
@@ -53,10 +52,10 @@ type clusterFits struct {
 	announces [][]raylabels.Announced
 	// kinds are the groups' pods. places is where they may run, and pods are the kinds with the constraints between
 	// pods, by the stock and the own pods that they were made of.
-	kinds  []pools.Kind
-	places *[]binpack.Place
-	pods   []binpack.Pod
-	stock  *pools.Stock
+	kinds  []landing.Kind
+	places *[]landing.Place
+	pods   []landing.Pod
+	stock  *landing.Stock
 	own    ownWorkers
 }
 
@@ -65,9 +64,9 @@ type shapeFits struct {
 	fit    podfit.Fit
 	slices []podfit.SliceAnswer
 	// pools are the pods that a group could have in each pool, without Bound.
-	pools []pools.Pods
+	pools []landing.Pods
 	// verdict says where a pod can run.
-	verdict pools.Verdict
+	verdict landing.Verdict
 	// fitting are the nodes and declared shapes that could hold a pod.
 	fitting []podfit.Node
 	// visible are the nodes on which pods could see GPUs that they did not request.
@@ -123,15 +122,15 @@ func classesOf(cluster *nodepool.Cluster) []podfit.ShapeClass {
 // shapeOn returns what the nodes mean for pods of a shape.
 func (l *fitCache) shapeOn(shape *podfit.PodShape, view *nodeView) shapeFits {
 	places := view.places.For(shape)
-	judge := pools.Judge{
+	judge := landing.Judge{
 		Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
 		PoolLabel: l.reader.PoolLabel,
 	}
 	now := shapeFits{
-		fit: shape.Fit(places), verdict: judge.Of(shape), pools: pools.PodsOf(shape, view.rooms, places),
+		fit: shape.Fit(places), verdict: judge.Of(shape), pools: landing.PodsOf(shape, view.rooms, places),
 	}
 	if view.nodePools {
-		now.pools = pools.WithDeletedPool(shape, now.pools, view.rooms)
+		now.pools = landing.WithDeletedPool(shape, now.pools, view.rooms)
 	}
 	for _, node := range shape.FittingNodes(places) {
 		now.fitting = append(now.fitting, *node)
@@ -152,7 +151,7 @@ func (l *fitCache) drop(key nodepool.ClusterKey) {
 // of their node.
 func (l *fitCache) placesOf(
 	cluster *nodepool.Cluster, view *nodeView, known clusterFits,
-) ([]binpack.Place, []binpack.Pod) {
+) ([]landing.Place, []landing.Pod) {
 	own, same := known.own.now(cluster.Workers)
 	cluster.Stock, cluster.OnNodes = view.stock, own.byNode
 	if known.stock == view.stock && same {
@@ -229,7 +228,7 @@ func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *
 
 // addProof adds what pools prove about the groups although the nodes are unknown, such as maxNodes 0.
 func (n *nodes) addProof(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
-	judge := pools.Judge{
+	judge := landing.Judge{
 		Rooms: view.rooms, Places: n.declared, Complete: view.complete, NodePools: view.nodePools,
 		PoolLabel: n.fits.reader.PoolLabel,
 	}

@@ -11,8 +11,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -45,7 +45,7 @@ func fleetOf(count, groups, workers int) (*nodes, nodepool.Cluster) {
 		n.byName[node.Name] = kept(nodeobject.ForPodFit(sharing.Reader{}, node))
 	}
 	for pool := range poolCount {
-		n.ceilings = append(n.ceilings, pools.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: nodeobject.ClusterAutoscaler})
+		n.ceilings = append(n.ceilings, landing.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: nodeobject.ClusterAutoscaler})
 	}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
 	for i := range groups {
@@ -84,7 +84,7 @@ func BenchmarkAddNodes(b *testing.B) {
 	// changed runs cycles of which each has another stock, and other facts if nodes changed.
 	changed := func(b *testing.B, nodes bool) {
 		view := n.viewNow()
-		stocks := []*pools.Stock{view.stock, pools.StockOf(view.places, view.rooms)}
+		stocks := []*landing.Stock{view.stock, landing.StockOf(view.places, view.rooms)}
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			again := *view
@@ -119,7 +119,7 @@ func BenchmarkPlacesOfRayClusters(b *testing.B) {
 		view.nodes[i].Use = &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i)}}
 	}
 	view.places = view.places.With(view.nodes)
-	view.stock = pools.StockOf(view.places, view.rooms)
+	view.stock = landing.StockOf(view.places, view.rooms)
 	n.view.Store(view)
 	for name, equal := range map[string]bool{"equal groups": true, "other groups": false} {
 		b.Run(name, func(b *testing.B) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -48,13 +48,13 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &pools.NodeTemplate{Labels: map[string]string{"clique": "d1"},
+	template := &landing.NodeTemplate{Labels: map[string]string{"clique": "d1"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.k8s.aws/instance-gpu-name", Operator: "In", Values: []string{"h100"}}}}
 	known := newFitCache()
 	known.reader.TopologyLabels = []sharing.TopologyLabel{{Node: "clique", Ray: "ray.io/gpu-domain"}}
 	announced := func(nodes ...podfit.Node) (all []string) {
 		view := viewOf(nodes)
-		view.rooms = []pools.Room{{Pool: "k", Source: pools.FromKarpenter, Mixed: true, Template: template}}
+		view.rooms = []landing.Room{{Pool: "k", Source: landing.FromKarpenter, Mixed: true, Template: template}}
 		for _, a := range known.of(&cluster, view).announces[0] {
 			all = append(all, fmt.Sprintf("%s%v%t", a.Name, a.Values, a.Certain))
 		}

@@ -13,8 +13,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -31,8 +31,8 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 	}
 	selects := func(key, value string) map[string]string { return map[string]string{key: value} }
 	const karpenter = nodeobject.Karpenter
-	nodePool := func(requirements ...podfit.Requirement) pools.Ceiling {
-		return pools.Ceiling{Group: "np", Source: karpenter, Template: &pools.NodeTemplate{Requirements: requirements}}
+	nodePool := func(requirements ...podfit.Requirement) landing.Ceiling {
+		return landing.Ceiling{Group: "np", Source: karpenter, Template: &landing.NodeTemplate{Requirements: requirements}}
 	}
 	limited := nodePool()
 	limited.Limits = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}
@@ -48,43 +48,43 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes    []*corev1.Node
 		config   string
-		ceilings []pools.Ceiling
+		ceilings []landing.Ceiling
 		selector map[string]string
-		want     pools.State
+		want     landing.State
 		why      string
 	}{
-		"no proof": {nodes: inPool(nil), want: pools.Trying, why: "node n1 has nvidia.com/gpu 4 where 8 is needed"},
-		"the node is not ready, and no other may be added": {nodes: inPool(notReadyWithEight), ceilings: []pools.Ceiling{{Group: "gpu", MaxNodes: new(int64(1)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Waiting, why: "node n1 is NotReady, and pool gpu may add no other"},
-		"and another may be added":                         {nodes: inPool(notReadyWithEight), ceilings: []pools.Ceiling{{Group: "gpu", MaxNodes: new(int64(2)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Fits},
-		"and it is cordoned too":                           {nodes: inPool(func(n *corev1.Node) { notReadyWithEight(n); n.Spec.Unschedulable = true }), ceilings: []pools.Ceiling{{Group: "gpu", MaxNodes: new(int64(1)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Trying, why: "node n1 is not ready and is cordoned"},
-		"no node at all":                                   {want: pools.Trying, why: "there is no node"},
-		"its pool is selected":                             {nodes: inPool(nil), selector: selects("agentpool", "gpu"), want: pools.Nowhere, why: "node n1 has nvidia.com/gpu 4"},
-		"all pools are declared":                           {nodes: inPool(nil), config: "complete: true", want: pools.Nowhere, why: "; all pools are declared"},
-		"a shape fits":                                     {nodes: inPool(nil), config: "pools: [{name: big, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Fits},
-		"the autoscaler's pool is unknown":                 {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64(3)), Source: nodeobject.ClusterAutoscaler}}, want: pools.Trying, why: "node n1"},
-		"and may have no node":                             {nodes: inPool(nil), ceilings: []pools.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}, selector: selects("eks.amazonaws.com/nodegroup", "big"), want: pools.Limited, why: "may have no node (maxNodes 0)"},
-		"a NodePool may add such nodes":                    {nodes: inPool(nil), ceilings: []pools.Ceiling{nodePool()}, want: pools.Fits},
-		"its limits allow fewer GPUs":                      {nodes: inPool(nil), ceilings: []pools.Ceiling{limited}, want: pools.Limited, why: "NodePool np has reached its limits"},
-		"its taints keep the pods away":                    {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, want: pools.Trying, why: "node n1"},
-		"and it is selected":                               {nodes: inPool(nil), ceilings: []pools.Ceiling{tainted}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "NodePool np has taint team=a:NoSchedule which the group does not tolerate"},
-		"its instance types have too few GPUs":             {ceilings: []pools.Ceiling{nodePool(in("node.kubernetes.io/instance-type", "g6.xlarge", "g6.12xlarge"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "no instance type with more GPUs than 4, and a pod needs 8"},
-		"one of its instance types is in no table":         {ceilings: []pools.Ceiling{nodePool(in("node.kubernetes.io/instance-type", "g6.xlarge", "novel.large"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Fits},
-		"its instance types are too small":                 {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
-		"or have no GPUs":                                  {ceilings: []pools.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: selects("karpenter.sh/nodepool", "np"), want: pools.Nowhere, why: "instance categories without GPUs: c, m"},
-		"the NodePool is gone":                             {ceilings: []pools.Ceiling{nodePool()}, selector: selects("karpenter.sh/nodepool", "old"), want: pools.Limited, why: "NodePool old does not exist"},
-		"the host that is named is too small":              {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: selects(podfit.HostnameLabel, "n1"), want: pools.Nowhere, why: "the group names node n1"},
-		"the node is young and has no device":              {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: selects("agentpool", "gpu"), want: pools.Trying, why: "no node announces it"},
+		"no proof": {nodes: inPool(nil), want: landing.Trying, why: "node n1 has nvidia.com/gpu 4 where 8 is needed"},
+		"the node is not ready, and no other may be added": {nodes: inPool(notReadyWithEight), ceilings: []landing.Ceiling{{Group: "gpu", MaxNodes: new(int64(1)), Source: nodeobject.ClusterAutoscaler}}, want: landing.Waiting, why: "node n1 is NotReady, and pool gpu may add no other"},
+		"and another may be added":                         {nodes: inPool(notReadyWithEight), ceilings: []landing.Ceiling{{Group: "gpu", MaxNodes: new(int64(2)), Source: nodeobject.ClusterAutoscaler}}, want: landing.Fits},
+		"and it is cordoned too":                           {nodes: inPool(func(n *corev1.Node) { notReadyWithEight(n); n.Spec.Unschedulable = true }), ceilings: []landing.Ceiling{{Group: "gpu", MaxNodes: new(int64(1)), Source: nodeobject.ClusterAutoscaler}}, want: landing.Trying, why: "node n1 is not ready and is cordoned"},
+		"no node at all":                                   {want: landing.Trying, why: "there is no node"},
+		"its pool is selected":                             {nodes: inPool(nil), selector: selects("agentpool", "gpu"), want: landing.Nowhere, why: "node n1 has nvidia.com/gpu 4"},
+		"all pools are declared":                           {nodes: inPool(nil), config: "complete: true", want: landing.Nowhere, why: "; all pools are declared"},
+		"a shape fits":                                     {nodes: inPool(nil), config: "pools: [{name: big, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: landing.Fits},
+		"the autoscaler's pool is unknown":                 {nodes: inPool(nil), ceilings: []landing.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64(3)), Source: nodeobject.ClusterAutoscaler}}, want: landing.Trying, why: "node n1"},
+		"and may have no node":                             {nodes: inPool(nil), ceilings: []landing.Ceiling{{Group: "eks-big-00000000-0000-0000-0000-000000000000", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}, selector: selects("eks.amazonaws.com/nodegroup", "big"), want: landing.Limited, why: "may have no node (maxNodes 0)"},
+		"a NodePool may add such nodes":                    {nodes: inPool(nil), ceilings: []landing.Ceiling{nodePool()}, want: landing.Fits},
+		"its limits allow fewer GPUs":                      {nodes: inPool(nil), ceilings: []landing.Ceiling{limited}, want: landing.Limited, why: "NodePool np has reached its limits"},
+		"its taints keep the pods away":                    {nodes: inPool(nil), ceilings: []landing.Ceiling{tainted}, want: landing.Trying, why: "node n1"},
+		"and it is selected":                               {nodes: inPool(nil), ceilings: []landing.Ceiling{tainted}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "NodePool np has taint team=a:NoSchedule which the group does not tolerate"},
+		"its instance types have too few GPUs":             {ceilings: []landing.Ceiling{nodePool(in("node.kubernetes.io/instance-type", "g6.xlarge", "g6.12xlarge"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "no instance type with more GPUs than 4, and a pod needs 8"},
+		"one of its instance types is in no table":         {ceilings: []landing.Ceiling{nodePool(in("node.kubernetes.io/instance-type", "g6.xlarge", "novel.large"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Fits},
+		"its instance types are too small":                 {ceilings: []landing.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
+		"or have no GPUs":                                  {ceilings: []landing.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "instance categories without GPUs: c, m"},
+		"the NodePool is gone":                             {ceilings: []landing.Ceiling{nodePool()}, selector: selects("karpenter.sh/nodepool", "old"), want: landing.Limited, why: "NodePool old does not exist"},
+		"the host that is named is too small":              {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: selects(podfit.HostnameLabel, "n1"), want: landing.Nowhere, why: "the group names node n1"},
+		"the node is young and has no device":              {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: selects("agentpool", "gpu"), want: landing.Trying, why: "no node announces it"},
 		"the node is old and still has no device": {nodes: inPool(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Status.Allocatable = metav1.NewTime(time.Now().Add(-time.Hour)), nil
-		}), selector: selects("agentpool", "gpu"), want: pools.Nowhere, why: "no node announces it"},
+		}), selector: selects("agentpool", "gpu"), want: landing.Nowhere, why: "no node announces it"},
 		"the only node that the pool may have is coming up": {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }),
-			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Trying, why: "has its most nodes (maxNodes 1)"},
+			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: landing.Trying, why: "has its most nodes (maxNodes 1)"},
 		"the only node that the pool may have is another": {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)) }),
-			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: pools.Limited, why: "has its most nodes (maxNodes 1)"},
-		"the right kind of node is cordoned": {nodes: inPool(func(n *corev1.Node) { n.Status.Allocatable, n.Spec.Unschedulable = amountsOf("8"), true }), want: pools.Fits},
+			config: "pools: [{name: gpu, maxNodes: 1, shape: {allocatable: {nvidia.com/gpu: 8}}}]", want: landing.Limited, why: "has its most nodes (maxNodes 1)"},
+		"the right kind of node is cordoned": {nodes: inPool(func(n *corev1.Node) { n.Status.Allocatable, n.Spec.Unschedulable = amountsOf("8"), true }), want: landing.Fits},
 		"and is of no pool": {nodes: inPool(func(n *corev1.Node) {
 			n.Status.Allocatable, n.Spec.Unschedulable, n.Labels = amountsOf("8"), true, nil
-		}), want: pools.Trying, why: "node n1 is cordoned"},
+		}), want: landing.Trying, why: "node n1 is cordoned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := nodeobject.ReadPools(strings.NewReader(c.config))
@@ -104,7 +104,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 			if got == nil || got.State != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") {
 				t.Fatalf("verdict %+v, want %s: … %s", got, c.want, c.why)
 			}
-			severity := map[pools.State]raydemand.Severity{pools.Trying: raydemand.Warning, pools.Waiting: raydemand.Warning, pools.Nowhere: raydemand.Error, pools.Limited: raydemand.Error}[c.want]
+			severity := map[landing.State]raydemand.Severity{landing.Trying: raydemand.Warning, landing.Waiting: raydemand.Warning, landing.Nowhere: raydemand.Error, landing.Limited: raydemand.Error}[c.want]
 			at := slices.IndexFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == nodepool.GroupNoNode })
 			if (at >= 0) != (severity != "") || at >= 0 && cluster.Findings[at].Severity != severity {
 				t.Errorf("findings %+v, want group-no-node with severity %q", cluster.Findings, severity)
@@ -117,19 +117,19 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 // and otherwise any node may be there.
 func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 	const big, small = "shape: {allocatable: {nvidia.com/gpu: 8}}", "shape: {allocatable: {nvidia.com/gpu: 4}}"
-	none := []pools.Ceiling{{Group: "gpu", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}
+	none := []landing.Ceiling{{Group: "gpu", MaxNodes: new(int64), Source: nodeobject.ClusterAutoscaler}}
 	for name, c := range map[string]struct {
 		config   string
-		ceilings []pools.Ceiling
+		ceilings []landing.Ceiling
 		selector map[string]string
-		want     pools.State
+		want     landing.State
 	}{
 		"nothing is known of pools":             {},
-		"a pool that may have no node":          {config: "pools: [{name: gpu, maxNodes: 0, " + big + "}]", want: pools.Limited},
-		"the node autoscaler says so":           {ceilings: none, selector: map[string]string{"agentpool": "gpu"}, want: pools.Limited},
+		"a pool that may have no node":          {config: "pools: [{name: gpu, maxNodes: 0, " + big + "}]", want: landing.Limited},
+		"the node autoscaler says so":           {ceilings: none, selector: map[string]string{"agentpool": "gpu"}, want: landing.Limited},
 		"a pool that may have three":            {config: "pools: [{name: gpu, maxNodes: 3, " + big + "}]"},
 		"small nodes, others may be there":      {config: "pools: [{name: gpu, maxNodes: 3, " + small + "}]"},
-		"small nodes, and these are all":        {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", want: pools.Nowhere},
+		"small nodes, and these are all":        {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", want: landing.Nowhere},
 		"all pools, of which one is unknown":    {config: "complete: true\npools: [{name: gpu, maxNodes: 3}]"},
 		"it names a node, which may be there":   {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", selector: map[string]string{podfit.HostnameLabel: "n1"}},
 		"it names a node, and nothing is known": {selector: map[string]string{podfit.HostnameLabel: "n1"}},

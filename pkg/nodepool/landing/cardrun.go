@@ -1,0 +1,259 @@
+package landing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// run is a number of equal cards of a node. The runs of a bin stand in the order in which its scheduler chooses cards.
+// An amount that is unknown is unknownAmount.
+type run struct {
+	count, total, memory, cores, slots int64
+	used                               bool
+	// rest is what is left of one card as a whole; it follows from the others.
+	rest int64
+	// parts are what requests take; nil if they take what they ask for. Equal ones of a place are one list.
+	parts *[]Part
+}
+
+const unknownAmount = math.MaxInt64
+
+func runsOf(place *Place) []run {
+	if place.AnySize || len(place.Cards) == 0 {
+		return nil
+	}
+	known := func(amount *int64) int64 {
+		if amount == nil {
+			return unknownAmount
+		}
+		return max(*amount, 0)
+	}
+	runs := make([]run, len(place.Cards))
+	for i, c := range place.Cards {
+		runs[i] = run{count: max(c.Count, 1), total: c.Total, memory: known(c.Memory), cores: known(c.Cores),
+			slots: known(c.Slots), used: c.Used}
+		runs[i].rest = runs[i].left()
+		switch {
+		case i > 0 && slices.Equal(c.Parts, place.Cards[i-1].Parts):
+			runs[i].parts = runs[i-1].parts
+		case len(c.Parts) > 0:
+			runs[i].parts = &place.Cards[i].Parts
+		}
+	}
+	if place.CardOrder == LastCard {
+		slices.Reverse(runs)
+	}
+	return ordered(runs, place.CardOrder)
+}
+
+// ordered sorts runs by preference, in place, and joins those that are equal.
+func ordered(runs []run, order string) []run {
+	switch order {
+	case LastCard: // They keep the order of the cards.
+	case EmptiestCard:
+		slices.SortFunc(runs, func(a, b run) int { return b.compare(&a) })
+	default:
+		slices.SortFunc(runs, func(a, b run) int { return a.compare(&b) })
+	}
+	joined := runs[:0]
+	for _, r := range runs {
+		if last := len(joined) - 1; last >= 0 && joined[last].alike(r) {
+			joined[last].count += r.count
+			continue
+		}
+		if r.count > 0 {
+			joined = append(joined, r)
+		}
+	}
+	return joined
+}
+
+func (r run) alike(other run) bool {
+	r.count = other.count
+	return r == other
+}
+
+// compare orders cards by what is left of them, the fullest first.
+func (r *run) compare(other *run) int {
+	if c := cmp.Compare(r.rest, other.rest); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(r.memory, other.memory),
+		cmp.Compare(r.cores, other.cores), cmp.Compare(r.slots, other.slots), cmp.Compare(r.total, other.total))
+}
+
+// left adds up what is left of a card's memory and cores, each as a part of the card in 1/1024.
+func (r run) left() int64 {
+	const part = 1 << 10
+	var sum int64
+	if r.memory != unknownAmount && r.total > 0 {
+		sum += int64(float64(r.memory) / float64(r.total) * part)
+	}
+	if r.cores != unknownAmount {
+		sum += r.cores * part / 100
+	}
+	return sum
+}
+
+func leftOfCards(runs []run) (sum int64) {
+	for _, r := range runs {
+		sum += min(r.count, 1<<20) * r.rest
+	}
+	return sum
+}
+
+// Of returns what the request takes of a card with this much memory and these parts; false if no part holds it. A
+// percentage of the memory takes the largest part, if no other holds it.
+func (c *CardRequest) Of(total int64, parts []Part) (memory, cores int64, fits bool) {
+	memory, cores = c.Memory, c.Cores
+	if memory == 0 {
+		memory = int64(float64(total) * float64(c.MemoryPercent) / 100)
+	}
+	for i, part := range parts {
+		if part.Memory >= memory || c.Memory == 0 && i == len(parts)-1 {
+			return part.Memory, max(part.Cores, cores), true
+		}
+	}
+	return memory, cores, len(parts) == 0
+}
+
+func (c *CardRequest) of(r *run) (memory, cores int64, fits bool) {
+	if r.parts == nil {
+		return c.Of(r.total, nil)
+	}
+	return c.Of(r.total, *r.parts)
+}
+
+// times returns how often the request's part of one card fits on a card of the run. Without cores left a card takes no
+// pod, not even one that requests no cores, and 100 percent of them are only given on a card that is not used: HAMi's
+// and Volcano's rules.
+func (c *CardRequest) times(r *run) int64 {
+	whole := c.Whole || c.Cores >= 100
+	memory, cores, fits := c.of(r)
+	if r.cores <= 0 || whole && r.used || !fits {
+		return 0
+	}
+	n := min(r.slots, podfit.Unbounded)
+	if memory > 0 && r.memory != unknownAmount {
+		n = min(n, r.memory/memory)
+	}
+	if cores > 0 && r.cores != unknownAmount {
+		n = min(n, r.cores/cores)
+	}
+	if whole {
+		n = min(n, 1)
+	}
+	return n
+}
+
+// with returns count cards of the run after each has given n parts.
+func (c *CardRequest) with(r run, count, n int64) run {
+	memory, cores, _ := c.of(&r)
+	if r.memory != unknownAmount {
+		r.memory -= memory * n
+	}
+	if c.Whole && r.memory != unknownAmount {
+		r.memory = 0
+	}
+	if r.cores != unknownAmount {
+		r.cores -= cores * n
+	}
+	if r.slots != unknownAmount {
+		r.slots -= n
+	}
+	r.count, r.used = count, true
+	r.rest = r.left()
+	return r
+}
+
+// room returns how many pods fit on the cards, at most limit.
+func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
+	if c.Cards > 1 {
+		runs, order = c.inOwnOrder(runs, order)
+		return c.roomOverCards(runs, order, limit)
+	}
+	var n int64
+	for i := range runs {
+		if n += podfit.CappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
+			return limit
+		}
+	}
+	return n
+}
+
+// take returns the cards with n more pods, of which they have room for as many.
+func (c *CardRequest) take(runs []run, order string, n int64) []run {
+	runs, own := c.inOwnOrder(runs, order)
+	after := c.takeInOwnOrder(runs, own, n)
+	if own != order {
+		return ordered(after, order)
+	}
+	return after
+}
+
+// inOwnOrder returns the cards in the order in which the pod gets them.
+func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
+	if c.Order == "" || c.Order == order || order == LastCard {
+		return runs, order
+	}
+	return ordered(slices.Clone(runs), c.Order), c.Order
+}
+
+func (c *CardRequest) takeInOwnOrder(runs []run, order string, n int64) []run {
+	switch {
+	case c.Cards > 1:
+		after, _ := c.takeOverCards(runs, order, n)
+		return after
+	case order == EmptiestCard:
+		return c.takeLevel(runs, n)
+	}
+	after := make([]run, 0, len(runs)+2)
+	for i, r := range runs {
+		each := c.times(&r)
+		if n == 0 || each == 0 {
+			after = append(after, runs[i])
+			continue
+		}
+		full := min(n/each, r.count)
+		rest := int64(0)
+		if full < r.count {
+			rest = n % each
+		}
+		after = append(after, c.with(r, full, each))
+		if n -= full*each + rest; rest > 0 {
+			after = append(after, c.with(r, 1, rest))
+			full++
+		}
+		r.count -= full
+		after = append(after, r)
+	}
+	return ordered(after, order)
+}
+
+// takeLevel places pods on the emptiest card that fits, one after the other. While many are left, it gives each card a
+// part of its share at once.
+func (c *CardRequest) takeLevel(runs []run, n int64) []run {
+	const parts = 8
+	after := append(make([]run, 0, len(runs)+2), runs...)
+	for n > 0 {
+		at, cards := -1, int64(0)
+		for i, r := range after {
+			if c.times(&r) == 0 {
+				continue
+			}
+			if cards += r.count; at < 0 {
+				at = i
+			}
+		}
+		r := after[at]
+		each := min(max(n/podfit.CappedProduct(cards, parts), 1), c.times(&r))
+		count := min(n/each, r.count)
+		after[at].count -= count
+		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)
+		n -= count * each
+	}
+	return after
+}

@@ -1,0 +1,204 @@
+package landing
+
+import (
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// cardLayout is the cards of nodes of one kind when no pod uses them, as far as parts of them are handed out.
+type cardLayout struct {
+	// memory is the resource in whose units a card's memory counts; empty if it counts in percent.
+	memory string
+	// cards is how many there are. total is the memory of each, 0 if unknown; slots is how many pods may share one, 0
+	// if nothing bounds it.
+	cards, total, slots int64
+	order               string
+	// unit is the MiB of one unit of memory of HAMi and Volcano; 0 if it is unknown. parts are what requests take.
+	unit  int64
+	parts []Part
+}
+
+// placementLabel is how ACK chooses among the cards of a node (ACK documentation, GPU sharing).
+const placementLabel = "ack.node.gpu.placement"
+
+// layoutOf returns the cards of a node, healthy ones or all; false if no parts of them are handed out, or if their
+// number is unknown.
+func layoutOf(node *podfit.Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
+	if percent := podfit.WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
+		return cardLayout{cards: percent / 100, total: 100, order: EmptiestCard}, true
+	}
+	cards := gpus.Cards
+	if healthy {
+		cards = gpus.HealthyCards()
+	}
+	if cards == nil || *cards == 0 {
+		return cardLayout{}, false
+	}
+	l := cardLayout{cards: *cards}
+	switch gpus.Kind {
+	case gpuinfo.GPUMemory:
+		for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
+			l.memory = name
+		}
+		l.order = node.Labels[placementLabel]
+	case gpuinfo.VGPU:
+		devices := gpuinfo.NvidiaGPU
+		l.memory, l.order = gpuinfo.HAMiMemory, EmptiestCard
+		if gpus.Units[gpuinfo.VolcanoNumber] > 0 {
+			devices, l.memory, l.order = gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, LastCard
+		}
+		l.slots = gpus.Units[devices] / max(*gpus.Cards, 1)
+	default:
+		return cardLayout{}, false
+	}
+	if l.order == "" {
+		l.order = FullestCard
+	}
+	if l.memory != "" {
+		l.total, _ = gpus.LargestCard(l.memory)
+	}
+	unit, known := gpus.MemoryUnit(l.memory)
+	if gpus.Kind != gpuinfo.VGPU || !known {
+		return l, true
+	}
+	l.unit = unit
+	if (l.total == 0 || len(gpus.Profiles) > 0) && gpus.CardMemoryMiB != nil {
+		l.total = *gpus.CardMemoryMiB / unit
+	}
+	for _, p := range gpus.Profiles {
+		l.parts = append(l.parts, Part{Memory: p.MemoryMiB / unit, Cores: p.Cores})
+	}
+	return l, true
+}
+
+// each returns one card that no pod uses.
+func (l cardLayout) each() Card {
+	card := Card{Total: l.total, Cores: whole(100), Parts: l.parts}
+	if l.total > 0 {
+		card.Memory = whole(l.total)
+	}
+	if l.slots > 0 {
+		card.Slots = whole(l.slots)
+	}
+	return card
+}
+
+func whole(n int64) *int64 { return &n }
+
+// freeCards returns what pods may still take of the healthy cards of a node, and how its scheduler chooses among them;
+// nil if no parts of cards are handed out.
+func freeCards(node *podfit.Node) ([]Card, string) {
+	gpus := podfit.ReadNode(sharing.Reader{}, node)
+	layout, parts := layoutOf(node, &gpus, true)
+	if !parts {
+		return nil, ""
+	}
+	if node.Use == nil || len(node.Use.Cards) == 0 {
+		card := layout.each()
+		card.Count = layout.cards
+		return []Card{card}, layout.order
+	}
+	var cards []Card
+	for i := range node.Use.Cards {
+		if used := &node.Use.Cards[i]; used.Healthy == nil || *used.Healthy {
+			cards = append(cards, layout.left(used))
+		}
+	}
+	return cards, layout.order
+}
+
+// left returns what pods leave of one card.
+func (l cardLayout) left(used *sharing.Card) Card {
+	card := l.each()
+	lower := func(have **int64, free *int64) {
+		if free == nil {
+			return
+		}
+		if *have == nil || *free < **have {
+			*have = free
+		}
+		card.Used = card.Used || *free < l.total
+	}
+	free := used.FreeUnits
+	if l.memory == gpuinfo.HAMiMemory || l.memory == gpuinfo.VolcanoMemory {
+		free = l.inUnits(used.FreeMiB)
+		if l.slots > 0 && used.FreeUnits != nil {
+			card.Slots = whole(min(*used.FreeUnits, l.slots))
+			card.Used = *used.FreeUnits < l.slots
+		}
+		if total := l.inUnits(used.MemoryMiB); total != nil {
+			card.Total = *total // cards of a node may differ
+		}
+	}
+	lower(&card.Memory, free)
+	if card.Memory != nil && card.Total > 0 && *card.Memory > card.Total {
+		card.Memory = whole(card.Total)
+	}
+	if used.FreeCores != nil {
+		card.Cores = used.FreeCores
+		card.Used = card.Used || *used.FreeCores < 100
+	}
+	return card
+}
+
+// inUnits converts memory of a card to units of the resource; nil if it or the unit is unknown.
+func (l cardLayout) inUnits(mib *int64) *int64 {
+	if mib == nil || l.unit == 0 {
+		return nil
+	}
+	return whole(*mib / l.unit)
+}
+
+// newCards returns the cards of a new node like this one, which are healthy and not used.
+func newCards(node *podfit.Node) ([]Card, string) {
+	gpus := podfit.ReadNode(sharing.Reader{}, node)
+	layout, parts := layoutOf(node, &gpus, false)
+	if !parts {
+		return nil, ""
+	}
+	card := layout.each()
+	card.Count = layout.cards
+	return []Card{card}, layout.order
+}
+
+// KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
+// pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
+// on which it fits.
+func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
+	kind := Kind{Pod: Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
+	for resource, want := range shape.Requests {
+		if want > 0 && !podfit.CheckedElsewhere[resource] {
+			kind.Requests[resource] = want
+		}
+	}
+	if perCard := s.sharesOfCard(shape.Share); perCard > 0 {
+		ofCard := raydemand.One / raydemand.Amount(perCard)
+		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
+	}
+	if part, parts := shape.CardPart(s.memories); parts {
+		kind.Cards = &CardRequest{Cards: part.Cards, Memory: part.Memory, MemoryPercent: part.MemoryPercent,
+			Cores: part.Cores, Order: shape.CardOrder}
+	}
+	return kind
+}
+
+// sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
+func (s *Stock) sharesOfCard(share *podfit.CardShare) (least int64) {
+	switch {
+	case share == nil:
+		return 0
+	case share.PerCard > 0:
+		return share.PerCard
+	}
+	for _, kind := range s.nodes.Kinds(nil) {
+		if n := share.OnCardOf(kind.Node); n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}

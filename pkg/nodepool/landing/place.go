@@ -1,0 +1,76 @@
+package landing
+
+import "heliostat.dev/heliostat/pkg/nodepool/podfit"
+
+// Place is a number of Kubernetes nodes that are equal for the pods in question: the same pods may be scheduled there,
+// and each node has the same left.
+type Place struct {
+	Pool string `json:"pool,omitempty"`
+	// Node is the name of the node, or of the first of them, if they exist.
+	Node string `json:"node,omitempty"`
+	// Nodes is how many there are; nil means that the pool may add them without a known bound.
+	Nodes *int64 `json:"nodes"`
+	// New says that the nodes do not exist yet.
+	New bool `json:"new,omitempty"`
+	// SameNodes says that new nodes of the pool are in several places, one for each assumption about what they
+	// have: a node that is added in one of these places is one fewer in the others. No pod is accepted by two of them.
+	SameNodes bool `json:"sameNodes,omitempty"`
+	// Like is the node that shows what a new one has, if nodes of the pool differ.
+	Like string `json:"like,omitempty"`
+	// AnySize says that the pool adds nodes of any size, as Karpenter does, or of an unknown shape. Then Free is the
+	// total over all of them, a resource that is not in Free bounds nothing, and Cards do not apply.
+	AnySize bool `json:"anySize,omitempty"`
+	// Unproven says that nothing shows that nodes which the pool adds can hold the pods that they accept: no node, no
+	// declared shape, and no NodePool.
+	Unproven bool `json:"unproven,omitempty"`
+	// Free is what pods may still take of each node, with the number of pods under "pods". A resource that is not in
+	// Free is not there; only the number of pods is then unbounded.
+	Free podfit.Quantities `json:"free"`
+	// Cards are set where a scheduler hands out parts of cards. nil: single cards are unknown, and Free alone bounds.
+	Cards []Card `json:"cards,omitempty"`
+	// CardOrder is how that scheduler chooses among cards: FullestCard, EmptiestCard or LastCard; empty if it is
+	// unknown.
+	CardOrder string `json:"cardOrder,omitempty"`
+	// Accepts are the names of the pods that may be scheduled here: by node name, labels, taints, affinity and the kind
+	// of sharing.
+	Accepts []string `json:"accepts"`
+	// Counted are the names of pods for whose Spread the nodes are domains although they do not accept them: those
+	// whose node affinity matches. Kubernetes ignores taints here (nodeTaintsPolicy) unless the pod says otherwise.
+	Counted []string `json:"counted,omitempty"`
+	// Holds counts by name the pods that are on each node already. Free is without them.
+	Holds map[string]int64 `json:"holds,omitempty"`
+}
+
+// The orders in which schedulers choose among cards that fit: the one of which the least is left (binpack), the one of
+// which the most is left (spread), and the last in the list, however full it is, as Volcano does
+// (docs/reference/facts.md#choice-of-a-card).
+const (
+	FullestCard  = "binpack"
+	EmptiestCard = "spread"
+	LastCard     = "last"
+)
+
+// Card is what pods may still take of one card of a node, or of each of several equal cards. A nil amount is unknown
+// and bounds nothing.
+type Card struct {
+	// Count is how many cards of the node are equal; 0 means one.
+	Count int64 `json:"count,omitempty"`
+	// Total is the card's memory in units of the resource, of which pods may request a percentage. 0: unknown.
+	Total int64 `json:"total,omitempty"`
+	// Memory is what is left of it in units of the resource, Cores what is left of the card's cores in percent, and
+	// Slots how many more pods may share the card.
+	Memory *int64 `json:"memory,omitempty"`
+	Cores  *int64 `json:"cores,omitempty"`
+	Slots  *int64 `json:"slots,omitempty"`
+	// Used says that a pod uses a part of the card, so that it is no whole card.
+	Used bool `json:"used,omitempty"`
+	// Parts are what requests take of the card, the smallest first, if it is cut into parts of fixed sizes, as MIG
+	// instances: the first that holds the memory.
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// Part is the memory and the cores of a part of a card, in the units of Card.
+type Part struct {
+	Memory int64 `json:"memory"`
+	Cores  int64 `json:"cores"`
+}

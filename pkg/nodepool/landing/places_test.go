@@ -1,0 +1,196 @@
+package landing_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// placeText writes a place in one line: its node or pool, how many nodes, what is free of GPUs and CPUs, its cards, and
+// the pods that it accepts.
+func placeText(p landing.Place) string {
+	words := []string{p.Node}
+	switch {
+	case p.AnySize:
+		words = []string{"any size of " + p.Pool}
+		if p.Unproven {
+			words = []string{"unproven " + p.Pool}
+		}
+	case p.New:
+		words = []string{"new of " + p.Pool}
+	}
+	nodes := "?"
+	if p.Nodes != nil {
+		nodes = fmt.Sprint(*p.Nodes)
+	}
+	words = append(words, "×"+nodes)
+	for _, name := range slices.Sorted(maps.Keys(p.Free)) {
+		if name != "memory" {
+			words = append(words, fmt.Sprintf("%s %s", name[strings.Index(name, "/")+1:], p.Free[name]))
+		}
+	}
+	for _, card := range p.Cards {
+		words = append(words, fmt.Sprintf("card(%d of %d ×%d)", *card.Memory, card.Total, max(card.Count, 1)))
+	}
+	if p.Like != "" {
+		words = append(words, "like "+p.Like)
+	}
+	if p.SameNodes {
+		words = append(words, "same nodes")
+	}
+	if len(p.Holds) > 0 {
+		words = append(words, fmt.Sprint("holds ", p.Holds))
+	}
+	return strings.Join(append(words, "for "+strings.Join(p.Accepts, "+")), " ")
+}
+
+func used(resource string, n int64) func(*podfit.Node) {
+	return func(node *podfit.Node) {
+		node.Use = &podfit.Use{Requests: podfit.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
+	}
+}
+
+func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
+	gpu := func(name string, change ...func(*podfit.Node)) podfit.Node {
+		return inPool("a", node(name, append([]func(*podfit.Node){announces("nvidia.com/gpu", 4), labelled("kubernetes.io/hostname", name)}, change...)...))
+	}
+	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
+	declared := gpuNode("d", quantities("nvidia.com/gpu", 8), "")
+	declared.Declared = true
+	cards := inPool("a", gpuNode("n", quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4"))
+	partly := cards
+	partly.Use = &podfit.Use{Requests: podfit.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []sharing.Card{
+		{FreeUnits: new(int64(5))}, {FreeUnits: new(int64(5))}, {FreeUnits: new(int64(15))}, {FreeUnits: new(int64(15)), Healthy: new(bool)}}}
+	onHost := asks("nvidia.com/gpu", 1)
+	onHost.Selector = map[string]string{"kubernetes.io/hostname": "n2"}
+	tests := []struct {
+		name     string
+		shapes   []podfit.PodShape
+		nodes    []podfit.Node
+		specs    []landing.Spec
+		ceilings []landing.Ceiling
+		own      landing.OnNodes
+		want     []string
+	}{
+		{"equal nodes are one place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"without a known bound", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
+		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"a node that is selected", []podfit.PodShape{asks("nvidia.com/gpu", 1), onHost}, []podfit.Node{gpu("n1"), gpu("n2")}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"a cordoned node shows what a new one is", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", isCordoned)}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
+		{"a node that comes up has what its type has", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
+			[]podfit.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []landing.Ceiling{ceiling("a", 0, 2)}, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0+g1", "n2 ×1 cpu 6 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
+		{"a declared shape", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
+			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
+		{"a new node has no more than the smallest that fits", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
+		{"which may differ for each kind of pods", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
+			[]podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 like n1 same nodes for g0",
+				"new of a ×1 cpu 8 gpu 8 same nodes for g1"}},
+		{"a declared shape says what a new node has, whatever others have", []podfit.PodShape{asks("nvidia.com/gpu", 1)},
+			[]podfit.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
+			[]landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 16 for g0", "new of d ×2 cpu 8 gpu 8 for g0"}},
+		{"and that no new node fits", []podfit.PodShape{asks("nvidia.com/gpu", 16)},
+			[]podfit.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+			[]string{"n2 ×1 cpu 8 gpu 16 for g0"}},
+		{"cards of the smallest", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)},
+			[]podfit.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
+			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
+				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) like n for g0"}},
+		{"limits of a NodePool", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
+		{"a NodePool that is full", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+			[]landing.Ceiling{limitedTo("k", "cpu", 8)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
+		{"a pool of which only the size is known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, []landing.Spec{{Name: "q", MaxNodes: new(int64(1))}},
+			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0", "unproven q ×? for g0"}},
+		{"a NodePool for devices that Karpenter does not know", []podfit.PodShape{asks("aliyun.com/gpu-mem", 1), asks("nvidia.com/gpu", 1)}, nil, nil,
+			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{}}}, nil, []string{"any size of k ×? for g1", "unproven k ×? for g0"}},
+		{"parts of cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+			[]string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+		{"what pods leave of each healthy card", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{partly}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+			[]string{"n ×1 gpu-mem 40 cpu 8 card(5 of 15 ×1) card(5 of 15 ×1) card(15 of 15 ×1) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+		{"own pods where no others are known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2")}, nil, []landing.Ceiling{ceiling("a", 0, 2)},
+			landing.OnNodes{"n2": {"g0": 3}}, []string{"n2 ×1 cpu 8 gpu 1 holds map[g0:3] for g0", "n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
+		{"and on cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, landing.OnNodes{"n": {"g0": 1}},
+			[]string{"n ×1 gpu-mem 52 cpu 8 card(7 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) holds map[g0:1] for g0",
+				"new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			rooms := landing.Rooms(test.nodes, landing.Config{Pools: test.specs}, test.ceilings)
+			var exist, shapes []podfit.Node
+			for _, n := range test.nodes {
+				if n.Declared {
+					shapes = append(shapes, n)
+				} else {
+					exist = append(exist, n)
+				}
+			}
+			stock := landing.StockOf(podfit.ClassesOf(exist, func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }, shapes), rooms)
+			var kinds []landing.Kind
+			for i := range test.shapes {
+				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
+			}
+			var got []string
+			places, _ := stock.Places(kinds, test.own)
+			for _, place := range places {
+				got = append(got, placeText(place))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("places (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAPodSaysHowHAMiChoosesItsCard places two pods on two cards: on one card, they leave the other one whole.
+func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
+	nodes := []podfit.Node{inPool("a", node("n1"))}
+	stock := landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), nil)
+	for order, want := range map[string]int64{"": 0, "spread": 0, "binpack": 1} {
+		small := stock.KindOf("small", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
+		large := stock.KindOf("large", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
+		one, memory := int64(1), int64(16384)
+		state := landing.New([]landing.Pod{small.Pod, large.Pod}, []landing.Place{{Nodes: &one, Accepts: []string{"small", "large"},
+			Free: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: landing.EmptiestCard,
+			Cards: []landing.Card{{Count: 2, Total: memory, Memory: &memory}}}}).Empty()
+		if placed := state.Add(0, 2); placed != 2 {
+			t.Fatalf("order %q: %d of 2 pods have a place", order, placed)
+		}
+		if got := state.Room(1); got != want {
+			t.Errorf("order %q leaves room for %d large pods, want %d", order, got, want)
+		}
+	}
+}
+
+// TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt has cards of several sizes: KAI gives 2000 MiB of each.
+func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
+	nodes := make([]podfit.Node, 3)
+	for i, mib := range []string{"46068", "15360", ""} {
+		nodes[i] = inPool("a", node("n"+strconv.Itoa(i)))
+		nodes[i].Labels = map[string]string{"nvidia.com/gpu.memory": mib}
+	}
+	for shown, want := range map[int]int64{1: 434, 2: 10_000 / 7, 3: 10_000 / 7} {
+		stock := landing.StockOf(podfit.ClassesOf(nodes[:shown], func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+		kind := stock.KindOf("g", &podfit.PodShape{Share: &podfit.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
+		if got := kind.Requests["nvidia.com/gpu"]; int64(got) != want {
+			t.Errorf("with %d nodes, a pod takes %s of a card, want %d of 10000", shown, got, want)
+		}
+	}
+}

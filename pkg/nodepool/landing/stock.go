@@ -1,0 +1,157 @@
+package landing
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Stock is the nodes of a Kubernetes cluster as places for pods: nodes that are equal and have as much free are
+// together. All RayClusters share one Stock. It is immutable.
+type Stock struct {
+	rooms []Room
+	nodes *podfit.Classes
+	// lots are the parts of each class, by the position of its first node.
+	lots map[int][]lot
+	// memories are the resources that count the memory of cards, by their names on the nodes.
+	memories []string
+	// pods are the pods on the nodes as terms of other pods see them, once they are needed; repelling are those with
+	// anti-affinity of their own. counted is false while they are unknown.
+	pods      func() []nodePod
+	repelling []nodePod
+	counted   bool
+	// byName are the positions of the nodes, once they are needed.
+	byName func() map[string]int
+}
+
+// lot is nodes of one class of which pods take equally much.
+type lot struct {
+	members []int
+	free    podfit.Quantities
+	cards   []Card
+	// order is how the cards' scheduler chooses among them.
+	order string
+}
+
+// StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
+func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
+	s := &Stock{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
+	all, memories := nodes.Nodes(), map[string]bool{}
+	s.counted = slices.ContainsFunc(all, func(n podfit.Node) bool { return n.Use != nil })
+	s.repelling = podsOn(all, func(pod *podfit.Neighbors) bool { return len(pod.Apart) > 0 })
+	s.pods = sync.OnceValue(func() []nodePod {
+		return podsOn(all, func(*podfit.Neighbors) bool { return true })
+	})
+	for _, kind := range nodes.Kinds(nil) {
+		if kind.Node.GPUs != nil {
+			for name := range kind.Node.GPUs.UnitsPerCard {
+				memories[name] = true
+			}
+		}
+		if len(kind.Members) > 0 {
+			s.lots[kind.Members[0]] = lotsOf(all, kind.Members)
+		}
+	}
+	s.memories = slices.Sorted(maps.Keys(memories))
+	s.byName = sync.OnceValue(func() map[string]int {
+		positions := make(map[string]int, len(all))
+		for i := range all {
+			positions[all[i].Name] = i
+		}
+		return positions
+	})
+	return s
+}
+
+// lotsOf returns the parts of a kind of nodes.
+func (s *Stock) lotsOf(kind podfit.Kind) []lot {
+	if len(kind.Members) == 1 {
+		return lotsOf(s.nodes.Nodes(), kind.Members)
+	}
+	return s.lots[kind.Members[0]]
+}
+
+func lotsOf(nodes []podfit.Node, members []int) []lot {
+	var lots []lot
+	byUse := map[string]int{}
+	var key []byte
+	for _, member := range members {
+		key = appendUse(key[:0], nodes[member].Use)
+		at, known := byUse[string(key)]
+		if !known {
+			at = len(lots)
+			byUse[string(key)] = at
+			cards, order := freeCards(&nodes[member])
+			lots = append(lots, lot{free: freeOn(&nodes[member]), cards: cards, order: order})
+		}
+		lots[at].add(&nodes[member], member)
+	}
+	return lots
+}
+
+// add joins an equal node. Nodes of a class may differ by some KiB of memory; what all of them have counts.
+func (l *lot) add(node *podfit.Node, member int) {
+	l.members = append(l.members, member)
+	for _, name := range []string{"memory", "ephemeral-storage"} {
+		if have, known := l.free[name]; known {
+			l.free[name] = min(have, leftOf(node, name))
+		}
+	}
+}
+
+// appendUse appends a text that is equal for nodes of one class of which pods take equally much. It does without fmt,
+// because it runs for all nodes after each change of a pod.
+func appendUse(text []byte, use *podfit.Use) []byte {
+	if use == nil {
+		return text
+	}
+	for _, name := range slices.Sorted(maps.Keys(use.Requests)) {
+		text = append(append(text, name...), ' ')
+		text = append(strconv.AppendInt(text, int64(use.Requests[name]), 10), '\n')
+	}
+	for _, card := range use.Cards {
+		for _, free := range []*int64{card.FreeMiB, card.FreeUnits, card.FreeCores} {
+			text = append(appendNumber(text, free), ' ')
+		}
+		text = append(strconv.AppendBool(text, card.Healthy == nil || *card.Healthy), '\n')
+	}
+	return text
+}
+
+func appendNumber(text []byte, n *int64) []byte {
+	if n == nil {
+		return append(text, '?')
+	}
+	return strconv.AppendInt(text, *n, 10)
+}
+
+// freeOn returns what pods may still take of a node.
+func freeOn(node *podfit.Node) podfit.Quantities {
+	free := make(podfit.Quantities, len(node.Allocatable))
+	for name, have := range node.Allocatable {
+		if have > 0 || name == "pods" {
+			free[name] = leftOf(node, name)
+		}
+	}
+	return free
+}
+
+func leftOf(node *podfit.Node, name string) raydemand.Amount {
+	have := node.Usable(name)
+	if node.Use != nil {
+		have -= node.Use.Requests[name]
+	}
+	return max(have, 0)
+}
+
+// Node returns the node with this name; nil if there is none. It must not be changed.
+func (s *Stock) Node(name string) *podfit.Node {
+	if at, known := s.byName()[name]; known {
+		return &s.nodes.Nodes()[at]
+	}
+	return nil
+}

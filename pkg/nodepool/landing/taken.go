@@ -1,0 +1,237 @@
+package landing
+
+import (
+	"container/heap"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// Taken is what has been placed on the places of a Packer. Copies are cheap, because bins are immutable and shared.
+type Taken struct {
+	packer *Packer
+	bins   []stack
+	rooms  []sum
+	// spreadRooms are the rooms of the kinds that are spread, unknownRoom until somebody asks.
+	spreadRooms []int64
+	// all keeps nodes that no pod can use.
+	all bool
+}
+
+// stack is a number of equal bins.
+type stack struct {
+	bin   *bin
+	nodes int64
+	// place is the bin's; it is here for speed.
+	place int
+}
+
+// sum is a sum of which some parts have no bound.
+type sum struct{ bounded, unbounded int64 }
+
+func (s *sum) add(n, sign int64) {
+	if n >= podfit.Unbounded {
+		s.unbounded += sign
+		return
+	}
+	s.bounded += n * sign
+}
+
+func (s sum) total() int64 {
+	if s.unbounded > 0 {
+		return podfit.Unbounded
+	}
+	return min(s.bounded, podfit.Unbounded)
+}
+
+// CopyFrom makes the state equal to another one. They do not share anything that changes.
+func (s *Taken) CopyFrom(other *Taken) {
+	s.packer = other.packer
+	s.bins = append(s.bins[:0], other.bins...)
+	s.rooms = append(s.rooms[:0], other.rooms...)
+	s.spreadRooms = append(s.spreadRooms[:0], other.spreadRooms...)
+	s.all = other.all
+}
+
+// Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
+func (s *Taken) Room(pod int) int64 {
+	room := s.rooms[pod].total()
+	if len(s.packer.kinds[pod].rules.spreads) == 0 {
+		return room
+	}
+	if s.spreadRooms[pod] == unknownRoom {
+		var trial Taken
+		trial.CopyFrom(s)
+		s.spreadRooms[pod] = trial.addSpread(pod, room)
+	}
+	return s.spreadRooms[pod]
+}
+
+// Add places up to n pods and returns how many have found a place.
+func (s *Taken) Add(pod int, n int64) (placed int64) {
+	if len(s.packer.kinds[pod].rules.spreads) > 0 {
+		return s.addSpread(pod, n)
+	}
+	if n <= 0 {
+		return 0
+	}
+	at := s.best(pod, nil)
+	if at < 0 {
+		return 0
+	}
+	placed = s.fill(at, pod, n, s.bins[at].bin.rooms[pod])
+	for more := int64(1); placed < n && more > 0; placed += more {
+		more = s.fillAll(pod, n-placed)
+	}
+	return placed
+}
+
+// fillAll places up to n pods on all stacks that have room now, best first. A node that is filled has no room left, so
+// the order does not change meanwhile.
+func (s *Taken) fillAll(pod int, n int64) (placed int64) {
+	var bins []*bin
+	for i := range s.bins {
+		if b := s.bins[i].bin; b.rooms[pod] > 0 {
+			bins = append(bins, b)
+		}
+	}
+	queue := binQueue(bins)
+	heap.Init(&queue)
+	for len(queue) > 0 && placed < n {
+		best := heap.Pop(&queue).(*bin)
+		at := s.indexOf(best, 0)
+		if at < 0 {
+			continue // its nodes have been opened in another place
+		}
+		placed += s.fill(at, pod, n-placed, best.rooms[pod])
+	}
+	return placed
+}
+
+// binQueue is a heap of bins, best first.
+type binQueue []*bin
+
+func (q binQueue) Len() int           { return len(q) }
+func (q binQueue) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q binQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push is part of heap.Interface.
+func (q *binQueue) Push(b any) { *q = append(*q, b.(*bin)) }
+
+// Pop is part of heap.Interface.
+func (q *binQueue) Pop() any {
+	last := len(*q) - 1
+	b := (*q)[last]
+	*q = (*q)[:last]
+	return b
+}
+
+// best returns the stack to place a pod on, of those that are wanted; -1 if none has room.
+func (s *Taken) best(pod int, wanted func(*bin) bool) int {
+	best := -1
+	for i := range s.bins {
+		b := s.bins[i].bin
+		if b.rooms[pod] == 0 || wanted != nil && !wanted(b) {
+			continue
+		}
+		if best < 0 || b.before(s.bins[best].bin) {
+			best = i
+		}
+	}
+	return best
+}
+
+// fill places up to n pods on the nodes of a stack, up to each on one node, one node after the other.
+func (s *Taken) fill(at, pod int, n, each int64) (placed int64) {
+	from, stacked := s.bins[at].bin, s.bins[at].nodes
+	nodes := min(n/each, stacked)
+	rest := int64(0)
+	if nodes < stacked {
+		rest = n % each
+	}
+	if nodes > 0 {
+		s.move(at, nodes, s.packer.take(from, pod, each))
+	}
+	if rest > 0 {
+		s.move(s.indexOf(from, at), 1, s.packer.take(from, pod, rest))
+	}
+	return nodes*each + rest
+}
+
+// indexOf returns where a bin is, -1 if nowhere. It looks at a likely index first.
+func (s *Taken) indexOf(b *bin, likely int) int {
+	if likely < len(s.bins) && s.bins[likely].bin == b {
+		return likely
+	}
+	for i := range s.bins {
+		if s.bins[i].bin == b {
+			return i
+		}
+	}
+	return -1
+}
+
+// move replaces a number of nodes by others. New nodes that are opened are gone from the other places of the same
+// nodes.
+func (s *Taken) move(at int, nodes int64, to *bin) {
+	from := s.bins[at].bin
+	s.remove(at, nodes)
+	if site := &s.packer.places[from.place]; !from.opened {
+		for _, place := range site.same {
+			i := slices.IndexFunc(s.bins, func(k stack) bool { return k.place == place && !k.bin.opened })
+			if i >= 0 {
+				s.remove(i, nodes)
+			}
+		}
+	}
+	s.insert(to, nodes)
+	for k := range s.spreadRooms {
+		s.spreadRooms[k] = unknownRoom
+	}
+}
+
+const unknownRoom = -1
+
+// remove removes up to a number of nodes. A pool without a known bound has as many left as before.
+func (s *Taken) remove(at int, nodes int64) {
+	k := &s.bins[at]
+	if k.nodes >= podfit.Unbounded {
+		return
+	}
+	s.count(k.bin, k.nodes, -1)
+	k.nodes -= min(nodes, k.nodes)
+	s.count(k.bin, k.nodes, 1)
+	if k.nodes == 0 {
+		s.bins[at] = s.bins[len(s.bins)-1]
+		s.bins = s.bins[:len(s.bins)-1]
+	}
+}
+
+// insert adds nodes. Those that no pod can use are left out, unless they count as domains.
+func (s *Taken) insert(b *bin, nodes int64) {
+	if nodes == 0 || b.rank.kinds == 0 && b.holds == nil && !s.all {
+		return
+	}
+	for i := range s.bins {
+		if s.bins[i].place == b.place && (s.bins[i].bin == b || s.bins[i].bin.equal(b)) {
+			s.count(b, s.bins[i].nodes, -1)
+			s.bins[i].nodes += nodes
+			s.count(b, s.bins[i].nodes, 1)
+			return
+		}
+	}
+	s.bins = append(s.bins, stack{b, nodes, b.place})
+	s.count(b, nodes, 1)
+}
+
+// count adds the room of nodes to the sums, or subtracts it.
+func (s *Taken) count(b *bin, nodes, sign int64) {
+	if nodes == 0 {
+		return
+	}
+	for k, room := range b.rooms {
+		if room > 0 {
+			s.rooms[k].add(podfit.CappedProduct(room, nodes), sign)
+		}
+	}
+}

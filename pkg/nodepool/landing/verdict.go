@@ -1,0 +1,312 @@
+package landing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// Verdict says whether any node could hold a pod of a worker group, and why none could.
+type Verdict struct {
+	State State
+	// Why is the reason of the nearest node or pool; empty if State is Fits. Beyond: it is Trying because of a rule that
+	// depends on pods on other nodes.
+	Why    string
+	Beyond bool
+	// Settles is when a proof that depends on what nodes announce is valid: until then they may still be coming up. It
+	// is zero if the proof is valid at once.
+	Settles time.Time
+}
+
+// State is the kind of a Verdict.
+type State string
+
+const (
+	// Fits: a node could hold a pod if it were empty, or its pool may add such a node.
+	Fits State = "fits"
+	// Trying: nothing proves that a node can hold a pod, and nothing that no node ever will. A node autoscaler may know
+	// a pool that nobody declared, or the scheduler compares the pod with pods on other nodes.
+	Trying State = "trying"
+	// Waiting: nodes that are not ready could hold a pod, and their pools may add no other.
+	Waiting State = "waiting"
+	// Nowhere: it is proven that no node will ever hold a pod.
+	Nowhere State = "nowhere"
+	// Limited: a node could hold a pod, and it is proven that the limit of its pool allows none.
+	Limited State = "limited"
+)
+
+// deviceTime is how long a node may take until its devices, labels and taints are final: drivers are installed, and
+// device plugins start.
+const deviceTime = 10 * time.Minute
+
+// At returns the verdict at a moment: before a proof settles, the group is tried. The zero moment ignores ages.
+func (v Verdict) At(now time.Time) Verdict {
+	if !now.IsZero() && now.Before(v.Settles) {
+		v.State = Trying
+	}
+	v.Settles = time.Time{}
+	return v
+}
+
+// Judge decides where pods of a shape can run. rooms are all known pools, places their nodes and declared shapes.
+type Judge struct {
+	Rooms  []Room
+	Places []podfit.Node
+	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
+	// rooms.
+	Complete, NodePools bool
+	// PoolLabel is a node label that names pools, in addition to sharing.PoolLabels.
+	PoolLabel string
+}
+
+// Of returns the verdict for a shape. The proof that no node can hold a pod comes from the pod itself, if it names
+// nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
+// No autoscaler is proof: another one may run beside it.
+func (j *Judge) Of(p *podfit.PodShape) Verdict {
+	rooms, best := j.answers(p)
+	switch beyond := p.Neighbors.Beyond; {
+	case best == Fits && beyond != "" && p.NodeName == "":
+		return Verdict{State: Trying, Why: beyond + " depends on pods on other nodes", Beyond: true}
+	case best == Fits:
+		return Verdict{State: Fits}
+	}
+	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {
+		return rooms[at].Verdict
+	}
+	if names, named := p.Hostnames(); named {
+		return j.ofHosts(p, names)
+	}
+	if names, named := j.poolsNamed(p); named {
+		return j.ofNamed(p, names, rooms)
+	}
+	if j.Complete {
+		v := summary(rooms)
+		switch v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State {
+		case Nowhere:
+			v.Why += "; all pools are declared"
+		case Trying:
+			v.Why += j.withoutShape(rooms)
+		}
+		return v
+	}
+	unknown := slices.ContainsFunc(rooms, func(a answer) bool { return a.unknown })
+	if v := summary(rooms); v.State == Limited && !unknown {
+		return v
+	}
+	return Verdict{State: Trying, Why: p.Fit(j.Places).Why}
+}
+
+// Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
+// list of pools. A pod that names nodes proves nothing, because the nodes may be there. Places are declared shapes.
+func (j *Judge) Unseen(p *podfit.PodShape) (v Verdict, proven bool) {
+	if _, named := p.Hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
+		return Verdict{}, false
+	}
+	v = j.Of(p)
+	return v, v.State == Nowhere || v.State == Limited
+}
+
+// answer is the verdict of one pool.
+type answer struct {
+	Verdict
+	// unknown: nothing shows what the pool's nodes are, or that it can have none at all.
+	unknown bool
+}
+
+// answers asks every pool, in the order of the rooms.
+func (j *Judge) answers(p *podfit.PodShape) (list []answer, best State) {
+	byPool := map[string]*poolView{}
+	for i := range j.Rooms {
+		byPool[j.Rooms[i].Pool] = &poolView{room: &j.Rooms[i]}
+	}
+	var misses []podfit.Mismatch
+	for i := range j.Places {
+		if view := byPool[j.Places[i].PoolName()]; view != nil {
+			misses = view.add(p, &j.Places[i], misses[:0])
+		}
+	}
+	best = Trying
+	for i := range j.Rooms {
+		a := byPool[j.Rooms[i].Pool].answer(p)
+		if a.State == Fits {
+			best = Fits
+		}
+		list = append(list, a)
+	}
+	return list, best
+}
+
+// withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
+// list of pools from being a proof.
+func (j *Judge) withoutShape(rooms []answer) string {
+	var names []string
+	for i, a := range rooms {
+		if a.unknown && a.State == Trying {
+			names = append(names, j.Rooms[i].Pool)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; what new nodes of pool " + strings.Join(names, ", ") + " have is not known, and no shape says it"
+}
+
+// summary joins the answers of all pools that could get a pod.
+func summary(answers []answer) Verdict {
+	all := Verdict{State: Nowhere}
+	for _, a := range answers {
+		switch {
+		case a.State == Trying:
+			return Verdict{State: Trying}
+		case a.State == Limited && all.State == Nowhere:
+			all = Verdict{State: Limited, Why: a.Why, Settles: all.Settles}
+		}
+		if a.Settles.After(all.Settles) {
+			all.Settles = a.Settles
+		}
+	}
+	return all
+}
+
+// ofHosts judges a pod that names nodes. No autoscaler adds a node of a given name.
+func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
+	var there []podfit.Node
+	for i := range j.Places {
+		node := &j.Places[i]
+		if !node.Declared &&
+			(slices.Contains(names, node.Name) || slices.Contains(names, node.Labels[podfit.HostnameLabel])) {
+			there = append(there, *node)
+		}
+	}
+	which := "node " + strings.Join(names, ", ")
+	if len(there) == 0 {
+		return Verdict{State: Nowhere, Why: "the group names " + which + ", which is not there"}
+	}
+	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
+	for i := range there {
+		outlook, _ := p.OutlookOn(&there[i], nil)
+		if outlook < podfit.Never {
+			v.State = Trying
+		}
+		v.Settles = later(v.Settles, &there[i])
+	}
+	return v
+}
+
+func later(t time.Time, node *podfit.Node) time.Time {
+	if settles := node.CreatedAt.Add(deviceTime); !node.CreatedAt.IsZero() && settles.After(t) {
+		return settles
+	}
+	return t
+}
+
+// ofNamed judges a pod that names pools.
+func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verdict {
+	which := "pool " + strings.Join(names, ", ")
+	var asked []answer
+	var places []podfit.Node
+	for _, name := range names {
+		at := j.roomOf(name)
+		switch {
+		case at >= 0:
+			asked = append(asked, rooms[at])
+			for i := range j.Places {
+				if j.Places[i].PoolName() == j.Rooms[at].Pool {
+					places = append(places, j.Places[i])
+				}
+			}
+		case j.NodePools && selects(p, karpenterPool):
+			asked = append(asked, answer{Verdict: Verdict{State: Limited, Why: "NodePool " + name + " does not exist"}})
+		case j.Complete:
+			asked = append(asked, answer{Verdict: Verdict{State: Nowhere, Why: "pool " + name + " does not exist"}})
+		default:
+			return Verdict{State: Trying, Why: "the group selects pool " + name + ", which is not known"}
+		}
+	}
+	v := summary(asked)
+	v.Why = cmp.Or(v.Why, firstWhy(asked))
+	if len(places) > 0 && v.State != Limited {
+		v.Why = p.Fit(places).Why
+	}
+	v.Why = cmp.Or(v.Why, "what the nodes of "+which+" have is not known") + "; the group selects " + which
+	return v
+}
+
+// roomOf returns the index of the pool that a selector names: by its name, by that of its node group, or by another
+// label of its nodes. It is negative if there is none.
+func (j *Judge) roomOf(name string) int {
+	for _, same := range []func(r Room) bool{
+		func(r Room) bool { return r.Pool == name },
+		func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same },
+		func(r Room) bool {
+			return slices.ContainsFunc(j.Places, func(n podfit.Node) bool {
+				return n.PoolName() == r.Pool && slices.ContainsFunc(sharing.PoolLabels,
+					func(row sharing.PoolLabel) bool { return n.Labels[row.Key] == name })
+			})
+		},
+	} {
+		if at := slices.IndexFunc(j.Rooms, same); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+func firstWhy(answers []answer) string {
+	for _, a := range answers {
+		if a.Why != "" {
+			return a.Why
+		}
+	}
+	return ""
+}
+
+func selects(p *podfit.PodShape, label string) bool {
+	return slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool {
+		return slices.ContainsFunc(all, func(r podfit.Requirement) bool { return r.Key == label })
+	})
+}
+
+// poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
+func (j *Judge) poolsNamed(p *podfit.PodShape) (names []string, named bool) {
+	for _, all := range p.LabelAlternatives() {
+		at := slices.IndexFunc(all, func(r podfit.Requirement) bool {
+			return r.Operator == "In" && j.namesPools(r.Key)
+		})
+		if at < 0 {
+			return nil, false
+		}
+		for _, name := range all[at].Values {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, len(names) > 0
+}
+
+func (j *Judge) namesPools(label string) bool {
+	return label == j.PoolLabel && label != "" ||
+		slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool { return row.Key == label })
+}
+
+// noRoom describes why a pool may add no node for a pod.
+func (r *Room) noRoom() string {
+	kind := "pool "
+	if r.Source == FromKarpenter {
+		kind = "NodePool "
+	}
+	switch {
+	case r.MaxNodes != nil && *r.MaxNodes == 0:
+		return kind + r.Pool + " may have no node (maxNodes 0)"
+	case r.MayAddNodes != nil && *r.MayAddNodes == 0 && r.MaxNodes != nil:
+		return fmt.Sprintf("%s%s has its most nodes (maxNodes %d)", kind, r.Pool, *r.MaxNodes)
+	}
+	return kind + r.Pool + " has reached its limits"
+}
