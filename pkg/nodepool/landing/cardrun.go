@@ -15,8 +15,8 @@ type run struct {
 	used                               bool
 	// rest is what is left of one card as a whole; it follows from the others.
 	rest int64
-	// parts are what requests take; nil if they take what they ask for. Equal ones of a place are one list.
-	parts *[]Part
+	// rules is the first of the cards with the same rules about what requests take; nil if they take what they ask for.
+	rules *Card
 }
 
 const unknownAmount = math.MaxInt64
@@ -37,10 +37,10 @@ func runsOf(place *Place) []run {
 			slots: known(c.Slots), used: c.Used}
 		runs[i].rest = runs[i].left()
 		switch {
-		case i > 0 && slices.Equal(c.Parts, place.Cards[i-1].Parts):
-			runs[i].parts = runs[i-1].parts
-		case len(c.Parts) > 0:
-			runs[i].parts = &place.Cards[i].Parts
+		case i > 0 && c.sameRules(place.Cards[i-1]):
+			runs[i].rules = runs[i-1].rules
+		case len(c.Parts)+len(c.Refuses) > 0:
+			runs[i].rules = &place.Cards[i]
 		}
 	}
 	if place.CardOrder == LastCard {
@@ -121,10 +121,13 @@ func (c *CardRequest) Of(total int64, parts []Part) (memory, cores int64, fits b
 }
 
 func (c *CardRequest) of(r *run) (memory, cores int64, fits bool) {
-	if r.parts == nil {
+	switch {
+	case r.rules == nil:
 		return c.Of(r.total, nil)
+	case slices.Contains(r.rules.Refuses, c.pod):
+		return 0, 0, false
 	}
-	return c.Of(r.total, *r.parts)
+	return c.Of(r.total, r.rules.Parts)
 }
 
 // times returns how often the request's part of one card fits on a card of the run. Without cores left a card takes no

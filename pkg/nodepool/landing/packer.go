@@ -137,6 +137,10 @@ func (p *Packer) start(places []Place, names map[string]int) *Taken {
 
 func (p *Packer) kindOf(pod *Pod) kind {
 	k := kind{requests: []request{{0, raydemand.One}}, cards: pod.Cards}
+	if pod.Cards != nil {
+		own := *pod.Cards
+		own.pod, k.cards = pod.Name, &own
+	}
 	for _, name := range slices.Sorted(maps.Keys(pod.Requests)) {
 		amount := pod.Requests[name]
 		if amount <= 0 || name == podSlots || podfit.CheckedElsewhere[name] {

@@ -82,6 +82,8 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 	mig := func(name string, mib int64) landing.Pod {
 		return landing.Pod{Name: name, Requests: free("nvidia.com/gpu", 1), Cards: &landing.CardRequest{Memory: mib}}
 	}
+	picky := hami
+	picky.Cards = []landing.Card{{Total: 1000, Memory: of[int64](1000), Refuses: []string{"a"}}, {Total: 1000, Memory: of[int64](1000)}}
 	slots := hami
 	slots.Cards = []landing.Card{{Count: 2, Total: 1000, Memory: of[int64](1000), Slots: of[int64](3)}}
 	tests := []struct {
@@ -113,6 +115,7 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 		{"a half leaves four places for sevenths", []landing.Pod{mig("a", 24000), mig("b", 8000)}, []landing.Place{cut}, []add{{0, 1, 1}, {1, 9, 4}}},
 		{"more memory than any part has", []landing.Pod{mig("a", 81000)}, []landing.Place{cut}, []add{{0, 9, 0}}},
 		{"all of the memory takes the largest part", []landing.Pod{percent(100)}, []landing.Place{cut}, []add{{0, 9, 1}}},
+		{"a card that refuses a kind of pods", []landing.Pod{named("a", percent(50)), named("b", percent(50))}, []landing.Place{picky}, []add{{0, 9, 2}, {1, 9, 2}}},
 		{"60 percent on eight cards", []landing.Pod{{Name: "k", Requests: free("koordinator.sh/gpu-core", 60),
 			Cards: &landing.CardRequest{MemoryPercent: 60, Cores: 60}}},
 			[]landing.Place{{Nodes: of[int64](1), Free: free("koordinator.sh/gpu-core", 800), Cards: cards(8, 100)}}, []add{{0, 20, 8}}},

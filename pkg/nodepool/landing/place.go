@@ -1,6 +1,10 @@
 package landing
 
-import "heliostat.dev/heliostat/pkg/nodepool/podfit"
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
 
 // Place is a number of Kubernetes nodes that are equal for the pods in question: the same pods may be scheduled there,
 // and each node has the same left.
@@ -67,6 +71,13 @@ type Card struct {
 	// Parts are what requests take of the card, the smallest first, if it is cut into parts of fixed sizes, as MIG
 	// instances: the first that holds the memory.
 	Parts []Part `json:"parts,omitempty"`
+	// Refuses are the names of the pods that Accepts of the place has and that do not want this card.
+	Refuses []string `json:"refuses,omitempty"`
+}
+
+// sameRules reports whether requests take the same of both cards, if there is as much left.
+func (c Card) sameRules(other Card) bool {
+	return slices.Equal(c.Parts, other.Parts) && slices.Equal(c.Refuses, other.Refuses)
 }
 
 // Part is the memory and the cores of a part of a card, in the units of Card.

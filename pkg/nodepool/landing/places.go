@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // stocktaking collects the places of some kinds of pods.
@@ -90,7 +91,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 			nodes, first := int64(len(part.members)), &t.stock.nodes.Nodes()[part.members[0]]
 			t.places = append(t.places, Place{
 				Pool: entry.Node.Pool, Node: first.Name, Nodes: &nodes, Free: part.free,
-				Cards: t.inPercent(part.cards), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
+				Cards: t.refused(t.inPercent(part.cards), first, accepts), CardOrder: part.order, Accepts: names, Counted: t.names(entry.counted),
 				Holds: part.holds,
 			})
 		}
@@ -137,6 +138,26 @@ func (t *stocktaking) inPercent(cards []Card) []Card {
 	for i := range cards {
 		if unknown(cards[i]) {
 			cards[i].Total, cards[i].Memory = 100, whole(100)
+		}
+	}
+	return cards
+}
+
+// refused marks the cards of a node that some kinds of pods do not want.
+func (t *stocktaking) refused(cards []Card, node *podfit.Node, kinds []int) []Card {
+	choosy := func(i int) bool { return t.kinds[i].Shape.Choice != nil }
+	if len(cards) == 0 || node.GPUs == nil || !slices.ContainsFunc(kinds, choosy) {
+		return cards
+	}
+	cards = single(cards)
+	known := slices.DeleteFunc(slices.Clone(node.GPUs.PerCard), func(c sharing.Card) bool {
+		return c.Healthy != nil && !*c.Healthy
+	})
+	for i := range min(len(cards), len(known)) {
+		for _, kind := range kinds {
+			if t.kinds[kind].Shape.Choice.Refuses(known[i]) != "" {
+				cards[i].Refuses = append(cards[i].Refuses, t.kinds[kind].Name)
+			}
 		}
 	}
 	return cards

@@ -194,3 +194,28 @@ func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyCardsThatAPodWantsHaveRoomForIt has two cards of 24 GiB, and pods of 12.
+func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
+	const register = "GPU-a,10,24576,100,NVIDIA L4,0,true:GPU-b,10,24576,100,NVIDIA A10,0,true:"
+	nodes := []podfit.Node{inPool("a", node("n1"))}
+	read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: map[string]int64{"nvidia.com/gpu": 20},
+		Annotations: map[string]string{"hami.io/node-nvidia-register": register}, Pods: []sharing.Pod{}})
+	nodes[0].GPUs, nodes[0].Use = &read, &podfit.Use{Cards: read.PerCard}
+	nodes[0].Allocatable = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(20), "pods": raydemand.Whole(110)}
+	stock := landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)}))
+	for _, test := range []struct {
+		key, value string
+		want       int64
+	}{
+		{"other", "x", 4}, {"nvidia.com/use-gputype", "A10", 2}, {"nvidia.com/nouse-gputype", "a10", 2}, {"nvidia.com/use-gpuuuid", "GPU-a", 2},
+		{"nvidia.com/use-gpuuuid", "GPU-a,GPU-b", 4}, {"nvidia.com/use-gpuuuid", "GPU-z", 0}, {"nvidia.com/vgpu-mode", "mig", 0},
+	} {
+		kinds := []landing.Kind{stock.KindOf("g", &podfit.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
+			Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}
+		places, _ := stock.Places(kinds, nil)
+		if got := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0); got != test.want {
+			t.Errorf("%s: %s leaves room for %d pods, want %d", test.key, test.value, got, test.want)
+		}
+	}
+}

@@ -40,4 +40,6 @@ type CardRequest struct {
 	Whole bool `json:"whole,omitempty"`
 	// Order, if it is set, replaces the CardOrder of a place: with HAMi a pod may say what it wants.
 	Order string `json:"order,omitempty"`
+	// pod is the name of the pod, which New sets.
+	pod string
 }
