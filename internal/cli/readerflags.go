@@ -33,7 +33,8 @@ func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 		nil,
 		"NAME=KIND: the kind of a resource that is not built in, or another kind for one that is; KIND is "+
 			strings.Join(ConfigurableKinds(), ", ")+"; mig can have a profile, mig:1g.5gb, and gpu-mem needs the "+
-			"MiB of a unit, gpu-mem:1024",
+			"MiB of a unit, gpu-mem:1024; none is no GPU, and elsewhere is no GPU either and not bounded by nodes, "+
+			"because an extender of the scheduler counts it",
 	)
 	flags.StringArrayVar(
 		&f.topologyLabels,
@@ -100,7 +101,7 @@ func configuredResources(pairs []string) (resources []gpuinfo.Resource, err erro
 // ConfigurableKinds returns the kinds that --resource accepts.
 func ConfigurableKinds() []string {
 	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory,
-		gpuinfo.VGPU}
+		gpuinfo.VGPU, gpuinfo.NoGPU, gpuinfo.Elsewhere}
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
 		names[i] = string(kind)

@@ -16,13 +16,15 @@ func TestAResourceIsToldByKindProfileOrMemory(t *testing.T) {
 		"acme.com/gpu=whole":                   {resource: gpuinfo.Resource{Name: "acme.com/gpu", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}},
 		"nvidia.com/mig-small=mig:1g.5gb":      {resource: gpuinfo.Resource{Name: "nvidia.com/mig-small", Kind: gpuinfo.MIG, Role: gpuinfo.Devices, Profile: "1g.5gb"}},
 		"acme.com/vram=gpu-mem:256":            {resource: gpuinfo.Resource{Name: "acme.com/vram", Kind: gpuinfo.GPUMemory, Role: gpuinfo.Memory, Unit: 256}},
+		"acme.com/nic=none":                    {resource: gpuinfo.Resource{Name: "acme.com/nic", Kind: gpuinfo.NoGPU, Role: gpuinfo.Devices}},
+		"acme.com/vram=elsewhere":              {resource: gpuinfo.Resource{Name: "acme.com/vram", Kind: gpuinfo.Elsewhere, Role: gpuinfo.Devices}},
 		"acme.com/vram=gpu-mem":                {err: `--resource "acme.com/vram=gpu-mem": the MiB of a unit is "": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
 		"acme.com/vram=gpu-mem:1Gi":            {err: `--resource "acme.com/vram=gpu-mem:1Gi": the MiB of a unit is "1Gi": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
 		"acme.com/vram=gpu-mem:0":              {err: `--resource "acme.com/vram=gpu-mem:0": the MiB of a unit is "0": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
 		"acme.com/gpu=whole:2":                 {err: `--resource "acme.com/gpu=whole:2": "2" follows whole: want it after mig or gpu-mem only`},
-		"gpu=whole":                            {err: `--resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
-		"/gpu=whole":                           {err: `--resource "/gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
-		"acme.com/gpu=half":                    {err: `--resource "acme.com/gpu=half": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+		"gpu=whole":                            {err: `--resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
+		"/gpu=whole":                           {err: `--resource "/gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
+		"acme.com/gpu=half":                    {err: `--resource "acme.com/gpu=half": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu, none, elsewhere`},
 		"nvidia.com/mig-small=mig:8g.5gb-wide": {err: `--resource "nvidia.com/mig-small=mig:8g.5gb-wide": reading MIG profile "8g.5gb-wide": want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb`},
 	} {
 		resources, err := configuredResources([]string{pair})

@@ -25,6 +25,10 @@ const (
 	VGPU Kind = "vgpu"
 	// UnknownKind is the kind if nothing shows it.
 	UnknownKind Kind = "unknown"
+	// NoGPU and Elsewhere are kinds that only the configuration has, for resources that are no GPUs. Nodes do not bound
+	// the pods that request one of the kind Elsewhere, because an extender of the scheduler counts it.
+	NoGPU     Kind = "none"
+	Elsewhere Kind = "elsewhere"
 )
 
 // Isolation is what separates work on one GPU, or on a share of it, from other work.

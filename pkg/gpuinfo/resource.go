@@ -161,6 +161,9 @@ type Names struct {
 func (n Names) Resource(name string) (Resource, error) {
 	for _, table := range [][]Resource{n.Configured, resources} {
 		for _, resource := range table {
+			if resource.Name == name && (resource.Kind == NoGPU || resource.Kind == Elsewhere) {
+				return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
+			}
 			if resource.Name == name {
 				return resource, nil
 			}

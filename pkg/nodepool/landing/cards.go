@@ -172,7 +172,7 @@ func newCards(node *podfit.Node) ([]Card, string) {
 func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 	kind := Kind{Pod: Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
-		if want > 0 && !podfit.CheckedElsewhere[resource] {
+		if shape.Counts(resource) {
 			kind.Requests[resource] = want
 		}
 	}

@@ -142,8 +142,8 @@ func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 			c.has[name] = have.Plus(place.Usable(name).Times(1 + int64(place.Alike)))
 		}
 	}
-	for name, want := range p.Requests {
-		if want > 0 && !podfit.CheckedElsewhere[name] {
+	for name := range p.Requests {
+		if p.Counts(name) {
 			each(name)
 		}
 	}

@@ -41,10 +41,9 @@ func provided(label string) bool {
 // asksForeign reports whether a pod requests an extended resource that Karpenter's providers do not know, and that is
 // not there either.
 func asksForeign(p *podfit.PodShape, there func(name string) bool) bool {
-	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) &&
-			!podfit.CheckedElsewhere[name]
-		if foreign && want > 0 && !there(name) {
+	for name := range p.Requests {
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides)
+		if foreign && p.Counts(name) && !there(name) {
 			return true
 		}
 	}

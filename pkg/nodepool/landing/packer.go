@@ -143,7 +143,7 @@ func (p *Packer) kindOf(pod *Pod) kind {
 	}
 	for _, name := range slices.Sorted(maps.Keys(pod.Requests)) {
 		amount := pod.Requests[name]
-		if amount <= 0 || name == podSlots || podfit.CheckedElsewhere[name] {
+		if amount <= 0 || name == podSlots {
 			continue
 		}
 		r, known := p.resources[name]

@@ -104,7 +104,7 @@ func (p *PodShape) missingEverywhere(nodes []Node) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
 		want := p.Requests[name]
-		if want > 0 && !CheckedElsewhere[name] &&
+		if p.Counts(name) &&
 			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
 			list = append(list, fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
 				p.instead(name, nodes)))

@@ -270,3 +270,32 @@ func TestNodesAreEqualOnlyWhenNothingThatMattersDiffers(t *testing.T) {
 		}
 	}
 }
+
+func TestNodesDoNotBoundWhatAnExtenderOfTheSchedulerCounts(t *testing.T) {
+	npus := []podfit.Node{node("n1", announces("huawei.com/Ascend910B4", 32))}
+	ask := func(more string, elsewhere map[string]bool) *podfit.PodShape {
+		return &podfit.PodShape{Elsewhere: elsewhere, Requests: podfit.Quantities{
+			"huawei.com/Ascend910B4": raydemand.One, more: raydemand.Whole(8192),
+		}}
+	}
+	for name, want := range map[string]struct {
+		shape *podfit.PodShape
+		why   string
+	}{
+		"HAMi counts an Ascend card's memory": {shape: ask("huawei.com/Ascend910B4-memory", nil)},
+		"HAMi counts an Ascend card's cores":  {shape: ask("huawei.com/Ascend910B4-core", nil)},
+		"the configuration names the resource": {
+			shape: ask("acme.com/memory", map[string]bool{"acme.com/memory": true}),
+		},
+		"a device plugin would announce the resource": {
+			shape: ask("acme.com/memory", nil), why: "needs acme.com/memory 8192, no node announces it",
+		},
+	} {
+		if fit := want.shape.Fit(npus); fit.Why != want.why || fit.None() != (want.why != "") {
+			t.Errorf("%s: %+v, want the reason %q", name, fit, want.why)
+		}
+		if n := want.shape.PodsOn(&npus[0]); want.why == "" && n != 32 {
+			t.Errorf("%s: %d pods, want 32 by the cards", name, n)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -61,7 +60,7 @@ func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
 	}
 	for name, want := range p.Requests {
 		switch have := node.Allocatable[name]; {
-		case want <= node.Usable(name) || want <= 0 || CheckedElsewhere[name]:
+		case want <= node.Usable(name) || !p.Counts(name):
 		case want <= have:
 			list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where "+
 				"%s is needed", name, node.Usable(name), want)})
@@ -95,12 +94,6 @@ func (p *PodShape) repelled(node *Node, list []Mismatch) []Mismatch {
 		list = append(list, Mismatch{kind: Tainted, taint: taint})
 	}
 	return list
-}
-
-// CheckedElsewhere are resources that no node reports: HAMi's scheduler extender checks them by annotations
-// (docs/reference/facts.md#hami-resources).
-var CheckedElsewhere = map[string]bool{
-	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true, "nvidia.com/priority": true,
 }
 
 // The kinds of mismatches. Unhealthy: enough exists, but not on healthy cards. NotAnnounced: the node does not have the

@@ -13,8 +13,10 @@ import (
 type PodShape struct {
 	// NodeName binds the pods to one node without the scheduler; almost always empty.
 	NodeName string
-	// Requests is what one pod takes from a node: all containers, init containers and overhead.
-	Requests Quantities
+	// Requests is what one pod takes from a node: all containers, init containers and overhead. Elsewhere are those
+	// of its resources that the configuration says nodes do not bound.
+	Requests  Quantities
+	Elsewhere map[string]bool
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
 	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.
@@ -37,6 +39,11 @@ type PodShape struct {
 	HidesGPUs, Claims bool
 	// Neighbors is what decides beside which other pods they may run.
 	Neighbors Neighbors
+}
+
+// Counts reports whether the pod requests a resource that nodes bound.
+func (p *PodShape) Counts(name string) bool {
+	return p.Requests[name] > 0 && !sharing.ByExtender(name) && !p.Elsewhere[name]
 }
 
 // NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.

@@ -14,7 +14,7 @@ func (p *PodShape) PodsIn(room Quantities) int64 {
 		n = WholeUnits(pods)
 	}
 	for name, want := range p.Requests {
-		if want > 0 && !CheckedElsewhere[name] {
+		if p.Counts(name) {
 			n = min(n, int64(room[name]/want))
 		}
 	}
@@ -62,7 +62,7 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 		n = WholeUnits(pods)
 	}
 	for name, want := range p.Requests {
-		if want > 0 && !CheckedElsewhere[name] {
+		if p.Counts(name) {
 			n = min(n, int64(has(name)/want))
 		}
 	}

@@ -15,7 +15,8 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 			Selector:    map[string]string{"a": "b", "c": "d"},
 			Affinity:    []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}},
 			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, CardsInvalid: "x", Share: &CardShare{Cards: 1},
-			CardOrder: "spread", Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Neighbors: Neighbors{Namespace: "one"},
+			CardOrder: "spread", Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Elsewhere: map[string]bool{"a/b": true},
+			Neighbors: Neighbors{Namespace: "one"},
 		}
 	}
 	first, beside := shape(), shape()

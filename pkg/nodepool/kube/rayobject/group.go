@@ -91,6 +91,7 @@ func decodeGroup(
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.Object("template"), injected...)
+	group.Pod.Elsewhere = reader.SuppliedElsewhere()
 	ReportTemplate(f.Report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
