@@ -38,7 +38,7 @@ func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T)
 		"an unknown upscaling mode":       {`{"upscalingMode": "Turbo"}`, oddGroup("gpu", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(fmt.Sprintf(
+			cluster, _, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(fmt.Sprintf(
 				`{"kind": "RayCluster", "metadata": {"name": "odd", "namespace": "ml"}, "spec": {"autoscalerOptions": %s, "workerGroupSpecs": [%s]}}`, c.settings, c.groups)))
 			if err != nil {
 				t.Fatal(err)

@@ -70,7 +70,7 @@ func TestANodeThatIsListedTwiceCountsOnce(t *testing.T) {
 	file := `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c"}, "spec": {"workerGroupSpecs": [{"groupName": "g", "maxReplicas": 9,
 		"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}}]}}}]}},
 		"kubeNodes": [` + node + `, ` + node + `], "kubePods": [], "complete": true, "pools": [], "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}]}`
-	for pods, want := range map[string]int{"110": 2, "1": 1, "0": 0} {
+	for pods, want := range map[string]int{"110": 2, "2": 1, "0": 0} { // one pod is the head
 		plan := planOf(t, strings.ReplaceAll(file, "PODS", pods))
 		if plan.Launch["g"] != want {
 			t.Errorf("allocatable pods %s: launches %v, want %d", pods, plan.Launch, want)

@@ -127,8 +127,8 @@ func TestAPlanSaysWhatItAssumesOfObjectsThatAnAPIServerNeverHas(t *testing.T) {
 		file, code, object string
 		launch             int
 	}{
-		"as the kubelet reports it":   {file(`{"cpu": "64", "memory": "64Gi", "pods": "200"}`, ""), "", "", 200},
-		"without pods":                {file(`{"cpu": "64", "memory": "64Gi"}`, ""), planner.FindingNodePodsUnknown, "Node n1", 110},
+		"as the kubelet reports it":   {file(`{"cpu": "64", "memory": "64Gi", "pods": "200"}`, ""), "", "", 199}, // one is the head
+		"without pods":                {file(`{"cpu": "64", "memory": "64Gi"}`, ""), planner.FindingNodePodsUnknown, "Node n1", 109},
 		"without pods, and one there": {file(`{"cpu": "64", "memory": "64Gi", "nvidia.com/gpu": "2"}`, pod), planner.FindingNodePodsUnknown, "Node n1", 109},
 		"a pod that is listed twice":  {file(`{"cpu": "64", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"}`, pod+", "+pod), planner.FindingPodRepeated, "Pod x/p", 109},
 	} {
@@ -161,5 +161,38 @@ func TestKeysOfTopologyLabelsAreNamesOfLabels(t *testing.T) {
 		if (code == cli.ExitOK) != (want == "") || want != "" && !strings.Contains(errOut, "topologyLabels: "+want) {
 			t.Errorf("%s: exit %d, %s%s", labels, code, errOut, out)
 		}
+	}
+}
+
+// TestTheHeadComesBeforeWorkers checks clusters of which nothing runs yet: the head takes its part of the nodes, and work
+// that fits on it needs no worker.
+func TestTheHeadComesBeforeWorkers(t *testing.T) {
+	const file = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"enableInTreeAutoscaling": INTREE,
+		"headGroupSpec": {"rayStartParams": {PARAMS}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {"cpu": "4", "memory": "8Gi"HEADGPU}}}]}}},
+		"workerGroupSpecs": [{"groupName": "g", "minReplicas": 0, "maxReplicas": 9, "rayStartParams": {},
+			"template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1"}}}]}}}]}},
+		"kubeNodes": [{"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "4"}}}],
+		"kubePods": [PODS], "complete": COMPLETE, "pendingRequests": [{"resources": {ASKED}, "count": 8}]}`
+	const noWork, head = `"num-cpus": "0", "num-gpus": "0"`, `{"metadata": {"name": "h", "namespace": "n", "labels": {"ray.io/cluster": "c", "ray.io/node-type": "head"}},
+		"spec": {"nodeName": "n1", "containers": [{"name": "ray", "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}]}}`
+	for name, test := range map[string]struct {
+		params, gpu, pods, complete, inTree, asked string
+		want                                       int
+	}{
+		"a head with CPUs leaves room for three of four":   {noWork, "", "", "true", "false", `"GPU": 1`, 3},
+		"so does one that runs":                            {noWork, "", head, "true", "false", `"GPU": 1`, 3},
+		"where nodes may be added, it leaves room for all": {noWork, "", "", "false", "false", `"GPU": 1`, 8},
+		"with GPUs it takes cards":                         {noWork, `, "nvidia.com/gpu": "2"`, "", "true", "false", `"GPU": 1`, 2},
+		"the autoscaler beside it takes half a CPU":        {noWork, "", "", "true", "true", `"GPU": 1`, 2},
+		"four of eight tasks run on the head":              {"", "", "", "true", "false", `"CPU": 1`, 1},
+		"a head without CPUs runs none":                    {noWork, "", "", "true", "false", `"CPU": 1`, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.NewReplacer("PARAMS", test.params, "HEADGPU", test.gpu, "PODS", test.pods, "COMPLETE", test.complete,
+				"INTREE", test.inTree, "ASKED", test.asked).Replace(file)
+			if plan := planOf(t, text); plan.Launch["g"] != test.want {
+				t.Errorf("launches %v, want %d\n%+v", plan.Launch, test.want, plan.InfeasibleRequests)
+			}
+		})
 	}
 }

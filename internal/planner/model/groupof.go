@@ -28,7 +28,11 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Places:                    cluster.Places,
 	}
 	for _, p := range cluster.Promised {
-		s.Promised = append(s.Promised, Promise{p.RayCluster.String(), p.Pods, p.Pod})
+		name := p.RayCluster.String()
+		if p.RayCluster == cluster.Key {
+			name += " itself, " + p.Group
+		}
+		s.Promised = append(s.Promised, Promise{name, p.Pods, p.Pod})
 	}
 	if q := cluster.Queue.Quota; q != nil {
 		s.Quotas = QuotasOf(q.Bounds)

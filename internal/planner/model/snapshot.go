@@ -44,7 +44,7 @@ type Snapshot struct {
 	// with a Pod are limited by them.
 	Places []landing.Place `json:"places,omitempty"`
 	// Promised are pods that other RayClusters have on their way to the same places and that come before the groups'
-	// pods.
+	// pods, and the head if it has no node yet.
 	Promised []Promise `json:"promised,omitempty"`
 	// Quotas bound what the pods of groups may have together, for example a quota of Kueue.
 	Quotas []Quota `json:"quotas,omitempty"`

@@ -32,7 +32,7 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 		}
 	}
 	reader.TopologyLabels = slices.Concat(reader.TopologyLabels, doc.TopologyLabels)
-	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
+	cluster, head, err := rayobject.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}
@@ -44,7 +44,8 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	for i := range cluster.Groups {
 		placed.addTo(&cluster, &cluster.Groups[i])
 	}
-	placed.addPlaces(&cluster)
+	cluster.Head.Resources, cluster.Head.Labels = head.Resources, head.Labels
+	placed.addPlaces(&cluster, &head.Pod)
 	cluster.Findings = append(cluster.Findings, placed.unused...)
 	placed.podsUnknown(&cluster)
 	placed.claimsUnknown(&cluster)
@@ -102,8 +103,9 @@ func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	}
 }
 
-// addPlaces adds where pods of the groups may run.
-func (p places) addPlaces(cluster *nodepool.Cluster) {
+// addPlaces adds where pods of the groups may run. The operator creates the head first, so while nothing runs, its pod
+// comes before them on nodes that are all there are.
+func (p places) addPlaces(cluster *nodepool.Cluster, head *podfit.PodShape) {
 	if !p.known {
 		return
 	}
@@ -116,9 +118,15 @@ func (p places) addPlaces(cluster *nodepool.Cluster) {
 		g := &cluster.Groups[i]
 		kinds[i] = stock.KindOf(g.Name, &g.Pod)
 	}
+	if len(p.pods) == 0 && p.judge.Complete {
+		kinds = append(kinds, stock.KindOf("the head", head))
+	}
 	free, pods := stock.Places(kinds, nil)
 	for i := range cluster.Groups {
 		cluster.Groups[i].Kind = &pods[i]
+	}
+	for _, pod := range pods[len(cluster.Groups):] {
+		cluster.Promised = []nodepool.Promise{{RayCluster: cluster.Key, Group: "the head", Pods: 1, Pod: pod}}
 	}
 	cluster.Places = free
 }
@@ -138,7 +146,12 @@ func Fill(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	own := planner.SnapshotOf(cluster)
 	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
 	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
-	s.Places = own.Places
+	s.Places, s.Promised = own.Places, own.Promised
+	if s.Head == nil && len(s.Nodes) == 0 && cluster.ObservedGeneration == 0 {
+		// Nothing runs yet. Of a head that runs, nobody knows here what is free.
+		s.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running, Resources: cluster.Head.Resources,
+			Labels: cluster.Head.Labels}
+	}
 	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
 	if s.IdleTimeoutSeconds == nil {
 		s.IdleTimeoutSeconds = own.IdleTimeoutSeconds

@@ -21,20 +21,23 @@ func Cluster(reader sharing.Reader, rayCluster *unstructured.Unstructured, pods 
 	return Join(Decode(reader, rayCluster), pods)
 }
 
-// DecodeManifest converts a manifest, YAML or JSON, without pods. It returns an error if the manifest is not a
-// RayCluster.
-func DecodeManifest(reader sharing.Reader, manifest []byte) (nodepool.Cluster, error) {
+// DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group. It returns an
+// error if the manifest is not a RayCluster.
+func DecodeManifest(
+	reader sharing.Reader, manifest []byte,
+) (cluster nodepool.Cluster, head nodepool.WorkerGroup, err error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
-		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: %w", err)
+		return cluster, head, fmt.Errorf("reading RayCluster: %w", err)
 	}
 	if kind := object["kind"]; kind != nil && kind != "RayCluster" {
-		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: kind is %v", kind)
+		return cluster, head, fmt.Errorf("reading RayCluster: kind is %v", kind)
 	}
 	if _, ok := object["spec"].(map[string]any); !ok {
-		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: spec is missing")
+		return cluster, head, fmt.Errorf("reading RayCluster: spec is missing")
 	}
-	return Cluster(reader, &unstructured.Unstructured{Object: object}, nil), nil
+	rayCluster := &unstructured.Unstructured{Object: object}
+	return Cluster(reader, rayCluster, nil), HeadGroup(reader, rayCluster), nil
 }
 
 // Decoded is what a RayCluster object says without its pods. It never changes, so callers can keep it as long as the

@@ -65,7 +65,7 @@ status:
 
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
-	cluster, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
+	cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
 	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
-		if _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
+		if _, _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}
 	}
@@ -230,7 +230,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
 	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		cluster, err := DecodeManifest(sharing.Reader{}, manifest)
+		cluster, _, err := DecodeManifest(sharing.Reader{}, manifest)
 		if err != nil {
 			return
 		}

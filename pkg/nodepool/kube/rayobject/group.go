@@ -56,16 +56,27 @@ func decodeGroups(
 	return groups
 }
 
-// HeadGroup reads the head group of a RayCluster as worker groups are read. It reports no faults: a check of the head
-// names them.
+// HeadGroup reads the head group of a RayCluster as worker groups are read, with the autoscaler beside Ray. It reports
+// no faults: a check of the head names them.
 func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nodepool.WorkerGroup {
 	root := FieldsOf(rayCluster.Object, nil)
 	ownCommand := strings.EqualFold(root.Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
 	fields := root.Object("spec").Object("headGroupSpec")
 	head := decodeGroup(reader, fields, 0, ownCommand)
 	head.Pod.Neighbors.Labels = podLabels(fields, rayCluster.GetName(), headNode)
+	if spec := root.Object("spec"); spec.Flag("enableInTreeAutoscaling") {
+		own := sidecarRequests
+		if options := spec.Object("autoscalerOptions"); options.Has("resources") {
+			own = ownRequests(options)
+		}
+		addInto(head.Pod.Requests, own)
+	}
 	return head
 }
+
+// sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has resources
+// (KubeRay 1.6.2, BuildAutoscalerContainer).
+var sidecarRequests = podfit.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
 
 func decodeGroup(
 	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...podfit.Quantities,

@@ -38,7 +38,7 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 			map[string]raylabels.Source{"ray.io/accelerator-type": {Value: "TPU-V6E"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, err := DecodeManifest(sharing.Reader{}, []byte(`
+			cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm}
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, `+c.group+`}]}`))
 			if err != nil {

@@ -38,7 +38,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 				events: events.NewAutoscalers(nil, nil, nil, quiet), nodeEvents: events.NewNodes(nil, quiet), namespaces: namespaces.New(nil, nil, quiet, nil),
 			}
 			o.nodes.view.Store(viewOf(nil))
-			cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))
+			cluster, _, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 
 // A pool that its autoscaler has taken down to nothing shows by its declaration what a pod would get.
 func TestWhatIsReportedCountsPoolsWithoutANode(t *testing.T) {
-	cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
+	cluster, _, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm, uid: u-1}
 spec:
   workerGroupSpecs:
@@ -37,7 +37,7 @@ spec:
 
 // What new pods announce follows from nodes and from what a NodePool would add, and is kept with the rest of the view.
 func TestGroupsLearnWhatTheirPodsWillAnnounce(t *testing.T) {
-	cluster, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
+	cluster, _, err := rayobject.DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm, uid: u-1}
 spec:
   rayVersion: 2.60.0
