@@ -23,7 +23,11 @@ func manyShapes(count int) []raydemand.Request {
 			"CPU": raydemand.Amount(1 + random.Int64N(160_000)), "memory": raydemand.Whole(int64(i) + random.Int64N(32<<30)),
 		}}
 		if random.IntN(4) == 0 {
-			requests[i].Bundle["GPU"] = raydemand.One * raydemand.Amount(1+random.IntN(30_000)) / 10_000
+			gpus := raydemand.Amount(1 + random.IntN(30_000))
+			if gpus > raydemand.One {
+				gpus -= gpus % raydemand.One
+			}
+			requests[i].Bundle["GPU"] = gpus
 		}
 	}
 	return requests

@@ -187,8 +187,8 @@ func alone(s Snapshot) Snapshot {
 	s.Requests = slices.Clone(s.Requests)
 	for _, g := range s.Gangs {
 		bundles := g.Bundles
-		if g.Strategy == raydemand.StrictPack {
-			bundles = []raydemand.Bundle{wholeOf(g)}
+		if whole := wholeOf(g); g.Strategy == raydemand.StrictPack && whole["GPU"]%raydemand.One == 0 {
+			bundles = []raydemand.Bundle{whole} // no single request asks for more than one GPU and a part
 		}
 		for _, b := range bundles {
 			s.Requests = append(s.Requests, raydemand.Request{Bundle: b, Count: 1})
