@@ -140,6 +140,17 @@ var (
 	ErrUnknownResource = errors.New("unknown GPU resource")
 )
 
+// das begins the names of MIG instances that OpenShift's Dynamic Accelerator Slicer creates on demand.
+const das = "mig.das.com/"
+
+// DASName returns the name of a MIG instance as pods request it, for the name that OpenShift's Dynamic Accelerator
+// Slicer gives it: its webhook renames nvidia.com/mig-1g.5gb in pods to mig.das.com/1g.5gb, and nodes announce the
+// latter (openshift/instaslice-operator, pkg/webhook).
+func DASName(name string) (requested string, isDAS bool) {
+	profile, isDAS := strings.CutPrefix(name, das)
+	return mig + profile, isDAS
+}
+
 // amdPartition matches the modes of AMD's cards: compute mode, and NPS memory mode.
 var amdPartition = regexp.MustCompile(`^[sdtqc]px_nps[1248]$`)
 
@@ -171,6 +182,11 @@ func (n Names) Resource(name string) (Resource, error) {
 	}
 	if profile, isMIG := strings.CutPrefix(name, mig); isMIG {
 		return migResource(name, profile)
+	}
+	if _, isDAS := DASName(name); isDAS {
+		resource, err := migResource(name, strings.TrimPrefix(name, das))
+		resource.Source = "openshift/instaslice-operator, pkg/daemonset/deviceplugins: profiles that a card could have"
+		return resource, err
 	}
 	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
 		// The AKS article on multi-instance GPUs has the spelling nvidia.com/mig1g.5gb, which no plugin announces.

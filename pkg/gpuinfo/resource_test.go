@@ -20,6 +20,8 @@ func TestResourceNamesSayWhatIsHandedOut(t *testing.T) {
 		{Name: "nvidia.com/mig-1g.24gb-me", Kind: MIG, Role: Devices, Profile: "1g.24gb-me"},
 		{Name: "nvidia.com/mig-1g.5gb.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.5gb", Shared: true},
 		{Name: "nvidia.com/mig-1g.24gb.gfx.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.24gb+gfx", Shared: true},
+		{Name: "mig.das.com/1g.5gb", Kind: MIG, Role: Devices, Profile: "1g.5gb"},
+		{Name: "mig.das.com/1g.5gb.me", Kind: MIG, Role: Devices, Profile: "1g.5gb+me"},
 		{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices},
 		{Name: "amd.com/cpx_nps4", Kind: UnknownKind, Role: Devices},
 		{Name: "amd.com/spx_nps1", Kind: Whole, Role: Devices},

@@ -69,6 +69,8 @@ var nodeChecks = []check.Check{
 		"the name looks like that of a GPU and is in no table, so it is unknown what a unit is"),
 	check.New(string(sharing.ResourceForeign), raydemand.Info, nodeProblem(allocatable, showResources),
 		"the vendor has other devices too, such as network cards, so it counts as no GPU"),
+	check.New(string(sharing.AmountsAlternative), raydemand.Info, nodeProblem(allocatable, showAllocations),
+		"which mix of profiles still fits is for its scheduler to say; Heliostat counts each profile alone"),
 	check.New(string(sharing.NamesContradict), raydemand.Warning, nodeProblem(allocatable, showNames),
 		"it is unknown what a pod gets of a card, so requests for memory, compute or isolation do not use the node"),
 	check.New("gpu-nodes-cordoned", raydemand.Error, check.Inputs(gpuNodesCordoned),

@@ -161,6 +161,10 @@ func showResources(n *inventory.Node) string {
 		"declare what it is to doctor, nodepools and serve with --resource NAME=KIND")
 }
 
+func showAllocations(*inventory.Node) string {
+	return "kubectl get allocationclaims -A" + fix.Comment("shows the instances that pods have")
+}
+
 func showNames(n *inventory.Node) string {
 	return showNode(n, "and restart the device plugin and the labeller; names that nothing announces any more go when "+
 		"the kubelet restarts")

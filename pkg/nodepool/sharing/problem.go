@@ -71,6 +71,8 @@ const (
 	ForVirtualMachines ProblemCode = "for-virtual-machines"
 	// ConditionBad: a node condition about GPUs reports a problem.
 	ConditionBad ProblemCode = "condition-bad"
+	// AmountsAlternative: the node announces what its cards could be cut into, one way or another.
+	AmountsAlternative ProblemCode = "amounts-alternative"
 	// NamesContradict: names of resources, or names and labels, say different things of the same cards.
 	NamesContradict ProblemCode = "names-contradict"
 	// LabelUnreadable: a label or annotation has an invalid value.
@@ -168,7 +170,7 @@ func (r *reading) othersAnnounced(name string) bool {
 // tooManyUnits compares the announced units with what the cards can have: stale resources remain after repartitioning.
 func (r *reading) tooManyUnits() {
 	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware ||
-		r.gpus.Profile != nil {
+		r.gpus.Profile != nil || r.gpus.slicedOnDemand() {
 		return // a card can have any number of shares
 	}
 	instances := map[string]int{}

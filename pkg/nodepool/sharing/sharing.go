@@ -56,6 +56,7 @@ var claims = []struct {
 	read func(*reading) bool
 }{
 	{"a change of MIG layout is in progress: nothing else is reliable", (*reading).readMIGChange},
+	{"instances that OpenShift's slicer creates on demand", (*reading).readDAS},
 	{"single strategy without one common profile: nothing is announced", (*reading).readMIGInvalid},
 	{"devices of ResourceSlices, and no resource announces any", (*reading).readDRA},
 	{"HAMi's annotation, or its label with more units than cards", (*reading).readHAMi},

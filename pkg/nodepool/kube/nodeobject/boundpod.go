@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -145,6 +146,11 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *podf
 	node.Pods = []sharing.Pod{} // known, if there are none
 	for _, pod := range pods {
 		use.Requests.Add(pod.Takes)
+		for name, amount := range pod.Takes {
+			if requested, isDAS := gpuinfo.DASName(name); isDAS {
+				use.Requests.Add(podfit.Quantities{requested: amount})
+			}
+		}
 		use.Pods = append(use.Pods, pod.Neighbors)
 		if len(pod.Requests) > 0 {
 			node.Pods = append(node.Pods, pod.Pod)

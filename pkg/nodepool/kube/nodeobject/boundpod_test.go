@@ -11,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // podOf reads a pod from YAML.
@@ -286,5 +288,15 @@ func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 	if free := read.Free["nvidia.com/gpu"]; free != 4 || cardsText(read.PerCard) != cardsText(use.Cards) {
 		list, _ := json.Marshal(read.PerCard)
 		t.Errorf("%d are free, want 4; cards %s, want %s", free, list, cardsText(use.Cards))
+	}
+}
+
+func TestInstancesOfOpenShiftsSlicerAreOfferedAndTakenAsPodsRequestThem(t *testing.T) {
+	const announced, requested = "mig.das.com/1g.5gb", "nvidia.com/mig-1g.5gb"
+	object := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{announced: resource.MustParse("14")}}}
+	node := ForPodFit(sharing.Reader{}, object)
+	use := Use(sharing.Reader{}, ForGPUs(object), []*BoundPod{{Takes: podfit.Quantities{announced: raydemand.One}}})
+	if node.Allocatable[requested] != raydemand.Whole(14) || use.Requests[requested] != raydemand.One {
+		t.Errorf("offered %v, taken %v", node.Allocatable, use.Requests)
 	}
 }

@@ -29,6 +29,9 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) podfit.Node {
 		}
 		if amount := units.Amount(quantity); amount > 0 || name == corev1.ResourcePods {
 			n.Allocatable[interned(string(name))] = amount
+			if requested, isDAS := gpuinfo.DASName(string(name)); isDAS {
+				n.Allocatable[interned(requested)] = amount
+			}
 		}
 	}
 	n.Taints = Taints(node)
