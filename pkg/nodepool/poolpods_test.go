@@ -22,7 +22,7 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rooms := landing.Rooms(c.nodes, landing.Config{}, nil)
 			landing.CloseDeleted(rooms)
-			group := WorkerGroup{PoolPods: landing.WithDeletedPool(shape, landing.PodsOf(shape, rooms, c.nodes), rooms)}
+			group := WorkerGroup{PoolPods: (&landing.Judge{Rooms: rooms, Places: c.nodes, NodePools: true}).Of(shape).Pods}
 			if len(group.PoolPods) != 1 || group.PoolPods[0].Pool != "gone" {
 				t.Fatalf("pods in %+v, want in pool gone alone", group.PoolPods)
 			}
@@ -53,7 +53,7 @@ func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := landing.Rooms(nil, landing.Config{}, []landing.Ceiling{c.ceiling})
-			group := WorkerGroup{PoolPods: landing.PodsOf(shape, rooms, nil)}
+			group := WorkerGroup{PoolPods: (&landing.Judge{Rooms: rooms}).Of(shape).Pods}
 			most, bounded := int64(0), false
 			if len(group.PoolPods) > 0 {
 				most, bounded = group.PoolPods[0].Most()

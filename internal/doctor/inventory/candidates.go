@@ -63,7 +63,7 @@ func (c *Candidates) NoNode(g Group) (raydemand.Finding, bool) {
 		return workers.JudgeUnseen(judge)
 	}
 	judge.Places = c.NodesFor(g)
-	workers.Judge(judge.Of(&workers.Pod), c.at)
+	workers.Judge(judge.Of(&workers.Pod).Verdict, c.at)
 	return workers.NoNode()
 }
 

@@ -41,7 +41,9 @@ func (c *Candidates) NodePoolRefuses(nodePool string, g Group) string {
 func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
 	list, known := c.pools[pods]
 	if !known {
-		list = landing.PodsOf(&pods.Pod, c.rooms, c.nodesFor(pods))
+		judge := c.judge
+		judge.Places = c.nodesFor(pods)
+		list = judge.Of(&pods.Pod).Pods
 		c.pools[pods] = list
 	}
 	return list

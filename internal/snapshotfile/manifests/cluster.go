@@ -65,12 +65,11 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		}
 		return
 	}
-	fit := g.Pod.Fit(p.nodes)
-	g.Fit, g.Reported = &fit, nodepool.Reported(p.reader, g, p.nodes)
-	g.PoolPods = landing.PodsOf(&g.Pod, p.rooms, p.nodes)
+	answer := p.judge.Of(&g.Pod)
+	g.Fit, g.PoolPods, g.Reported = &answer.Fit, answer.Pods, nodepool.Reported(p.reader, g, p.nodes)
 	p.addBound(cluster.Key, g)
 	g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{Places: p.nodes, Rooms: p.rooms, Pods: g.PoolPods})
-	g.Judge(p.judge.Of(&g.Pod), p.at)
+	g.Judge(answer.Verdict, p.at)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)

@@ -137,10 +137,10 @@ func likes(kinds []Kind) []int {
 }
 
 func (t *stocktaking) poolStock(room *Room) *poolStock {
-	pool := &poolStock{counts: make([]*poolCount, len(t.kinds)), coming: map[*podfit.Node]bool{}}
+	pool := &poolStock{counts: make([]*poolView, len(t.kinds)), coming: map[*podfit.Node]bool{}}
 	for i, first := range t.like {
 		if pool.counts[i] = pool.counts[first]; first == i {
-			pool.counts[i] = &poolCount{room: room}
+			pool.counts[i] = &poolView{room: room}
 		}
 	}
 	return pool

@@ -18,8 +18,8 @@ func CloseDeleted(rooms []Room) {
 	}
 }
 
-// WithDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.
-func WithDeletedPool(p *podfit.PodShape, pools []Pods, rooms []Room) []Pods {
+// withDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.
+func withDeletedPool(p *podfit.PodShape, pools []Pods, rooms []Room) []Pods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {
 		return pools

@@ -61,14 +61,6 @@ func (n *newNode) without(coming map[*podfit.Node]bool) *newNode {
 	return &rest
 }
 
-// declare says that a declared shape describes new nodes, whatever other nodes are like. A shape that does not say
-// enough for a pod describes none.
-func (n *newNode) declare(shape *podfit.Node, p *podfit.PodShape) {
-	if outlook, _ := p.OutlookOn(shape, nil); outlook != podfit.Unsaid && !n.declared {
-		*n = newNode{declared: true}
-	}
-}
-
 // likeName names the node whose shape counts; empty if all nodes hold as many pods.
 func (n *newNode) likeName() string {
 	if !n.unequal {

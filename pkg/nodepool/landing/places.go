@@ -28,7 +28,7 @@ type stocktaking struct {
 // poolStock is what the nodes of a pool show about each kind of pods, and about a new node.
 type poolStock struct {
 	// counts are by kind; kinds of one class share theirs.
-	counts []*poolCount
+	counts []*poolView
 	// coming are nodes that have not announced all that others of their type have.
 	coming map[*podfit.Node]bool
 }
@@ -187,7 +187,7 @@ func (t *stocktaking) addNew(room *Room) {
 	for i := range t.kinds {
 		count := pool.counts[i]
 		_, named := t.kinds[i].Shape.Hostnames()
-		switch _, could := count.of(room, t.kinds[i].Shape); {
+		switch _, could := count.pods(t.kinds[i].Shape); {
 		case !could, named: // no new node has the name of one that is there
 		case room.Mixed && count.proven(t.kinds[i].Shape):
 			anySize = append(anySize, i)

@@ -6,55 +6,30 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// PodsOf returns, for each pool that could accept a pod of this shape, how many such pods it holds and could hold, in
-// the order of rooms. It leaves Bound unset. A pool without nodes and without a declared shape may accept any pod,
-// unless its template or its name shows otherwise.
-func PodsOf(p *podfit.PodShape, rooms []Room, places []podfit.Node) []Pods {
-	byName := make(map[string]*poolCount, len(rooms))
-	for i := range rooms {
-		byName[rooms[i].Pool] = &poolCount{room: &rooms[i]}
-	}
-	var misses []podfit.Mismatch
-	for i := range places {
-		place := &places[i]
-		count := byName[place.PoolName()]
-		if count == nil {
-			continue
-		}
-		misses = p.Mismatches(place, misses[:0])
-		count.add(p, place, misses)
-	}
-	var list []Pods
-	for i := range rooms {
-		if pods, could := byName[rooms[i].Pool].of(&rooms[i], p); could {
-			list = append(list, pods)
-		}
-	}
-	return list
-}
-
-// of returns false if the pool cannot accept a pod and never will.
-func (c *poolCount) of(room *Room, p *podfit.PodShape) (Pods, bool) {
-	pods := Pods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.fresh.pods, Holds: c.allHold(),
+// pods returns how many pods the pool holds and could hold; false if it cannot accept a pod and never will. A pool
+// without nodes and without a declared shape may accept any pod, unless its template or its name shows otherwise.
+func (v *poolView) pods(p *podfit.PodShape) (Pods, bool) {
+	room := v.room
+	pods := Pods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
 		MayAddNodes: room.MayAddNodes,
 		Provisioned: room.Source == FromKarpenter}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.alike
+	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || v.unlike && !v.alike
 	switch {
-	case c.fresh.pods > 0:
-		pods.MayAddPods = room.mayAddPods(p, c.fresh.pods)
-	case c.fresh.declared && pods.Holds > 0 && !room.Mixed:
+	case v.fresh.pods > 0:
+		pods.MayAddPods = room.mayAddPods(p, v.fresh.pods)
+	case v.fresh.declared && pods.Holds > 0 && !room.Mixed:
 		pods.MayAddPods = new(int64) // its new nodes are not like those that hold pods
-	case c.known && !room.Mixed || refuses:
+	case (v.nodes > 0 || v.declared) && !room.Mixed || refuses:
 		return pods, false
 	default:
-		c.cards = nil
+		v.cards = nil
 		// A full NodePool that fits the pod bounds the group. If nothing shows that the pool fits, it is left out.
 		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 &&
 			room.Template == nil {
 			return pods, false
 		}
 	}
-	pods.Has, pods.Cards = c.allHave(room), c.cards
+	pods.Has, pods.Cards = v.allHave(), v.cards
 	return pods, true
 }
 

@@ -1,68 +1,230 @@
 package landing
 
 import (
-	"strings"
+	"cmp"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// poolView is what the nodes and the declared shape of one pool show about one pod, for a Judge.
+// poolView is what the nodes and the declared shape of one pool show about a shape of pods.
 type poolView struct {
 	room *Room
-	// nodes counts existing nodes. best and shape are the best outlooks of the nodes and of the declared shape.
+	// nodes counts existing nodes, but those that others stand for. best and shape are the best outlooks of the nodes
+	// and of the declared shape.
 	nodes       int
 	best, shape podfit.Outlook
 	declared    bool
-	// notReady is the first node that could hold the pod if it were ready; empty if there is none.
+	// notReady is the first node that could hold a pod if it were ready; empty if there is none.
 	notReady string
-	// unlike, like: see poolCount.
-	unlike, like bool
-	// has are the extended resources that some node of the pool announces.
-	has map[string]bool
-	// perNode is how many pods the declared shape or the right kind of node holds.
-	perNode int64
-	// oldest is when the first node registered that can never hold the pod, settles when the newest node is complete.
+	// oldest is when the first node registered that can never hold a pod, settles when the newest node is complete.
 	oldest, settles time.Time
+	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. alike: one does not show that.
+	unlike, alike bool
+	// fixed: the pool is on a cloud that fixes the MIG profile of a pool.
+	fixed bool
+	// holds is how many pods the nodes hold if they are empty.
+	holds int64
+	// fresh is what a new node has.
+	fresh newNode
+	// has adds up what the nodes have of the resources that a pod requests, as far as one of them announces any.
+	has   podfit.Quantities
+	cards []sharing.CutCards
+	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
+	// not come up.
+	byType map[string]leastOfType
+	coming []*podfit.Node
 }
 
-func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) []podfit.Mismatch {
-	outlook, misses := p.OutlookOn(place, misses)
-	if outlook < podfit.Unsaid {
-		v.perNode = max(v.perNode, p.PodsOnNew(place))
-	}
-	if place.Declared {
+// leastOfType is the node of an instance type that holds the fewest pods.
+type leastOfType struct {
+	node *podfit.Node
+	pods int64
+}
+
+// verdict is what a node is for pods.
+type verdict int
+
+// holdsPods: pods may be scheduled there if there is room. holdsPodsSoon: if it comes up like other nodes of its type.
+const (
+	holdsNothing verdict = iota
+	holdsPods
+	holdsPodsSoon
+)
+
+func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) verdict {
+	outlook := p.Outlook(place, misses)
+	if v.fixed = v.fixed || place.MIGProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
-		return misses
+		if outlook != podfit.Unsaid && !v.fresh.declared {
+			v.fresh = newNode{declared: true} // it describes new nodes, whatever other nodes are like
+		}
+	} else {
+		v.exists(p, place, misses, outlook)
 	}
+	v.count(p, place)
+	switch {
+	case podfit.OnlyOf(misses, podfit.NotReady, podfit.Cordoned, podfit.Unhealthy):
+		// An added node has healthy cards.
+		n := p.PodsOnNew(place)
+		if !place.Declared && n > 0 {
+			v.addCards(place)
+		}
+		v.fresh.show(place, n)
+		if v.byType == nil {
+			v.byType = map[string]leastOfType{}
+		}
+		kind := instanceType(place)
+		if least, known := v.byType[kind]; n > 0 && (!known || n < least.pods) {
+			v.byType[kind] = leastOfType{place, n}
+		}
+		if !place.Unschedulable && !place.Declared {
+			v.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
+			return holdsPods
+		}
+		return holdsNothing
+	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) &&
+		!podfit.OnlyOf(misses, podfit.Tainted):
+		v.coming = append(v.coming, place)
+		return holdsPodsSoon
+	}
+	return holdsNothing
+}
+
+// exists adds an existing node.
+func (v *poolView) exists(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch, outlook podfit.Outlook) {
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
 	}
-	if outlook == podfit.HoldsLater && podfit.OnlyOf(misses, podfit.NotReady) && v.notReady == "" {
-		v.notReady = place.Name
-	}
 	v.nodes++
+	if outlook == podfit.HoldsLater && podfit.OnlyOf(misses, podfit.NotReady) {
+		v.notReady = cmp.Or(v.notReady, place.Name)
+	}
 	v.settles = later(v.settles, place)
-	v.note(place)
 	if v.room.Mixed {
 		unlike := unlike(p, place, v.room.Template)
-		v.unlike, v.like = v.unlike || unlike, v.like || !unlike
+		v.unlike, v.alike = v.unlike || unlike, v.alike || !unlike
 	}
 	if outlook == podfit.Never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
 		v.oldest = place.CreatedAt
 	}
-	return misses
 }
 
-func (v *poolView) note(place *podfit.Node) {
-	for name, amount := range place.Allocatable {
-		if amount > 0 && strings.Contains(name, "/") {
-			if v.has == nil {
-				v.has = map[string]bool{}
-			}
-			v.has[name] = true
+// allHold counts nodes that have not come up as if they had. It takes minutes until a new node is ready, its device
+// plugin announces devices, and its startup taints are gone; meanwhile its autoscaler already counts it. Such a node
+// counts if a node of the same instance type could hold a pod.
+func (v *poolView) allHold() int64 {
+	holds := v.holds
+	for _, node := range v.coming {
+		if kind := instanceType(node); kind != "" {
+			holds += podfit.CappedProduct(v.byType[kind].pods, 1+int64(node.Alike))
 		}
 	}
+	return holds
+}
+
+// proven reports whether something shows that nodes which Karpenter adds to the pool can hold a pod: a node, a declared
+// shape, or a NodePool that describes its nodes.
+func (v *poolView) proven(p *podfit.PodShape) bool {
+	return v.fresh.pods > 0 ||
+		v.room.Template != nil && !asksForeign(p, func(name string) bool { return v.has[name] > 0 })
+}
+
+func instanceType(node *podfit.Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
+
+// addCards counts the cards of a node, and of the nodes that it stands for, together with others partitioned alike.
+func (v *poolView) addCards(place *podfit.Node) {
+	gpus := podfit.ReadNode(sharing.Reader{}, place)
+	more, known := gpus.CutCards()
+	if !known {
+		return
+	}
+	times := 1 + int64(place.Alike)
+	more.Count = podfit.CappedProduct(more.Count, times)
+	if more.Busy != nil {
+		busy := podfit.CappedProduct(*more.Busy, times)
+		more.Busy = &busy
+	}
+	more.Cut = slices.Clone(more.Cut)
+	for i := range more.Cut {
+		more.Cut[i].Count = podfit.CappedProduct(more.Cut[i].Count, times)
+	}
+	for i := range v.cards {
+		if v.cards[i].Alike(more) {
+			v.cards[i].Add(more)
+			return
+		}
+	}
+	v.cards = append(v.cards, more)
+}
+
+// count adds what a node has of the resources that a pod requests.
+func (v *poolView) count(p *podfit.PodShape, place *podfit.Node) {
+	if v.has == nil {
+		v.has = podfit.Quantities{}
+	}
+	add := func(name string) {
+		if place.Allocatable[name] <= 0 {
+			return
+		}
+		if have := v.has[name]; place.Declared {
+			v.has[name] = have
+		} else {
+			v.has[name] = have.Plus(place.Usable(name).Times(1 + int64(place.Alike)))
+		}
+	}
+	for name := range p.Requests {
+		if p.Counts(name) {
+			add(name)
+		}
+	}
+	add("pods")
+}
+
+// shows reports whether a node announces a resource that a pod requests.
+func (v *poolView) shows(name string) bool {
+	_, shown := v.has[name]
+	return shown
+}
+
+// allHave returns what the existing nodes and those that may be added have together, for resources that have a bound.
+func (v *poolView) allHave() podfit.Quantities {
+	room := v.room
+	var all podfit.Quantities
+	for name, there := range v.has {
+		sum, each := there.Plus(v.comingHave(name)), v.fresh.has[name]
+		limit, limited := room.Limits[name]
+		switch {
+		case sum <= 0 && each <= 0: // no node shows it
+			continue
+		case room.MayAddNodes != nil && (*room.MayAddNodes == 0 || !room.Mixed):
+			sum = sum.Plus(each.Times(*room.MayAddNodes))
+		case limited:
+			sum = sum.Plus(max(limit-room.Used[name], 0))
+		default:
+			continue
+		}
+		if all == nil {
+			all = podfit.Quantities{}
+		}
+		all[name] = sum
+	}
+	return all
+}
+
+// comingHave returns how much of a resource nodes will have that have not come up. Such a node is like others of its
+// instance type.
+func (v *poolView) comingHave(name string) (all raydemand.Amount) {
+	for _, node := range v.coming {
+		kind := instanceType(node)
+		if like := v.byType[kind].node; kind != "" && like != nil {
+			all = all.Plus(like.Allocatable[name].Times(1 + int64(node.Alike)))
+		}
+	}
+	return all
 }
 
 // answer returns what the pool says about the pod.
@@ -94,7 +256,7 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 		return say(Trying) // its nodes are cordoned or have unhealthy cards
 	case v.room.Template != nil:
 		return v.ofTemplate(p, ifRoom)
-	case v.room.Mixed && v.unlike && !v.like:
+	case v.room.Mixed && v.unlike && !v.alike:
 		return v.never()
 	case v.room.Mixed:
 		return ifRoom(Trying)
@@ -110,7 +272,7 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 
 // full reports whether the pool may add no node for the pod.
 func (v *poolView) full(p *podfit.PodShape) bool {
-	more := v.room.mayAddPods(p, v.perNode)
+	more := v.room.mayAddPods(p, 0)
 	return more != nil && *more == 0
 }
 
@@ -128,9 +290,9 @@ func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) ans
 		return answer{Verdict: Verdict{State: Nowhere, Why: why}}
 	}
 	switch {
-	case !asksForeign(p, func(name string) bool { return v.has[name] }):
+	case !asksForeign(p, v.shows):
 		return ifRoom(Fits)
-	case v.nodes > 0 && v.unlike && !v.like:
+	case v.nodes > 0 && v.unlike && !v.alike:
 		return v.never()
 	}
 	return ifRoom(Trying)

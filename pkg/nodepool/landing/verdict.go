@@ -53,7 +53,7 @@ func (v Verdict) At(now time.Time) Verdict {
 	return v
 }
 
-// Judge decides where pods of a shape can run. rooms are all known pools, places their nodes and declared shapes.
+// Judge decides where pods of a shape can run. Rooms are all known pools, Places their nodes and declared shapes.
 type Judge struct {
 	Rooms  []Room
 	Places []podfit.Node
@@ -64,15 +64,60 @@ type Judge struct {
 	PoolLabel string
 }
 
-// Of returns the verdict for a shape. The proof that no node can hold a pod comes from the pod itself, if it names
+// Answer says where pods of a shape can run.
+type Answer struct {
+	Fit podfit.Fit
+	// Pods says for each pool that could accept a pod how many such pods it holds and could hold, in the order of the
+	// rooms, without Bound.
+	Pods    []Pods
+	Verdict Verdict
+}
+
+// Of asks all nodes and pools about a shape.
+func (j *Judge) Of(p *podfit.PodShape) Answer {
+	a, views := Answer{Fit: p.Fit(j.Places)}, j.views(p)
+	for _, view := range views {
+		if pods, could := view.pods(p); could {
+			a.Pods = append(a.Pods, pods)
+		}
+	}
+	if j.NodePools {
+		a.Pods = withDeletedPool(p, a.Pods, j.Rooms)
+	}
+	a.Verdict = j.verdict(p, views, a.Fit.Why)
+	return a
+}
+
+// views asks every pool, in the order of the rooms.
+func (j *Judge) views(p *podfit.PodShape) []*poolView {
+	views, byPool := make([]*poolView, len(j.Rooms)), make(map[string]*poolView, len(j.Rooms))
+	for i := range j.Rooms {
+		views[i] = &poolView{room: &j.Rooms[i]}
+		byPool[j.Rooms[i].Pool] = views[i]
+	}
+	var misses []podfit.Mismatch
+	for i := range j.Places {
+		if view := byPool[j.Places[i].PoolName()]; view != nil {
+			misses = p.Mismatches(&j.Places[i], misses[:0])
+			view.add(p, &j.Places[i], misses)
+		}
+	}
+	return views
+}
+
+// verdict decides. The proof that no node can hold a pod comes from the pod itself, if it names
 // nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
 // No autoscaler is proof: another one may run beside it.
-func (j *Judge) Of(p *podfit.PodShape) Verdict {
-	rooms, best := j.answers(p)
+func (j *Judge) verdict(p *podfit.PodShape, views []*poolView, why string) Verdict {
+	rooms, fits := make([]answer, len(views)), false
+	for i, view := range views {
+		rooms[i] = view.answer(p)
+		fits = fits || rooms[i].State == Fits
+	}
 	switch beyond := p.Neighbors.Beyond; {
-	case best == Fits && beyond != "" && p.NodeName == "":
+	case fits && beyond != "" && p.NodeName == "":
 		return Verdict{State: Trying, Why: beyond + " depends on pods on other nodes", Beyond: true}
-	case best == Fits:
+	case fits:
 		return Verdict{State: Fits}
 	}
 	if at := slices.IndexFunc(rooms, func(a answer) bool { return a.State == Waiting }); at >= 0 {
@@ -86,7 +131,7 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 	}
 	if j.Complete {
 		v := summary(rooms)
-		switch v.Why = cmp.Or(v.Why, p.Fit(j.Places).Why); v.State {
+		switch v.Why = cmp.Or(v.Why, why); v.State {
 		case Nowhere:
 			v.Why += "; all pools are declared"
 		case Trying:
@@ -98,7 +143,7 @@ func (j *Judge) Of(p *podfit.PodShape) Verdict {
 	if v := summary(rooms); v.State == Limited && !unknown {
 		return v
 	}
-	return Verdict{State: Trying, Why: p.Fit(j.Places).Why}
+	return Verdict{State: Trying, Why: why}
 }
 
 // Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
@@ -107,7 +152,7 @@ func (j *Judge) Unseen(p *podfit.PodShape) (v Verdict, proven bool) {
 	if _, named := p.Hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
 		return Verdict{}, false
 	}
-	v = j.Of(p)
+	v = j.Of(p).Verdict
 	return v, v.State == Nowhere || v.State == Limited
 }
 
@@ -116,29 +161,6 @@ type answer struct {
 	Verdict
 	// unknown: nothing shows what the pool's nodes are, or that it can have none at all.
 	unknown bool
-}
-
-// answers asks every pool, in the order of the rooms.
-func (j *Judge) answers(p *podfit.PodShape) (list []answer, best State) {
-	byPool := map[string]*poolView{}
-	for i := range j.Rooms {
-		byPool[j.Rooms[i].Pool] = &poolView{room: &j.Rooms[i]}
-	}
-	var misses []podfit.Mismatch
-	for i := range j.Places {
-		if view := byPool[j.Places[i].PoolName()]; view != nil {
-			misses = view.add(p, &j.Places[i], misses[:0])
-		}
-	}
-	best = Trying
-	for i := range j.Rooms {
-		a := byPool[j.Rooms[i].Pool].answer(p)
-		if a.State == Fits {
-			best = Fits
-		}
-		list = append(list, a)
-	}
-	return list, best
 }
 
 // withoutShape names the pools of which nothing shows what their new nodes have. They are all that keeps a complete
@@ -189,8 +211,7 @@ func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
 	}
 	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
-		outlook, _ := p.OutlookOn(&there[i], nil)
-		if outlook < podfit.Never {
+		if p.Outlook(&there[i], p.Mismatches(&there[i], nil)) < podfit.Never {
 			v.State = Trying
 		}
 		v.Settles = later(v.Settles, &there[i])

@@ -25,7 +25,7 @@ func found(shape *podfit.PodShape, rooms []landing.Room, nodes []podfit.Node) ma
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
 		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": podfit.SlicesOf(reader, shape, nodes),
-		"visible": fmt.Sprint(first, count), "pools": landing.PodsOf(shape, rooms, nodes),
+		"visible": fmt.Sprint(first, count), "pools": (&landing.Judge{Rooms: rooms, Places: nodes}).Of(shape).Pods,
 	}
 }
 

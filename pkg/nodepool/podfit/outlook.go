@@ -21,14 +21,13 @@ const (
 	Never
 )
 
-// OutlookOn returns the outlook of a node for the pod, and appends what keeps the pod away to list.
-func (p *PodShape) OutlookOn(node *Node, list []Mismatch) (Outlook, []Mismatch) {
-	list = p.Mismatches(node, list)
+// Outlook returns the outlook of a node for the pod, by what keeps the pod away.
+func (p *PodShape) Outlook(node *Node, mismatches []Mismatch) Outlook {
 	worst := HoldsNow
-	for _, m := range list {
+	for _, m := range mismatches {
 		worst = max(worst, p.outlook(node, m))
 	}
-	return worst, list
+	return worst
 }
 
 func (p *PodShape) outlook(node *Node, m Mismatch) Outlook {

@@ -61,12 +61,8 @@ type clusterFits struct {
 
 // shapeFits is what the nodes mean for pods of one shape. It is immutable.
 type shapeFits struct {
-	fit    podfit.Fit
+	landing.Answer
 	slices []podfit.SliceAnswer
-	// pools are the pods that a group could have in each pool, without Bound.
-	pools []landing.Pods
-	// verdict says where a pod can run.
-	verdict landing.Verdict
 	// fitting are the nodes and declared shapes that could hold a pod.
 	fitting []podfit.Node
 	// visible are the nodes on which pods could see GPUs that they did not request.
@@ -102,7 +98,7 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 		now.shapes = append(now.shapes, shape)
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, shape.fitting))
 		now.announces = append(now.announces, raylabels.Of(l.reader, group.NewWorker(cluster.RayVersion),
-			raylabels.Nodes{Places: shape.fitting, Rooms: view.rooms, Pods: shape.pools}))
+			raylabels.Nodes{Places: shape.fitting, Rooms: view.rooms, Pods: shape.Pods}))
 		kind := view.stock.KindOf(group.Name, &group.Pod)
 		kind.Class = now.classes[i]
 		now.kinds = append(now.kinds, kind)
@@ -126,12 +122,7 @@ func (l *fitCache) shapeOn(shape *podfit.PodShape, view *nodeView) shapeFits {
 		Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
 		PoolLabel: l.reader.PoolLabel,
 	}
-	now := shapeFits{
-		fit: shape.Fit(places), verdict: judge.Of(shape), pools: landing.PodsOf(shape, view.rooms, places),
-	}
-	if view.nodePools {
-		now.pools = landing.WithDeletedPool(shape, now.pools, view.rooms)
-	}
+	now := shapeFits{Answer: judge.Of(shape)}
 	for _, node := range shape.FittingNodes(places) {
 		now.fitting = append(now.fitting, *node)
 	}
@@ -209,10 +200,10 @@ func (n *nodes) addKnown(report *finding.List, cluster *nodepool.Cluster, view *
 	places, pods := n.fits.placesOf(cluster, view, known)
 	cluster.Pools, cluster.Places = view.rooms, places
 	for i, shape := range known.shapes {
-		group, fit := &cluster.Groups[i], shape.fit
+		group, fit := &cluster.Groups[i], shape.Fit
 		group.Fit, group.Reported, group.Slices = &fit, known.gpus[i], shape.slices
-		group.PoolPods, group.Announces = slices.Clone(shape.pools), known.announces[i]
-		group.Judge(shape.verdict, time.Now())
+		group.PoolPods, group.Announces = slices.Clone(shape.Pods), known.announces[i]
+		group.Judge(shape.Verdict, time.Now())
 		if found, no := group.NoNode(); no {
 			found.Object = report.Object
 			report.All = append(report.All, found)
