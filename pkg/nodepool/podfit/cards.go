@@ -163,6 +163,10 @@ func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
 			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
 	}
 	ask, asks := p.cardRequestOn(gpus)
+	if asks && ask.resource == gpuinfo.HAMiMemory && gpus.Unregistered {
+		return append(list, Mismatch{kind: otherMode, what: "has no cards that HAMi registers, so HAMi's scheduler " +
+			"gives no part of them"})
+	}
 	if !asks || gpus.Kind != ask.kind {
 		return list
 	}

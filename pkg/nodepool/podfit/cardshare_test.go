@@ -3,6 +3,7 @@ package podfit_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -82,6 +83,36 @@ func TestAPodFitsWhereEnoughCardsAreWhatItWants(t *testing.T) {
 			shape.Choice = sharing.CardChoiceOf(map[string]string{test.key: test.value})
 			if fit := shape.Fit([]podfit.Node{n}); fit.Why != test.reason {
 				t.Errorf("reason %q, want %q", fit.Why, test.reason)
+			}
+		})
+	}
+}
+
+// TestANodeWithoutHAMisRegisterGivesNoPartOfACard has a node whose annotations are shown, or which is read from an API
+// server, and an excerpt, which may leave them out.
+func TestANodeWithoutHAMisRegisterGivesNoPartOfACard(t *testing.T) {
+	const refused = "node n has no cards that HAMi registers, so HAMi's scheduler gives no part of them"
+	part := quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 8000)
+	for _, test := range []struct {
+		name        string
+		reader      sharing.Reader
+		annotations map[string]string
+		requests    map[string]int64
+		want        string
+	}{
+		{"an excerpt", sharing.Reader{}, nil, part, ""},
+		{"a file with other annotations", sharing.Reader{}, map[string]string{"a": "b"}, part, refused},
+		{"an API server", sharing.Reader{At: time.Unix(1, 0)}, nil, part, refused},
+		{"a pod without a part of a card", sharing.Reader{At: time.Unix(1, 0)}, nil, quantities("nvidia.com/gpu", 1), ""},
+		{"a register", sharing.Reader{At: time.Unix(1, 0)}, map[string]string{"hami.io/node-nvidia-register": "GPU-a,8,24576,100,NVIDIA L4,0,true:"}, part, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := gpuNode("n", quantities("nvidia.com/gpu", 8), "")
+			read := test.reader.Read(sharing.NodeObject{Allocatable: map[string]int64{"nvidia.com/gpu": 8}, Annotations: test.annotations})
+			n.GPUs = &read
+			shape := asking(test.requests)
+			if fit := shape.Fit([]podfit.Node{n}); fit.Why != test.want {
+				t.Errorf("reason %q, want %q", fit.Why, test.want)
 			}
 		})
 	}

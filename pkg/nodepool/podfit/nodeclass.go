@@ -39,6 +39,7 @@ func ClassOf(node *Node) NodeClass {
 		for i := range gpus.PerCard {
 			gpus.PerCard[i].UUID = nil
 		}
+		fmt.Fprintln(&text, gpus.Unregistered)
 		if err := json.NewEncoder(&text).Encode(gpus); err != nil {
 			text.WriteString(node.Name) // It is in a class of its own.
 		}

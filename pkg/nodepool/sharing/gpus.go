@@ -121,6 +121,9 @@ type GPUs struct {
 	// HealthyUnits is what the healthy cards offer of a resource, if that is less than its Units; nil while no card is
 	// known to be unhealthy.
 	HealthyUnits map[string]int64 `json:"wellUnits"`
+	// Unregistered: HAMi registers no card of the node, which is certain, so its scheduler places no pod there that
+	// requests a part of one.
+	Unregistered bool `json:"-"`
 	// PerCard is what is known about single cards; nil if nothing is.
 	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`

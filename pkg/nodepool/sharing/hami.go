@@ -179,6 +179,13 @@ func (r *reading) cordon(devices []hamiDevice) {
 	}
 }
 
+// noHAMi reports whether a node is certainly none of HAMi: its scheduler skips nodes without the register (HAMi,
+// NvidiaGPUDevices.GetNodeDevices). A file may be an excerpt, and leave all annotations out.
+func (r *reading) noHAMi() bool {
+	whole := !r.at.IsZero() || r.node.Annotations != nil
+	return whole && r.node.Annotations[hamiRegister] == ""
+}
+
 // hamiMemory compares the registered memory with the most that such a card can have, and sets a card's memory if it is
 // the same for all.
 func (r *reading) hamiMemory(devices []hamiDevice) {

@@ -42,6 +42,7 @@ func (g Reader) Read(node NodeObject) GPUs {
 			break
 		}
 	}
+	r.gpus.Unregistered = r.noHAMi()
 	r.readFree()
 	r.readHealthy()
 	r.readProblems()

@@ -35,6 +35,9 @@ func Strip(object any) (any, error) {
 			stripped.Status.Capacity[name] = quantity
 		}
 	}
+	if node.Annotations != nil {
+		stripped.Annotations = map[string]string{} // that some are shown says that the others are not there
+	}
 	for _, key := range sharing.NodeAnnotations() {
 		if value, set := node.Annotations[key]; set {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
