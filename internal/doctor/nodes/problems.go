@@ -13,13 +13,16 @@ import (
 )
 
 // nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
-// are those of docs/reference/gpus.md. A cordon alone is no fault.
+// are those of docs/reference/gpus.md. A cordon alone is no fault. What a foreign device is depends on its name, so one
+// node stands for all.
 func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) check.Scope {
 	return check.Scope{Of: "nodes", Run: func(x *inventory.Inventory, code string, report check.Reporter) {
+		foreign := map[string]bool{}
 		for i := range x.Nodes {
 			n := &x.Nodes[i]
 			for _, p := range n.GPUs.Problems {
-				if string(p.Code) == code {
+				if string(p.Code) == code && !foreign[p.Message] {
+					foreign[p.Message] = p.Code == sharing.ResourceForeign
 					report(check.Occurrence{Object: n.Object, Path: at, Seen: p.Message, Fix: fix.Run(command(n))})
 				}
 			}

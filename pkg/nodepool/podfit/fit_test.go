@@ -28,6 +28,13 @@ func announces(resource string, amount int64) func(*podfit.Node) {
 	return func(n *podfit.Node) { n.Allocatable[resource] = raydemand.Whole(amount) }
 }
 
+// unsupplied is a node whose labels show a GPU that no resource offers.
+var unsupplied = sharing.Reader{}.Read(sharing.NodeObject{
+	Labels: map[string]string{"karpenter.k8s.aws/instance-gpu-count": "1"}, Allocatable: map[string]int64{},
+})
+
+func hasGPUs(gpus sharing.GPUs) func(*podfit.Node) { return func(n *podfit.Node) { n.GPUs = &gpus } }
+
 func labelled(key, value string) func(*podfit.Node) {
 	return func(n *podfit.Node) { n.Labels[key] = value }
 }
@@ -75,6 +82,18 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 		{
 			name: "every node that is large enough counts, whatever runs on it", shape: asks("cpu", 8),
 			nodes: []podfit.Node{node("a"), node("b"), node("c", announces("cpu", 7))}, want: podfit.Fit{Nodes: 2},
+		},
+		{
+			name: "a node that announces other GPUs of the vendor is named", shape: asks("nvidia.com/gpu", 1),
+			nodes: []podfit.Node{node("cpu"), node("l4", hasGPUs(sharing.GPUs{Units: map[string]int64{"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 10}}))},
+			want:  podfit.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 announces nvidia.com/gpu.shared 10 instead"},
+		},
+		{
+			name: "so is one whose GPUs nothing announces, if the pod could run there", shape: asks("nvidia.com/gpu", 1),
+			nodes: []podfit.Node{
+				node("tainted", hasGPUs(unsupplied), taintedBy("team", "b", sharing.NoSchedule)), node("l4", hasGPUs(unsupplied)),
+			},
+			want: podfit.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 shows GPUs (karpenter.k8s.aws/instance-gpu-count=1), and no device plugin announces them"},
 		},
 		{
 			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),

@@ -30,6 +30,7 @@ var visible = []struct{ label, value, source string }{
 	{"amd.com/gpu.product-name", "", "AMD's node labeller"},
 	{"amd.com/gpu.device-id", "", "AMD's node labeller"},
 	{"feature.node.kubernetes.io/amd-gpu", "true", "AMD GPU operator, NodeFeatureRule"},
+	{"feature.node.kubernetes.io/amd-vgpu", "true", "AMD GPU operator, NodeFeatureRule: virtual functions"},
 	{"feature.node.kubernetes.io/pci-1002.present", "true", "NFD: AMD"},
 	{"feature.node.kubernetes.io/pci-0380_1002.present", "true", "NFD: AMD, display controllers"},
 	{"feature.node.kubernetes.io/pci-1200_1002.present", "true", "NFD: AMD, accelerators"},

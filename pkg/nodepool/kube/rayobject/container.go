@@ -105,7 +105,7 @@ func (c container) checkResources(f Fields) {
 	slices.Sort(names)
 	for _, name := range names {
 		if !units.Extended(name) {
-			c.checkSign(f, name)
+			c.checkNative(f, name)
 			continue
 		}
 		limit, limited := c.limits[name]
@@ -134,8 +134,20 @@ func (c container) checkResources(f Fields) {
 	}
 }
 
-// checkSign reports an amount of a native resource that is negative.
-func (c container) checkSign(f Fields, name string) {
+// checkNative reports a resource without a domain that containers do not have, such as cpus, and a negative amount of a
+// native resource (Kubernetes, ValidateContainerResourceName).
+func (c container) checkNative(f Fields, name string) {
+	if !strings.Contains(name, "/") && !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, name) &&
+		!strings.HasPrefix(name, "hugepages-") {
+		section := "limits"
+		if _, limited := c.limits[name]; !limited {
+			section = "requests"
+		}
+		f.Report.Add(raydemand.Error, PodsRefused, f.at("resources", section)+"."+name, name,
+			"containers have no such resource, so the API server rejects every pod of the group",
+			"want cpu, memory, ephemeral-storage, hugepages-SIZE, or a name with a domain such as nvidia.com/gpu")
+		return
+	}
 	section, amount := "limits", c.limits[name]
 	if amount.Sign() >= 0 {
 		section, amount = "requests", c.requests[name]

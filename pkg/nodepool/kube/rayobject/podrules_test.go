@@ -65,11 +65,14 @@ func TestRulesThatTheAPIServerRefusesBreakAGroup(t *testing.T) {
 	}
 }
 
-func TestANegativeAmountBreaksAGroup(t *testing.T) {
+func TestAnAmountThatIsNegativeOrOfNoResourceBreaksAGroup(t *testing.T) {
 	for amounts, field := range map[string]string{
 		`limits: {ephemeral-storage: -4Gi}`:                    "limits.ephemeral-storage",
 		`limits: {cpu: 1, memory: 1Gi}, requests: {cpu: -1}`:   "requests.cpu",
 		`limits: {cpu: 0, ephemeral-storage: 0}`:               "",
+		`limits: {cpus: 2, memory: 1Gi}`:                       "limits.cpus",
+		`requests: {nvidia-gpu: 1}`:                            "requests.nvidia-gpu",
+		`limits: {hugepages-2Mi: 4Mi}`:                         "",
 		`limits: {nvidia.com/gpu: -1}`:                         "limits.nvidia.com/gpu",
 		`limits: {cpu: -2, memory: 1Gi}, requests: {cpu: "1"}`: "limits.cpu",
 	} {
@@ -84,6 +87,21 @@ func TestANegativeAmountBreaksAGroup(t *testing.T) {
 		}
 		if !strings.HasSuffix(found, field) || (found == "") != (field == "") || field != "" && !group.Broken {
 			t.Errorf("%s: pods-refused at %q, want %q; broken: %v; %v", amounts, found, field, group.Broken, report.All)
+		}
+	}
+}
+
+func TestNetworkDevicesOfAGPUVendorSetNoGPUOfAWorker(t *testing.T) {
+	for name, want := range map[string]bool{
+		"nvidia.com/mlnxnics": false, "nvidia.com/resibs2f0": false, "amd.com/vnic": false, "habana.ai/gaudi": false,
+		"nvidia.com/gpu.shared": true, "amd.com/cpx_nps4": true, "example.com/half-gpu": true,
+	} {
+		report := &finding.List{}
+		limits := "{cpu: 1, memory: 1Gi, " + name + ": 1}"
+		object := objectOf(t, "groupName: g\nmaxReplicas: 2\ntemplate:\n  spec:\n    containers: [{name: ray, resources: {limits: "+limits+"}}]\n")
+		decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+		if got := len(report.All) > 0; got != want {
+			t.Errorf("%s: %v, want a finding: %v", name, report.All, want)
 		}
 	}
 }
