@@ -80,6 +80,10 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 			"ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4", "4 gpu-mem 1024 0.050 limit"},
 		{"HAMi", quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 3000, "nvidia.com/gpucores", 30), quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1", "1 vgpu 3000 0.300 limit"},
 		{"Volcano", quantities("volcano.sh/vgpu-number", 2, "volcano.sh/vgpu-memory", 2000), quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 8192, "volcano.sh/vgpu-cores", 100), "", "2 vgpu 2000 ? limit"},
+		{"Volcano, in units of 10 MiB", quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 2500), quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 8192, "volcano.sh/vgpu-cores", 100),
+			"nvidia.com/gpu.memory=81920", "1 vgpu 25000 ? limit"},
+		{"Volcano, in units that nothing explains", quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 2500), quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 50000, "volcano.sh/vgpu-cores", 100),
+			"nvidia.com/gpu.memory=81920", "1 vgpu ? ? limit"},
 		{"two kinds of instances in one pod", quantities("nvidia.com/mig-3g.40gb", 1, "nvidia.com/mig-1g.10gb", 2), quantities("nvidia.com/mig-3g.40gb", 2, "nvidia.com/mig-1g.10gb", 4), mixed,
 			"2 mig 1g.10gb 9984 0.143 hardware; 1 mig 3g.40gb 40448 0.429 hardware"},
 		{"no GPU is asked for", quantities("cpu", 1), quantities("nvidia.com/gpu", 1), t4 + "1", ""},
@@ -93,6 +97,27 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestASliceOfACutCardIsItsProfile has an A100 with 80 GB that HAMi cuts on request.
+func TestASliceOfACutCardIsItsProfile(t *testing.T) {
+	read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: map[string]int64{"nvidia.com/gpu": 7},
+		Annotations: map[string]string{"hami.io/node-nvidia-register": "GPU-0,7,81920,100,NVIDIA A100-SXM4-80GB,0,true,0,mig:"}})
+	n := gpuNode("n", quantities("nvidia.com/gpu", 7), "")
+	n.GPUs = &read
+	for _, test := range []struct {
+		asks map[string]int64
+		want string
+	}{
+		{quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 12000), "1 vgpu 2g.20gb 19968 0.286 hardware"},
+		{quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem-percentage", 40), "1 vgpu 3g.40gb 40192 0.429 hardware"},
+		{quantities("nvidia.com/gpu", 1), "1 vgpu 7g.80gb 80384 1.000 hardware"},
+	} {
+		shape := asking(test.asks)
+		if diff := cmp.Diff(test.want, sliceText(podfit.SlicesOf(sharing.Reader{}, &shape, []podfit.Node{n}))); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.asks, diff)
+		}
 	}
 }
 

@@ -51,6 +51,8 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		map[string]int64{"nvidia.com/gpu": 20})
 	volcano := registered("volcano.sh/node-vgpu-register", "GPU-0,10,40960,A100,true,hami-core:GPU-1,10,40960,A100,true,hami-core:",
 		map[string]int64{"volcano.sh/vgpu-number": 20, "volcano.sh/vgpu-memory": 2 * 40960, "volcano.sh/vgpu-cores": 200})
+	cut := registered("hami.io/node-nvidia-register", "GPU-0,7,81920,100,NVIDIA A100-SXM4-80GB,0,true,0,mig:GPU-1,7,81920,100,NVIDIA A100-SXM4-80GB,0,true,1,mig:",
+		map[string]int64{"nvidia.com/gpu": 14})
 	koordinator := read(map[string]int64{"koordinator.sh/gpu.shared": 800, "koordinator.sh/gpu-core": 800, "koordinator.sh/gpu-memory-ratio": 800}, a100)
 	for name, c := range map[string]struct {
 		gpus  *sharing.GPUs
@@ -70,6 +72,7 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		"a sliced card that has no count":   {read(map[string]int64{"nvidia.com/gpu": 8}, map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}), map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 8, true},
 		"a MIG instance under a plain name": {read(map[string]int64{"nvidia.com/gpu": 56}, map[string]string{"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/gpu.count": "56", "nvidia.com/gpu.memory": "4864", "node.kubernetes.io/instance-type": "p4d.24xlarge"}), map[string]int64{"nvidia.com/gpu": 1}, (1.0/7 + 1.0/8) / 2 / 8, true},
 		"HAMi, by memory":                   {hami, map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 10240}, 2 * 0.25 / 2, true},
+		"HAMi, a MIG instance":              {cut, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 12000}, (2.0/7 + 2.0/8) / 2 / 2, true},
 		"HAMi, by percent of the memory":    {hami, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 50}, 0.5 / 2, true},
 		"HAMi, by cores":                    {hami, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 30}, 0.3 / 2, true},
 		"HAMi, the whole card":              {hami, map[string]int64{"nvidia.com/gpu": 1}, 1.0 / 2, true},

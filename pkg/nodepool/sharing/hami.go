@@ -161,7 +161,7 @@ func (r *reading) hamiUnit(devices []hamiDevice) {
 	r.memory(gpuinfo.HAMiMemory, unit)
 }
 
-// cordon marks the cards from which an operator keeps new pods.
+// cordon marks the cards from which an operator keeps new pods (HAMi, cordonedDevices in pkg/device/nvidia/device.go).
 func (r *reading) cordon(devices []hamiDevice) {
 	for uuid := range strings.SplitSeq(r.node.Annotations[hamiCordon], ",") {
 		uuid = strings.TrimSpace(uuid)
