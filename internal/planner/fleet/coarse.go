@@ -278,6 +278,9 @@ func (r *Fleet) shapes() (all []*vector.Shape) {
 	}
 	for i := range r.Groups {
 		add(r.Groups[i].Shape)
+		if r.Groups[i].Others != nil {
+			add(r.Groups[i].Others)
+		}
 	}
 	for i := range r.Nodes {
 		if r.Nodes[i].Shape != nil {

@@ -59,7 +59,9 @@ type Group struct {
 	// Stopping counts live nodes that this plan stops.
 	Stopping int64
 	Shape    *vector.Shape
-	Timeout  *float64
+	// Others is the shape of the hosts of a replica behind the first one; nil if all are equal (slicehost.go).
+	Others  *vector.Shape
+	Timeout *float64
 	// Open are the labels, and the accelerator type, that a new pod may turn out to have.
 	Open []raylabels.Announced
 	// InFlight is how many pods upscalingMode allows on their way at once.
@@ -125,14 +127,7 @@ func New(s *model.Snapshot) *Fleet {
 		g := &r.Groups[i]
 		byName[g.Name] = i
 		g.settleAnnounced(s.Nodes)
-		resources, _ := g.withAnnounced(g.Resources, g.Labels)
-		total := r.VectorOf(resources)
-		g.Shape = &vector.Shape{
-			Group:       i,
-			Total:       total,
-			Labels:      r.LabelSet(g.withOpen(g.Labels), g.Slice),
-			Accelerated: r.Accelerated(total),
-		}
+		r.addShapes(g, i)
 		if s := g.Slice; s != nil && s.MemoryMiB != nil {
 			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)
 		}
@@ -179,8 +174,9 @@ func pods(replicas int, hosts int64) int64 {
 func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 	r.Nodes = make([]Node, 0, len(s.Nodes)+1)
 	if s.Head != nil {
-		r.Nodes = append(r.Nodes, r.newNode(s.Head, HeadGroup))
+		r.Nodes = append(r.Nodes, r.newNode(s.Head, HeadGroup, false))
 	}
+	first := r.firstHosts(s, byName)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		g, known := byName[n.Group]
@@ -195,7 +191,7 @@ func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
 			r.Groups[g].leave(n)
 		default:
 			r.Groups[g].count(n)
-			r.Nodes = append(r.Nodes, r.newNode(n, g))
+			r.Nodes = append(r.Nodes, r.newNode(n, g, r.Groups[g].Others == nil || first[n.Pod]))
 		}
 	}
 	slices.SortStableFunc(r.Nodes, func(a, b Node) int {
@@ -241,8 +237,9 @@ func (g *Group) settleCurrent() {
 	}
 }
 
-// newNode adds one node. A pending node gets its group's shape, unless it has its own.
-func (r *Fleet) newNode(n *model.Node, g int) Node {
+// newNode adds one node. A pending node gets its group's shape, unless it has its own: that of a replica's first host,
+// or of the others.
+func (r *Fleet) newNode(n *model.Node, g int, first bool) Node {
 	total, labels := n.Total, n.Labels
 	if len(total) == 0 {
 		total = n.Resources
@@ -257,6 +254,7 @@ func (r *Fleet) newNode(n *model.Node, g int) Node {
 		}
 		total, labels = r.Groups[g].withAnnounced(total, labels)
 		labels = r.Groups[g].withOpen(labels)
+		total, labels = r.Groups[g].onHost(first, total, labels)
 	}
 	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}
 	made.Free = r.free(n, made.Shape.Total)
@@ -274,9 +272,10 @@ func (r *Fleet) shapeOf(g int, total raydemand.Bundle, labels map[string]string)
 	}
 	v, set := r.VectorOf(total), r.LabelSet(labels, slice)
 	if g != HeadGroup {
-		own := r.Groups[g].Shape
-		if own.Labels == set && slices.Equal(own.Total, v) {
-			return own
+		for _, own := range []*vector.Shape{r.Groups[g].Shape, r.Groups[g].Others} {
+			if own != nil && own.Labels == set && slices.Equal(own.Total, v) {
+				return own
+			}
 		}
 	}
 	return &vector.Shape{Group: g, Total: v, Labels: set, Accelerated: r.Accelerated(v)}

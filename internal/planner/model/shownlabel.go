@@ -40,6 +40,6 @@ func (g *Group) learn(a raylabels.Announced) {
 
 // OfOneNode reports whether a label of Ray nodes has a value of its own on every node, or on every slice of TPUs.
 func OfOneNode(key string) bool {
-	return key == "ray.io/node-id" || key == "ray.io/node-group" || strings.HasPrefix(key, "ray.io/tpu-") ||
-		strings.HasSuffix(key, "/hostname")
+	return key == "ray.io/node-id" || key == "ray.io/node-group" || key == raylabels.TPUSliceName ||
+		key == raylabels.TPUWorkerID || strings.HasSuffix(key, "/hostname")
 }

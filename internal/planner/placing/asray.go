@@ -64,7 +64,7 @@ func (p *Placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern,
 		key := patternKey{class.Shape, class.named, &class.Free[0]}
 		pat := kept[key]
 		if pat == nil || !pat.holds(b) {
-			made, _ := p.newPattern(b, class.Shape, class.Free, 1, b.quota(class))
+			made, _ := p.newPattern(b, class.Shape, class.Free, nil, 1, b.quota(class))
 			p.credit(&made, b, class)
 			if l.How == Roomiest && b.turn > 0 {
 				made.score.room = p.Holding(class.Free)

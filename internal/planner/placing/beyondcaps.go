@@ -50,7 +50,7 @@ func (p *Placer) try(l *Ledger, launched []int64) bool {
 		}
 		n := min(launched[i]-l.Launched[i], l.Room[i], l.Spare)
 		if n -= n % g.Hosts; n > 0 {
-			l.Classes = append(l.Classes, l.Launch(g, n))
+			l.Classes = append(l.Classes, l.Launch(g, n)...)
 		}
 	}
 	return true

@@ -22,6 +22,7 @@ type pattern struct {
 
 // filled is a number of equal hosts of a replica.
 type filled struct {
+	shape *vector.Shape
 	count int64
 	take  []packing.Portion
 	after vector.Vector
@@ -73,16 +74,19 @@ func (b *Batch) next(k int, free vector.Vector) int {
 	}
 }
 
-// newPattern fills a number of hosts of a shape in turn, each with at most quota bundles. It fills equal hosts at once.
-func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
+// newPattern fills a number of hosts in turn, each with at most quota bundles: the first of a shape, the rest of the
+// same or of others. It fills equal hosts at once.
+func (p *Placer) newPattern(
+	b *Batch, s *vector.Shape, free vector.Vector, others *vector.Shape, hosts, quota int64,
+) (pattern, bool) {
 	p.count(b)
 	p.BreakOff()
 	var pat pattern
 	if hosts == 1 {
 		take, after := b.fill(free, s.Labels, b.Left, quota)
-		pat.hosts, pat.uses = []filled{{1, take, after}}, b.inOrder(take)
+		pat.hosts, pat.uses = []filled{{s, 1, take, after}}, b.inOrder(take)
 	} else {
-		pat.hosts, pat.uses = b.fillHosts(s, free, hosts, quota)
+		pat.hosts, pat.uses = b.fillHosts(s, free, others, hosts, quota)
 	}
 	if len(pat.uses) == 0 {
 		return pat, false
@@ -92,17 +96,25 @@ func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts
 }
 
 // fillHosts fills a number of hosts in turn, and returns what they take together.
-func (b *Batch) fillHosts(s *vector.Shape, free vector.Vector, hosts, quota int64) ([]filled, []packing.Portion) {
+func (b *Batch) fillHosts(
+	s *vector.Shape, free vector.Vector, others *vector.Shape, hosts, quota int64,
+) ([]filled, []packing.Portion) {
 	var all []filled
 	left := append(b.scratch[:0], b.Left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
-		take, after := b.fill(free, s.Labels, left, quota)
 		count := rest
+		switch {
+		case others != nil && rest == hosts:
+			count = 1
+		case others != nil:
+			s, free = others, others.Total
+		}
+		take, after := b.fill(free, s.Labels, left, quota)
 		for _, t := range take {
 			count = min(count, left[t.Item]/t.Count)
 		}
-		all = append(all, filled{count, take, after})
+		all = append(all, filled{s, count, take, after})
 		for _, t := range take {
 			left[t.Item] -= t.Count * count
 		}
@@ -288,7 +300,7 @@ func (p *Placer) bestOnTheWay(
 		}
 		pat := kept[class.Shape]
 		if pat == nil || !pat.holds(b) || !slices.Equal(class.Free, class.Shape.Total) {
-			made, _ := p.newPattern(b, class.Shape, class.Free, 1, b.quota(class))
+			made, _ := p.newPattern(b, class.Shape, class.Free, nil, 1, b.quota(class))
 			if hidden {
 				p.rate(&made, l.How, b, class.Shape.Group, 1, fair)
 			}

@@ -72,17 +72,17 @@ func (p *Placer) launchJointly(l *Ledger, b *Batch) {
 		if len(portions) == 0 {
 			continue
 		}
-		class := l.Launch(g, n*g.Hosts)
-		l.Classes = append(l.Classes, class)
-		l.take(len(l.Classes)-1, b, class.Count, portions)
+		l.Classes = append(l.Classes, l.Launch(g, n*g.Hosts)...)
+		l.take(len(l.Classes)-1, b, n*g.Hosts, portions)
 	}
 }
 
-// OpenBins lists the groups that may launch as bins, with the items that each may be launched for.
+// OpenBins lists the groups that may launch as bins, with the items that each may be launched for. It leaves out groups
+// whose hosts differ.
 func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		if replicas := min(l.Room[i], l.Spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
+		if replicas := min(l.Room[i], l.Spare) / g.Hosts; replicas > 0 && g.Others == nil && b.admitsLabels(g.Shape.Labels) {
 			groups = append(groups, i)
 			bins = append(bins, packing.Bin{
 				Free: g.Shape.Total, Cost: p.Costs.PerReplica[i], Hosts: g.Hosts, Limit: replicas,

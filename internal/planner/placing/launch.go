@@ -46,7 +46,7 @@ func (p *Placer) launchBest(l *Ledger, b *Batch) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.Hosts, b.quota(&NodeClass{}))
+				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.Others, g.Hosts, b.quota(&NodeClass{}))
 				p.rate(&pat, l.How, b, i, g.Hosts, fair)
 				patterns[i] = &pat
 			}
@@ -77,8 +77,14 @@ func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
 			if b.Left[at] == 0 || l.Room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == vector.NoMatch {
 				continue
 			}
-			if n := g.Shape.Total.Times(it.Need, most); n > 0 {
-				if each := p.Costs.PerReplica[i] / float64(n*g.Hosts); fair[at] == 0 || each < fair[at] {
+			n := g.Shape.Total.Times(it.Need, most)
+			if g.Others == nil {
+				n *= g.Hosts
+			} else if it.Rank[g.Others.Labels] != vector.NoMatch {
+				n += g.Others.Total.Times(it.Need, most) * (g.Hosts - 1)
+			}
+			if n > 0 {
+				if each := p.Costs.PerReplica[i] / float64(n); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}
 			}
@@ -107,8 +113,10 @@ func (p *Placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int
 
 func (p *Placer) launchPattern(l *Ledger, b *Batch, g *fleet.Group, pat *pattern) {
 	replicas := pat.times(b, min(l.Room[g.Shape.Group], l.Spare)/g.Hosts)
+	launched := l.Launch(g, g.Hosts*replicas)
 	for _, f := range pat.hosts {
-		class := l.Launch(g, f.count*replicas)
+		class := launched[0]
+		class.Shape, class.Free, class.Count = f.shape, f.shape.Total, f.count*replicas
 		if len(f.take) > 0 {
 			class.Free, class.Touched = f.after, true
 			class.named = b.named(f.take)

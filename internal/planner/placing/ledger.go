@@ -169,7 +169,10 @@ func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	}
 	for i := range p.Groups {
 		if g := &p.Groups[i]; g.Missing > 0 {
-			classes = append(classes, p.NewClass(g, g.Missing, false))
+			for _, class := range hostClasses(g, g.Missing, false) {
+				class.Size = p.SizeOn(class.Shape, class.Free)
+				classes = append(classes, class)
+			}
 		}
 	}
 	for i := range classes {
@@ -202,15 +205,28 @@ func (p *Placer) busyLastFirst(nodes []int) {
 	})
 }
 
-func (p *Placer) NewClass(g *fleet.Group, count int64, planned bool) NodeClass {
-	return NodeClass{
-		Shape:   g.Shape,
-		Phase:   fleet.OnTheWay,
-		Free:    g.Shape.Total,
-		Size:    p.SizeOn(g.Shape, g.Shape.Total),
-		Count:   count,
-		planned: planned,
+// HostClasses returns planned pods of a group as node classes.
+func (p *Placer) HostClasses(group int, count int64) []NodeClass {
+	all := hostClasses(&p.Groups[group], count, true)
+	for i := range all {
+		all[i].Size = p.SizeOn(all[i].Shape, all[i].Free)
 	}
+	return all
+}
+
+// hostClasses returns new pods of a group: of each replica the first host, and the others.
+func hostClasses(g *fleet.Group, count int64, planned bool) []NodeClass {
+	firsts := count
+	if g.Others != nil {
+		firsts = count / g.Hosts
+	}
+	all := []NodeClass{{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Count: firsts, planned: planned}}
+	if count > firsts {
+		others := all[0]
+		others.Shape, others.Free, others.Count = g.Others, g.Others.Total, count-firsts
+		all = append(all, others)
+	}
+	return slices.DeleteFunc(all, func(class NodeClass) bool { return class.Count == 0 })
 }
 
 // inOrder sorts node classes. They are large, so it moves indexes instead.
@@ -254,14 +270,14 @@ func (p *Placer) idleFor(l *NodeClass) float64 {
 	return p.Nodes[l.Members[0]].IdleSeconds
 }
 
-// Launch books new pods of a group and returns them as a node class that is not on the ledger yet.
-func (l *Ledger) Launch(g *fleet.Group, count int64) NodeClass {
+// Launch books new pods of a group and returns them as node classes that are not on the ledger yet.
+func (l *Ledger) Launch(g *fleet.Group, count int64) []NodeClass {
 	i := g.Shape.Group
 	l.Room[i] -= count
 	l.Spare -= count
 	l.Launched[i] += count
 	l.occupy(i, count)
-	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Count: count, planned: true}
+	return hostClasses(g, count, true)
 }
 
 // split takes count nodes from node class i and returns their index: in front of the rest, so that used nodes are
@@ -306,7 +322,7 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 			l.Room[i] = min(l.Room[i], vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts))
 		}
 		if given[i] > 0 {
-			p.insert(l, p.NewClass(g, given[i], true))
+			p.insert(l, hostClasses(g, given[i], true))
 		}
 	}
 	p.bindShared(l, given)
@@ -316,11 +332,14 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 	return l
 }
 
-// insert adds a node class after equal ones.
-func (p *Placer) insert(l *Ledger, class NodeClass) {
-	at, _ := slices.BinarySearchFunc(l.Classes, class,
-		func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
-	l.Classes = slices.Insert(l.Classes, at, class)
+// insert adds node classes, each after equal ones.
+func (p *Placer) insert(l *Ledger, classes []NodeClass) {
+	for _, class := range classes {
+		class.Size = p.SizeOn(class.Shape, class.Free)
+		at, _ := slices.BinarySearchFunc(l.Classes, class,
+			func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
+		l.Classes = slices.Insert(l.Classes, at, class)
+	}
 }
 
 // LaunchMinimum launches pods until every group is at its minimum. These pods serve demand like any other, in the order
@@ -331,9 +350,7 @@ func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 		short := vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
 		n := min(short, l.Room[i], l.Spare)
 		if n -= n % g.Hosts; n > 0 {
-			class := l.Launch(g, n)
-			class.Size = p.SizeOn(g.Shape, class.Free)
-			p.insert(l, class)
+			p.insert(l, l.Launch(g, n))
 		}
 	}
 }

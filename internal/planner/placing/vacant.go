@@ -152,9 +152,10 @@ func (p *Placer) OpenAgain(l *Ledger, offered func(group int) bool) {
 
 // AddLaunched books pods of a group and adds them to the ledger as free.
 func (p *Placer) AddLaunched(l *Ledger, group int, pods int64) {
-	class := l.Launch(&p.Groups[group], pods)
-	class.Size = p.SizeOn(class.Shape, class.Free)
-	l.Classes = append(l.Classes, class)
+	for _, class := range l.Launch(&p.Groups[group], pods) {
+		class.Size = p.SizeOn(class.Shape, class.Free)
+		l.Classes = append(l.Classes, class)
+	}
 }
 
 // CapRoom lowers the room of a ledger's groups to what the in-flight caps allow beside the given pods, and closes the

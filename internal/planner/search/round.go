@@ -83,7 +83,7 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	}
 	for i, n := range own.Launched {
 		if n > 0 {
-			l.Classes = append(l.Classes, l.Launch(&p.Groups[i], n))
+			l.Classes = append(l.Classes, l.Launch(&p.Groups[i], n)...)
 		}
 	}
 	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
@@ -104,7 +104,7 @@ func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	own.How = l.How
 	for i, n := range l.Launched {
 		if n > 0 {
-			own.Classes = append(own.Classes, p.NewClass(&p.Groups[i], n, true))
+			own.Classes = append(own.Classes, p.HostClasses(i, n)...)
 		}
 	}
 	own.Room, own.Spare = slices.Clone(l.Room), l.Spare

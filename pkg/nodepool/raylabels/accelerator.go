@@ -30,11 +30,11 @@ func acceleratorType(reader sharing.Reader, w Worker, places placeList) []Announ
 		return nil
 	}
 	a := Announced{}
-	switch from := w.Sources[acceleratorLabel]; {
+	switch {
 	case kind == "neuron_cores":
 		a.Values, a.Certain, a.Why = []string{neuronCore}, true, "of each node with neuron_cores"
-	case from.Value != "":
-		a.Values, a.Certain, a.Why = []string{from.Value}, true, "by the template's nodeSelector"
+	case kind == "TPU":
+		a = places.tpuType()
 	case kind != raydemand.GPU:
 		a.Why = "Ray detects the type of " + kind + " on the machine"
 	default:

@@ -89,6 +89,9 @@ func Of(reader sharing.Reader, w Worker, nodes Nodes) []Announced {
 	for _, row := range ownLabels {
 		add(places.ownLabel(row, w.Sources[row.label]))
 	}
+	if w.Resources["TPU"] > 0 {
+		places.tpuLabels(add)
+	}
 	for _, a := range acceleratorType(reader, w, places) {
 		add(a, true)
 	}

@@ -53,6 +53,11 @@ func karpenter(name string, labels map[string]string, requirements ...podfit.Req
 func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 	const clique, domain, product = "nvidia.com/gpu.clique", "ray.io/gpu-domain", "nvidia.com/gpu.product"
 	reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: clique, Ray: domain}}}
+	tpus := func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"TPU": raydemand.Whole(4)} }
+	v6e := podfit.PodShape{Selector: map[string]string{"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}}
+	v5p := func(name, topology string) podfit.Node {
+		return node(name, "p", "cloud.google.com/gke-tpu-accelerator=tpu-v5p-slice", "cloud.google.com/gke-tpu-topology="+topology)
+	}
 	rooms := func(list ...landing.Room) []landing.Room { return list }
 	for name, c := range map[string]struct {
 		pod    podfit.PodShape
@@ -107,8 +112,15 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"a machine of Google":     {pod: podfit.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "a3-megagpu-8g"}}, label: "accelerator_type:", want: "H100!"},
 		"a NodePool's family": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "accelerator_type:", want: "H100,L4"},
-		"an unknown instance type": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
-		"Neuron":                   {label: "accelerator_type:", want: "aws-neuron-core!", worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"neuron_cores": raydemand.Whole(2)} }},
+		"an unknown instance type":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
+		"a TPU by its selectors":                {pod: v6e, label: "accelerator_type:", want: "TPU-V6E!", worker: tpus},
+		"its pod type":                          {pod: v6e, label: raylabels.TPUPodType, want: "v6e-16!", worker: tpus},
+		"its topology":                          {pod: v6e, label: "ray.io/tpu-topology", want: "4x4!", worker: tpus},
+		"a pod type by the nodes of a pool":     {nodes: raylabels.Nodes{Places: []podfit.Node{v5p("a", "2x2x2"), v5p("b", "2x2x2")}}, label: raylabels.TPUPodType, want: "v5p-16!", worker: tpus},
+		"nodes of two topologies":               {nodes: raylabels.Nodes{Places: []podfit.Node{v5p("a", "2x2x2"), v5p("b", "2x2x4")}}, label: raylabels.TPUPodType, want: "v5p-16,v5p-32", worker: tpus},
+		"a TPU of which nothing is known":       {label: raylabels.TPUPodType, want: "?", worker: tpus},
+		"a group without TPUs beside TPU nodes": {pod: v6e, label: raylabels.TPUPodType, want: ""},
+		"Neuron":                                {label: "accelerator_type:", want: "aws-neuron-core!", worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"neuron_cores": raydemand.Whole(2)} }},
 		"no accelerator": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "",
 			worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"CPU": raydemand.One} }},
 	} {

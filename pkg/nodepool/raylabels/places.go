@@ -69,7 +69,7 @@ func placesOf(reader sharing.Reader, w Worker, nodes Nodes) placeList {
 type keys map[string]bool
 
 func labelsRead(reader sharing.Reader, w Worker) keys {
-	read := keys{amdDevice: true}
+	read := keys{amdDevice: true, gkeAccelerator: true, gkeTopology: true}
 	for _, key := range productLabels {
 		read[key] = true
 	}
@@ -255,8 +255,8 @@ func (l *placeList) sameNames() []string {
 }
 
 // setByRay are labels that Ray sets from other sources than a node's label of the same name.
-var setByRay = []string{acceleratorLabel, "ray.io/node-id", "ray.io/node-group", "ray.io/tpu-slice-name",
-	"ray.io/tpu-worker-id", "ray.io/tpu-topology", "ray.io/tpu-pod-type"}
+var setByRay = []string{acceleratorLabel, "ray.io/node-id", "ray.io/node-group", TPUSliceName, TPUWorkerID, tpuTopology,
+	TPUPodType}
 
 // sameName returns what a label of nodes means for the Ray label of the same name. Only one of Ray's own names is taken
 // for certain.

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/shell"
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -68,7 +69,9 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 			"`ray start` fails: "+said.failure, "correct rayStartParams, the group's resources or its command")
 		return raydemand.Bundle{}
 	}
-	addSliceHead(said.bundle, template)
+	if podType := raylabels.TPUPodTypeOf(template.Texts("nodeSelector")); podType != "" && said.bundle["TPU"] > 0 {
+		said.bundle[raylabels.SliceHead(podType)] = raydemand.One // of a replica, the first host has it
+	}
 	reportUnknown(group, template, c, said.bundle)
 	return said.bundle
 }

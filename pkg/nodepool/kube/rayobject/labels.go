@@ -37,9 +37,6 @@ func addLabels(f Fields, group *nodepool.WorkerGroup) {
 			sources[label] = from
 		}
 	}
-	if family, known := tpuFamilies[group.Pod.Selector[tpuAccelerator]]; known {
-		sources["ray.io/accelerator-type"] = raylabels.Source{Value: "TPU-" + strings.ToUpper(family.name)}
-	}
 	if len(sources) > 0 {
 		group.LabelSources = sources
 	}

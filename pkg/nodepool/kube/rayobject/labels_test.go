@@ -34,8 +34,6 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 		"a Secret":          {env(`{name: RAY_NODE_ZONE, valueFrom: {secretKeyRef: {name: s, key: k}}}`), map[string]raylabels.Source{zone: {Unknown: "comes from valueFrom, which Heliostat does not read"}}, nil},
 		"the command":       {`template: {spec: {containers: [{name: ray, command: ["bash", "-c", "export RAY_NODE_ZONE=$(zone); ulimit -n 65536"]}]}}`, map[string]raylabels.Source{zone: {Unknown: "is set by the container's command"}}, nil},
 		"the override wins": {`labels: {rack: a, tier: b}, ` + env(`{name: RAY_OVERRIDE_LABELS, value: '{"rack": "c"}'}`), nil, map[string]string{"rack": "c", "tier": "b"}},
-		"a TPU": {`template: {spec: {nodeSelector: {cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice}, containers: [{name: ray}]}}`,
-			map[string]raylabels.Source{"ray.io/accelerator-type": {Value: "TPU-V6E"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(`

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,13 +24,18 @@ func TestTheTypeOfATPUSliceFollowsFromItsNodeSelectors(t *testing.T) {
 	if len(c.TPUTypes) == 0 {
 		t.Fatal("the case has no types")
 	}
+	sliceOf := func(accelerator, topology string) string {
+		return raylabels.TPUPodTypeOf(map[string]string{
+			"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology,
+		})
+	}
 	for _, want := range c.TPUTypes {
-		if got := tpuType(want.Accelerator, want.Topology); got != want.Type {
+		if got := sliceOf(want.Accelerator, want.Topology); got != want.Type {
 			t.Errorf("%s of %s is %q, want %q", want.Accelerator, want.Topology, got, want.Type)
 		}
 	}
 	for _, topology := range []string{"2x", "x", "-1x2", "2x99999999999999999999", "2by2"} {
-		if got := tpuType("tpu-v4-podslice", topology); got != "" {
+		if got := sliceOf("tpu-v4-podslice", topology); got != "" {
 			t.Errorf("topology %q gives %q", topology, got)
 		}
 	}
