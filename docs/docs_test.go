@@ -102,7 +102,7 @@ func unusedCodes(t *testing.T) []string {
 
 // findingPackages are the packages that report findings.
 var findingPackages = []string{
-	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
+	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
 	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/namespaces", "pkg/nodepool/capacity", "pkg/nodepool/kube/watch",
 	"pkg/nodepool/kube/ceilings", "pkg/nodepool/kube/events", "internal/planner/model", "internal/controller",
 	"internal/controller/consolidation", "internal/controller/observation", "internal/controller/reverts",
@@ -273,7 +273,7 @@ func TestCodesInAPIExamplesAreListed(t *testing.T) {
 // The design note names the tests of each safety rule.
 func TestEverySafetyRuleNamesExistingTests(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/guarded", "pkg/nodepool/kube/rayobject",
+	for _, path := range []string{"internal/controller", "internal/controller/guard", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/landing", "pkg/nodepool/kube", "pkg/nodepool/kube/guarded", "pkg/nodepool/kube/rayobject",
 		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/kueue", "pkg/nodepool/kube/owners", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {

@@ -9,24 +9,23 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // stockOfGPUs is one node with so many GPUs, to which nothing can be added.
 func stockOfGPUs(gpus int64) *landing.Stock {
-	nodes := []podfit.Node{{Name: "n1", Pool: "p", Ready: true, Use: &podfit.Use{},
-		Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
+	nodes := []landing.Node{{Name: "n1", Pool: "p", Ready: true, Use: &landing.Use{},
+		Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 	none := int64(0)
 	rooms := []landing.Room{{Pool: "p", Nodes: 1, MaxNodes: new(int64), MayAddNodes: &none}}
-	return landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), rooms)
+	return landing.StockOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), rooms)
 }
 
 // another is a decision about another RayCluster that has so many pods on their way.
 func another(name string, pods int, at time.Time, priority int32) *decision.Decision {
 	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: name}, At: at}
 	d.Kube.Head.Priority = priority
-	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}}
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}}
 	for range pods {
 		d.Snapshot.Nodes = append(d.Snapshot.Nodes, planner.Node{Group: "gpu", State: planner.Pending})
 	}
@@ -37,7 +36,7 @@ func another(name string, pods int, at time.Time, priority int32) *decision.Deci
 func besideOthers(t *testing.T, more ...nodepool.WorkerGroup) *world {
 	t.Helper()
 	group := gpuGroup("gpu", 0, 0, 9)
-	group.Pod.Requests = podfit.Quantities{"nvidia.com/gpu": raydemand.One}
+	group.Pod.Requests = landing.Quantities{"nvidia.com/gpu": raydemand.One}
 	w := newWorld(t, Config{}, append([]nodepool.WorkerGroup{group}, more...)...)
 	stock := stockOfGPUs(4)
 	w.kube.cluster.Stock = stock

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -44,9 +44,9 @@ var containerChecks = []check.Check{
 	check.New("gpu-not-whole", raydemand.Error, gpus(gpuNotWhole),
 		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part "+
 			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"),
-	check.New(podfit.GPUAmountImpossible, raydemand.Error, check.Workers(gpuAmountImpossible),
+	check.New(landing.GPUAmountImpossible, raydemand.Error, check.Workers(gpuAmountImpossible),
 		"no node can have so many, so no pod of the group is ever scheduled"),
-	check.New(podfit.GPURequestInvalid, raydemand.Error, check.Workers(gpuRequestInvalid),
+	check.New(landing.GPURequestInvalid, raydemand.Error, check.Workers(gpuRequestInvalid),
 		"the schedulers that hand out parts of cards refuse the request"),
 	check.New("gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
 		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are "+
@@ -72,7 +72,7 @@ var containerChecks = []check.Check{
 	check.New(nodepool.MIGInstancesSeveral, raydemand.Warning, check.Workers(migInstancesSeveral),
 		"a CUDA process uses one MIG instance, so tasks can use one of those that a worker reports to Ray "+
 			"(docs/reference/facts.md#instances-of-a-process)"),
-	check.New(podfit.GPUSlicesDiffer, raydemand.Warning, check.Workers(gpuSlicesDiffer),
+	check.New(landing.GPUSlicesDiffer, raydemand.Warning, check.Workers(gpuSlicesDiffer),
 		"the nodes on which the pods fit announce different things under one name"),
 	check.New("mig-strategy", raydemand.Error, check.Inputs(migStrategy),
 		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, "+

@@ -9,15 +9,15 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
 // that differs from the limit.
 
 func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
-	for _, f := range podfit.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
-		if f.Code != podfit.GPUAmountImpossible {
+	for _, f := range landing.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
+		if f.Code != landing.GPUAmountImpossible {
 			continue
 		}
 		at := g.RayContainer().Path("resources", "limits", f.Field)
@@ -32,13 +32,13 @@ func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report check
 // spread over cards.
 func gpuRequestInvalid(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
 	shape := &g.Workers.Pod
-	for _, f := range podfit.CheckGPUs(x.Input.Reader, shape) {
+	for _, f := range landing.CheckGPUs(x.Input.Reader, shape) {
 		if shape.CardsAsked <= 1 && !strings.HasPrefix(f.Field, "koordinator.sh/") {
 			continue // checks of their own report these
 		}
 		limit := g.RayContainer().Get("resources", "limits", f.Field)
 		units, whole := inventory.Quantity(limit)
-		if f.Code != podfit.GPURequestInvalid || !whole {
+		if f.Code != landing.GPURequestInvalid || !whole {
 			continue
 		}
 		found := check.Occurrence{Object: g.Of, Path: limit.Path(), Seen: f.Seen, Why: f.Why,

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/gpuname"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 func gpuTwoResources(x *inventory.Inventory, g inventory.Group, report check.Reporter) {
@@ -78,7 +78,7 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report check.Rep
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
 		return
 	}
-	for _, answer := range podfit.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
+	for _, answer := range landing.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
 			report(check.Occurrence{
 				Object: g.Of, Path: g.RayContainer().Path("resources", "limits", answer.Resource), Seen: f.Seen,

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // sharingStrategy is feature discovery's label for how a node's device plugin shares cards: none, time-slicing or mps.
@@ -56,7 +56,7 @@ func mpsNodes(x *inventory.Inventory, g inventory.Group) (one string, only bool)
 	only = true
 	x.VisitReal(x.NodesFor(g), func(n *inventory.Node) bool {
 		switch {
-		case g.Workers.Pod.Fit([]podfit.Node{n.Node.Fit}).Nodes == 0:
+		case g.Workers.Pod.Fit([]landing.Node{n.Node.Fit}).Nodes == 0:
 		case n.GPUs.Kind != gpuinfo.MPS:
 			only = false
 		case one == "":

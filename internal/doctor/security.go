@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/check"
 	"heliostat.dev/heliostat/internal/doctor/fix"
 	"heliostat.dev/heliostat/internal/doctor/inventory"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // visibleDevices is the variable that says which GPUs a container sees. CUDA's images set it to all. If NVIDIA's
@@ -33,7 +33,7 @@ func gpusVisible(x *inventory.Inventory, g inventory.Group, report check.Reporte
 func gpuNodeFor(x *inventory.Inventory, g inventory.Group) (name string) {
 	shape := &g.Pods.Pod
 	x.VisitReal(x.NodesForPod(shape), func(n *inventory.Node) bool {
-		if n.HasGPUs() && hasNVIDIA(n) && shape.Fit([]podfit.Node{n.Node.Fit}).Nodes > 0 {
+		if n.HasGPUs() && hasNVIDIA(n) && shape.Fit([]landing.Node{n.Node.Fit}).Nodes > 0 {
 			name = n.Name
 		}
 		return name == ""

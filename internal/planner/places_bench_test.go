@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,7 +18,7 @@ func onBusyNodes(demand int64) Snapshot {
 	var names []string
 	for i := range 20 {
 		g := Group{Name: fmt.Sprintf("g%02d", i), Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10_000, NumOfHosts: 1,
-			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(int64(1 + i%5)), "memory": raydemand.Whole(8 << 30)}}}
+			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: landing.Quantities{"cpu": raydemand.Whole(int64(1 + i%5)), "memory": raydemand.Whole(8 << 30)}}}
 		if i%2 == 0 {
 			units := int64(3 + i)
 			g.Pod.Cards = &landing.CardRequest{Cards: 1, Memory: units}
@@ -33,7 +32,7 @@ func onBusyNodes(demand int64) Snapshot {
 			Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))}})
 	}
 	for i := range 1000 {
-		place := landing.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: podfit.Quantities{
+		place := landing.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: landing.Quantities{
 			"cpu": raydemand.Whole(random.Int64N(96)), "memory": raydemand.Whole(random.Int64N(900 << 30)), "pods": raydemand.Whole(110)}}
 		if i%2 == 0 {
 			sum := int64(0)

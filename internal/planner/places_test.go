@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +19,7 @@ func placedGroups(t *rapid.T) Snapshot {
 	var s Snapshot
 	for i := range rapid.IntRange(1, 3).Draw(t, "groups") {
 		g := Group{Name: fmt.Sprintf("g%d", i), Resources: raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, Max: 100, NumOfHosts: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "hosts"),
-			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: podfit.Quantities{"cpu": raydemand.Whole(rapid.Int64Range(1, 4).Draw(t, "cpu"))}}}
+			Labels: map[string]string{"kind": fmt.Sprint(i)}, Pod: &landing.Pod{Requests: landing.Quantities{"cpu": raydemand.Whole(rapid.Int64Range(1, 4).Draw(t, "cpu"))}}}
 		if rapid.Bool().Draw(t, "cards") {
 			units := rapid.Int64Range(1, 15).Draw(t, "units")
 			g.Pod.Cards = &landing.CardRequest{Cards: 1, Memory: units}
@@ -43,7 +42,7 @@ func placedNode(t *rapid.T, s *Snapshot, full bool) landing.Place {
 		}
 		return rapid.Int64Range(0, most).Draw(t, name)
 	}
-	place := landing.Place{Node: fmt.Sprintf("n%d", len(s.Places)), Nodes: ptr(int64(1)), Free: podfit.Quantities{
+	place := landing.Place{Node: fmt.Sprintf("n%d", len(s.Places)), Nodes: ptr(int64(1)), Free: landing.Quantities{
 		"cpu": raydemand.Whole(amount("cpus", 8)), "nvidia.com/gpu": raydemand.Whole(amount("gpus", 8)), "aliyun.com/gpu-mem": raydemand.Whole(30)}}
 	for range 2 {
 		place.Cards = append(place.Cards, landing.Card{Total: 15, Memory: ptr(amount("memory", 15))})
@@ -94,7 +93,7 @@ func left(node *landing.Place) (memory []int64) {
 }
 
 func taken(node landing.Place, pod *landing.Pod, card int) (landing.Place, bool) {
-	free := podfit.Quantities{}
+	free := landing.Quantities{}
 	for name, have := range node.Free {
 		if have < pod.Requests[name] {
 			return node, false
@@ -160,10 +159,10 @@ func onNodes() Snapshot {
 	for i, gpus := range []int64{5, 3} {
 		g := &s.Groups[i]
 		g.Labels = map[string]string{"kind": g.Name}
-		g.Pod = &landing.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
+		g.Pod = &landing.Pod{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
 		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 9, Selectors: []raydemand.Selector{plannertest.Parse("kind", g.Name)}})
 	}
-	s.Places = []landing.Place{{Pool: "p", Node: "a", Nodes: ptr(int64(2)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Accepts: []string{"five", "three"}}}
+	s.Places = []landing.Place{{Pool: "p", Node: "a", Nodes: ptr(int64(2)), Free: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Accepts: []string{"five", "three"}}}
 	return s
 }
 

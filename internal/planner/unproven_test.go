@@ -10,13 +10,12 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // unproven is a pool of which nothing shows that its nodes can hold the groups' pods.
 func unproven(pool string, groups ...string) landing.Place {
-	return landing.Place{Pool: pool, New: true, AnySize: true, Unproven: true, Free: podfit.Quantities{}, Accepts: groups}
+	return landing.Place{Pool: pool, New: true, AnySize: true, Unproven: true, Free: landing.Quantities{}, Accepts: groups}
 }
 
 // fourPlaces is a group g whose pods have four places on a node, and may be tried in pool q.
@@ -25,9 +24,9 @@ func fourPlaces(more ...string) Snapshot {
 	names := append([]string{"g"}, more...)
 	for _, name := range names {
 		s.Groups = append(s.Groups, Group{Name: name, Max: 1 << 20, Resources: raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One},
-			Labels: map[string]string{"kind": name}, Pod: &landing.Pod{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}})
+			Labels: map[string]string{"kind": name}, Pod: &landing.Pod{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}})
 	}
-	s.Places = []landing.Place{{Pool: "p", Node: "n", Nodes: ptr(int64(1)), Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}, Accepts: names},
+	s.Places = []landing.Place{{Pool: "p", Node: "n", Nodes: ptr(int64(1)), Free: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}, Accepts: names},
 		unproven("q", names...)}
 	return s
 }
@@ -48,14 +47,14 @@ func TestOneReplicaIsTriedWhereNothingShowsThatThereIsRoom(t *testing.T) {
 			s.Requests, s.Places = gpus(5000), append(s.Places, unproven("r", "g"))
 		}, map[string]int{"g": 5}},
 		{"in the pool whose limit allows a pod", func(s *Snapshot) {
-			s.Places[1].Free = podfit.Quantities{"nvidia.com/gpu": 0}
+			s.Places[1].Free = landing.Quantities{"nvidia.com/gpu": 0}
 			s.Requests, s.Places = gpus(5000), append(s.Places, unproven("r", "g"))
 		}, map[string]int{"g": 5}},
 		{"in no pool that may add no node", func(s *Snapshot) {
 			s.Requests, s.Places[1].Nodes = gpus(5000), ptr(int64(0))
 		}, map[string]int{"g": 4}},
 		{"whole replicas", func(s *Snapshot) {
-			s.Requests, s.Groups[0].NumOfHosts, s.Places[0].Free = gpus(5000), 2, podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(3)}
+			s.Requests, s.Groups[0].NumOfHosts, s.Places[0].Free = gpus(5000), 2, landing.Quantities{"nvidia.com/gpu": raydemand.Whole(3)}
 		}, map[string]int{"g": 4}},
 		{"for a minimum", func(s *Snapshot) { s.Groups[0].Min = 10 }, map[string]int{"g": 5}},
 		{"for a gang", func(s *Snapshot) {
@@ -70,7 +69,7 @@ func TestOneReplicaIsTriedWhereNothingShowsThatThereIsRoom(t *testing.T) {
 			*s = fourPlaces("h")
 			s.Requests, s.Groups[0].Price, s.Groups[1].Price = gpus(20), ptr(1.0), ptr(9.0)
 			s.Places[0].Accepts, s.Places[1].Accepts = []string{"g"}, []string{"g"}
-			s.Places = append(s.Places, landing.Place{Pool: "r", New: true, Free: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(1)}, Accepts: []string{"h"}})
+			s.Places = append(s.Places, landing.Place{Pool: "r", New: true, Free: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(1)}, Accepts: []string{"h"}})
 		}, map[string]int{"g": 4, "h": 16}},
 		{"a group that fits nowhere else is tried as before", func(s *Snapshot) {
 			s.Requests, s.Groups[0].NodeFit, s.Places = gpus(5000), &model.NodeFit{Verdict: model.FitTrying, Why: "no node"}, s.Places[1:]

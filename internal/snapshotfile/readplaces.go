@@ -5,7 +5,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // places reads where pods of the groups may run.
@@ -22,7 +21,7 @@ func (in input) places() []landing.Place {
 			Nodes: field("nodes").OptionalCount(0, model.MaxCount),
 			New:   field("new").Flag(), AnySize: anySize,
 			Unproven: unproven.Flag(), SameNodes: field("sameNodes").Flag(), Like: field("like").Text(),
-			Free:      podfit.Quantities(field("free").capacity()),
+			Free:      landing.Quantities(field("free").capacity()),
 			Cards:     field("cards").placeCards(),
 			CardOrder: field("cardOrder").oneOf(landing.FullestCard, landing.EmptiestCard, landing.LastCard),
 			Accepts:   field("accepts").texts(), Counted: field("counted").texts(),
@@ -89,7 +88,7 @@ func (in input) placedPod(group string) *landing.Pod {
 	field, done := in.fields()
 	defer done("name") // it is the group's
 	return &landing.Pod{
-		Name: group, Requests: podfit.Quantities(field("requests").capacity()), Cards: field("cards").cardRequest(),
+		Name: group, Requests: landing.Quantities(field("requests").capacity()), Cards: field("cards").cardRequest(),
 		Apart: field("apart").texts(), Spread: field("spread").spreads(),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -66,7 +65,7 @@ type Head struct {
 	Priority int32
 	Guard    Guard
 	// Shape is what the head group's template requests; nil if there is no pod. It is shared and must not be changed.
-	Shape *podfit.PodShape
+	Shape *landing.PodShape
 	// Resources and Labels are what its Ray node has by the manifest in a file; nil in a live cluster, whose GCS says it.
 	Resources raydemand.Bundle
 	Labels    map[string]string
@@ -269,15 +268,15 @@ type WorkerGroup struct {
 	// Broken says that the group cannot be planned, for example because min > max; a finding says why.
 	Broken bool
 	// Pod is what the template says about where its pods fit. It is shared and must not be changed.
-	Pod podfit.PodShape
+	Pod landing.PodShape
 	// Kind is what one pod takes of Places; nil while nodes are unknown.
 	Kind *landing.Pod
 	// Fit says on how many nodes a pod fits; nil while the nodes are unknown.
-	Fit *podfit.Fit
+	Fit *landing.Fit
 	// Verdict says where a pod can run, and why none can; nil while the nodes are unknown.
 	Verdict *landing.Verdict
 	// Slices describe the GPUs of one pod: by the nodes where it fits, or, while those are unknown, by its template.
-	Slices []podfit.SliceAnswer
+	Slices []landing.SliceAnswer
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are
 	// unknown.
 	GPUs     GPUSpec
@@ -290,7 +289,7 @@ type WorkerGroup struct {
 	// PoolPods are the pools where a pod of the group fits, by name; nil while nodes are unknown.
 	PoolPods []landing.Pods
 	// Bound is the number of the group's pods that are bound to a known node and have neither failed nor are being
-	// deleted. They are part of what such a node holds (podfit.Node.Use).
+	// deleted. They are part of what such a node holds (landing.Node.Use).
 	Bound int64
 	// Incoming is how many of the group's pods without a node fit on the nodes of NodeClaims that are on their way.
 	Incoming landing.Incoming
@@ -309,7 +308,7 @@ type WorkerGroup struct {
 func (g WorkerGroup) Goal() int { return max(g.Min, min(g.Replicas, g.Max)) }
 
 // CountBound counts a pod of the group on a node. On a cordoned node, the pod is also part of what the pool holds.
-func (g *WorkerGroup) CountBound(node *podfit.Node) {
+func (g *WorkerGroup) CountBound(node *landing.Node) {
 	g.Bound++
 	for i := range g.PoolPods {
 		if pods := &g.PoolPods[i]; pods.Pool == node.Pool {

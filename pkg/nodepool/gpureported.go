@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,7 +27,7 @@ type ReportedGPUs struct {
 // Reported returns how many GPUs a pod of the group gets on the nodes where it fits. The device plugin decides what the
 // limit of the Ray container means: a card, a MIG instance, or a share of either. An amount of GPU memory is on one
 // card. Ray counts the devices that a container sees, so each of these is one GPU to it, whatever its size.
-func Reported(g sharing.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
+func Reported(g sharing.Reader, group *WorkerGroup, nodes []landing.Node) *ReportedGPUs {
 	devices, names, problem := group.Devices(g)
 	switch {
 	case problem != "":
@@ -46,14 +46,14 @@ func Reported(g sharing.Reader, group *WorkerGroup, nodes []podfit.Node) *Report
 	}
 	reported := granted(g, devices, names, candidates)
 	for _, node := range candidates {
-		reported.Instances = max(reported.Instances, instancesOn(g, group.GPUs.Limits, podfit.ReadNode(g, node)))
+		reported.Instances = max(reported.Instances, instancesOn(g, group.GPUs.Limits, landing.ReadNode(g, node)))
 	}
 	return reported
 }
 
 // withoutRequest handles a group that reports GPUs to Ray and requests none. It gets none if no node has any. If one
 // has, the container may see all of them.
-func withoutRequest(g sharing.Reader, candidates []*podfit.Node) *ReportedGPUs {
+func withoutRequest(g sharing.Reader, candidates []*landing.Node) *ReportedGPUs {
 	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
@@ -71,18 +71,18 @@ func withoutRequest(g sharing.Reader, candidates []*podfit.Node) *ReportedGPUs {
 
 // instancesOn counts the MIG instances that limits mean on a node: those under names of their own and, on a node with
 // the single strategy, nvidia.com/gpu.
-func instancesOn(g sharing.Reader, limits podfit.Quantities, node sharing.GPUs) int64 {
+func instancesOn(g sharing.Reader, limits landing.Quantities, node sharing.GPUs) int64 {
 	if node.Kind == gpuinfo.TimeSliced {
 		return 0
 	}
 	n := namedInstances(g.Names, limits)
 	if node.Kind == gpuinfo.MIG && node.Profile != nil {
-		n += podfit.WholeUnits(limits[gpuinfo.NvidiaGPU])
+		n += landing.WholeUnits(limits[gpuinfo.NvidiaGPU])
 	}
 	return n
 }
 
-func granted(g sharing.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {
+func granted(g sharing.Reader, devices raydemand.Amount, names []string, candidates []*landing.Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
 	for _, node := range candidates {
@@ -160,8 +160,8 @@ type gpuKind struct {
 	profile, product string
 }
 
-func kindOf(g sharing.Reader, node *podfit.Node) gpuKind {
-	read := podfit.ReadNode(g, node)
+func kindOf(g sharing.Reader, node *landing.Node) gpuKind {
+	read := landing.ReadNode(g, node)
 	k := gpuKind{kind: read.Kind}
 	if read.Replicas != nil {
 		k.replicas = *read.Replicas
@@ -199,7 +199,7 @@ func (k gpuKind) String() string {
 }
 
 // countOf counts nodes and, separately, the pools that have no node and are known only by their declaration.
-func countOf(nodes []*podfit.Node) string {
+func countOf(nodes []*landing.Node) string {
 	declared, n := 0, 0
 	for _, node := range nodes {
 		if node.Declared {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -14,18 +14,18 @@ func TestInstancesAreCountedByNamesAndByNodes(t *testing.T) {
 	tests := []struct {
 		name  string
 		group *WorkerGroup
-		nodes []podfit.Node
+		nodes []landing.Node
 		want  int64
 	}{
 		{"names, no node", gpuGroupOf(of("nvidia.com/mig-1g.5gb", 7)), nil, 7},
 		{"two profiles", gpuGroupOf(both(of("nvidia.com/mig-1g.5gb", 2), of("nvidia.com/mig-3g.20gb", 1))), nil, 3},
 		{"shares of instances", gpuGroupOf(of("nvidia.com/mig-1g.5gb.shared", 7)), nil, 0},
 		{"a plain name, no node", gpuGroupOf(of("nvidia.com/gpu", 7)), nil, 0},
-		{"the single strategy", gpuGroupOf(of("nvidia.com/gpu", 7)), []podfit.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))}, 7},
+		{"the single strategy", gpuGroupOf(of("nvidia.com/gpu", 7)), []landing.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))}, 7},
 		{"the single strategy beside cards", gpuGroupOf(of("nvidia.com/gpu", 4)),
-			[]podfit.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", singleLabels, of("nvidia.com/gpu", 7))}, 4},
-		{"the single strategy, time-sliced", gpuGroupOf(of("nvidia.com/gpu", 7)), []podfit.Node{gpuNode("n", shared, of("nvidia.com/gpu", 28))}, 0},
-		{"whole cards", gpuGroupOf(of("nvidia.com/gpu", 4)), []podfit.Node{gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))}, 0},
+			[]landing.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", singleLabels, of("nvidia.com/gpu", 7))}, 4},
+		{"the single strategy, time-sliced", gpuGroupOf(of("nvidia.com/gpu", 7)), []landing.Node{gpuNode("n", shared, of("nvidia.com/gpu", 28))}, 0},
+		{"whole cards", gpuGroupOf(of("nvidia.com/gpu", 4)), []landing.Node{gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestInstancesAreCountedByNamesAndByNodes(t *testing.T) {
 }
 
 func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
-	nodes := []podfit.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))}
+	nodes := []landing.Node{gpuNode("n", singleLabels, of("nvidia.com/gpu", 7))}
 	for mode, want := range map[MIGGPUs]struct {
 		planned, reported int64
 		code              string
@@ -72,7 +72,7 @@ func TestSeveralInstancesArePlannedAsTheAnnotationSays(t *testing.T) {
 func TestOneInstanceInAPodIsAGPU(t *testing.T) {
 	for _, g := range []*WorkerGroup{gpuGroupOf(of("nvidia.com/mig-1g.5gb", 1), 1), gpuGroupOf(of("nvidia.com/mig-1g.5gb", 7), 1)} {
 		g.MIGGPUs = MIGOne
-		g.Reported = Reported(sharing.Reader{}, g, []podfit.Node{gpuNode("n", mixedLabels, of("nvidia.com/mig-1g.5gb", 7))})
+		g.Reported = Reported(sharing.Reader{}, g, []landing.Node{gpuNode("n", mixedLabels, of("nvidia.com/mig-1g.5gb", 7))})
 		n := g.NumGPUs(RayGPUs{})
 		if all := g.NumGPUsFindings(n); len(all) > 0 || g.PlannedResources()[raydemand.GPU] != raydemand.One {
 			t.Errorf("findings %+v, planned %v", all, g.PlannedResources())

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,7 +29,7 @@ type GPUSpec struct {
 	Derived   *raydemand.Amount
 	DerivedBy string
 	// Limits are the extended resources of the Ray container; Ray does not see those of other containers.
-	Limits podfit.Quantities
+	Limits landing.Quantities
 	// Counted are the limits that the operator counts as GPUs, in its order: it passes the first one on. Passed are
 	// those that it passes on under another name, as google.com/tpu.
 	Counted, Passed []string

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // limits are of the Ray container, and the pod asks for the same.
-func gpuGroupOf(limits podfit.Quantities, announced ...int64) *WorkerGroup {
+func gpuGroupOf(limits landing.Quantities, announced ...int64) *WorkerGroup {
 	g := &WorkerGroup{
 		Name: "gpu", Index: 1, Resources: raydemand.Bundle{raydemand.CPU: raydemand.One},
-		Pod:  podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.One}},
+		Pod:  landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.One}},
 		GPUs: GPUSpec{Limits: limits, Field: "rayStartParams.num-gpus"},
 	}
 	maps.Copy(g.Pod.Requests, limits)
@@ -31,15 +31,15 @@ func spreadOver(g *WorkerGroup, cards int64) *WorkerGroup {
 	return g
 }
 
-func gpuNode(name string, labels map[string]string, allocatable podfit.Quantities) podfit.Node {
-	node := podfit.Node{Name: name, Ready: true, Labels: labels, Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}
+func gpuNode(name string, labels map[string]string, allocatable landing.Quantities) landing.Node {
+	node := landing.Node{Name: name, Ready: true, Labels: labels, Allocatable: landing.Quantities{"cpu": raydemand.Whole(16)}}
 	maps.Copy(node.Allocatable, allocatable)
 	return node
 }
 
-func of(name string, n int64) podfit.Quantities { return podfit.Quantities{name: raydemand.Whole(n)} }
+func of(name string, n int64) landing.Quantities { return landing.Quantities{name: raydemand.Whole(n)} }
 
-func both(a, b podfit.Quantities) podfit.Quantities {
+func both(a, b landing.Quantities) landing.Quantities {
 	sum := maps.Clone(a)
 	maps.Copy(sum, b)
 	return sum
@@ -62,7 +62,7 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 	tests := []struct {
 		name   string
 		group  *WorkerGroup
-		node   podfit.Node
+		node   landing.Node
 		want   int64 // -1: not known
 		source string
 		shares int64
@@ -94,7 +94,7 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := Reported(sharing.Reader{}, test.group, []podfit.Node{gpuNode("cpu", nil, nil), test.node})
+			got := Reported(sharing.Reader{}, test.group, []landing.Node{gpuNode("cpu", nil, nil), test.node})
 			if test.want < 0 != (got.Value == nil) || got.Value != nil && *got.Value != raydemand.Whole(test.want) {
 				t.Errorf("reported %v, want %d; source %s", got.Value, test.want, got.Source)
 			}
@@ -113,7 +113,7 @@ func TestOnlyNodesThatCouldHoldAPodHaveASay(t *testing.T) {
 	g.Pod.Selector = map[string]string{"pool": "sliced"}
 	sliced := maps.Clone(slicedLabels)
 	sliced["pool"] = "sliced"
-	got := Reported(sharing.Reader{}, g, []podfit.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
+	got := Reported(sharing.Reader{}, g, []landing.Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
 	if want := "nvidia.com/gpu on 1 node: time-sliced ×4 Tesla-T4"; got.Source != want {
 		t.Errorf("source is %q, want %q", got.Source, want)
 	}
@@ -123,7 +123,7 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 	g := gpuGroupOf(of("nvidia.com/gpu.shared", 1))
 	declared := gpuNode("pool-a", slicedLabels, of("nvidia.com/gpu.shared", 4))
 	declared.Declared = true
-	got := Reported(sharing.Reader{}, g, []podfit.Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
+	got := Reported(sharing.Reader{}, g, []landing.Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
 	if want := "nvidia.com/gpu.shared on 1 node and 1 declared pool: time-sliced ×4 Tesla-T4"; got.Value == nil || got.Source != want {
 		t.Errorf("reported %v from %q, want %q", got.Value, got.Source, want)
 	}
@@ -132,7 +132,7 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 func TestWhatWasReadOfANodeIsNotReadAgain(t *testing.T) {
 	node := gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))
 	node.GPUs = &sharing.GPUs{Kind: "mps"}
-	if got, want := Reported((sharing.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []podfit.Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
+	if got, want := Reported((sharing.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []landing.Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
 		t.Errorf("source %q and %d shares, want %q and 2", got.Source, got.Shares, want)
 	}
 }

@@ -4,19 +4,18 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
-	left := podfit.Node{Name: "n", Pool: "gone", Ready: true, Labels: map[string]string{"karpenter.sh/nodepool": "gone"},
-		Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}
-	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"karpenter.sh/nodepool": "gone"}}
+	left := landing.Node{Name: "n", Pool: "gone", Ready: true, Labels: map[string]string{"karpenter.sh/nodepool": "gone"},
+		Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
+	shape := &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"karpenter.sh/nodepool": "gone"}}
 	for name, c := range map[string]struct {
-		nodes []podfit.Node
+		nodes []landing.Node
 		most  int64
 	}{
-		"a node is left": {[]podfit.Node{left}, 1},
+		"a node is left": {[]landing.Node{left}, 1},
 		"nothing is":     {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +33,7 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 }
 
 func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
-	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
+	shape := &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
 	pool := func(team string, change func(*landing.Ceiling)) landing.Ceiling {
 		c := landing.Ceiling{Group: "g1", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{Labels: map[string]string{"team": team}}}
 		if change != nil {
@@ -48,7 +47,7 @@ func TestANodePoolBoundsTheGroupAsLongAsItMayAddANode(t *testing.T) {
 	}{
 		"without limits":      {pool("a", nil), -1},
 		"of another team":     {pool("b", nil), -1},
-		"at its limit":        {pool("a", func(c *landing.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), 0},
+		"at its limit":        {pool("a", func(c *landing.Ceiling) { c.Limits = landing.Quantities{"nvidia.com/gpu": 0} }), 0},
 		"static, of no nodes": {pool("a", func(c *landing.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {

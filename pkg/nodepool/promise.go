@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Promise is pods of a worker group that are on their way and on no node yet.
@@ -11,8 +10,8 @@ type Promise struct {
 	Group      string
 	Pods       int64
 	// Shape is shared and must not be changed. Class is its class; promises of an unknown class share nothing.
-	Shape *podfit.PodShape
-	Class podfit.ShapeClass
+	Shape *landing.PodShape
+	Class landing.ShapeClass
 	// Pod is what one of them takes of Places; Places accept it by its name. Promises of equal pods have the same one,
 	// under the name of the first.
 	Pod landing.Pod
@@ -21,7 +20,7 @@ type Promise struct {
 // PromiseOf returns a promise of pods of a group.
 func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
 	return Promise{RayCluster: key, Group: group.Name, Pods: pods, Shape: &group.Pod,
-		Class: podfit.ClassOfShape(&group.Pod)}
+		Class: landing.ClassOfShape(&group.Pod)}
 }
 
 // Promise sets the pods of other RayClusters that come first on the same nodes: Places then say where they may be
@@ -34,14 +33,14 @@ func (c *Cluster) Promise(promises []Promise) {
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 	}
-	same := map[podfit.ShapeClass]landing.Kind{} // most promises of a fleet have one of a few shapes
+	same := map[landing.ShapeClass]landing.Kind{} // most promises of a fleet have one of a few shapes
 	for i := range promises {
 		p := &promises[i]
 		kind, known := same[p.Class]
 		if !known {
 			kind = c.Stock.KindOf("", p.Shape)
 		}
-		if kind.Class = p.Class; p.Class != (podfit.ShapeClass{}) {
+		if kind.Class = p.Class; p.Class != (landing.ShapeClass{}) {
 			same[p.Class] = kind
 		}
 		kind.Name, kind.Shape = p.RayCluster.String()+"/"+p.Group, p.Shape

@@ -7,22 +7,21 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // BenchmarkPromises is what a cycle takes to find where the pods of a RayCluster and of so many others that come first
 // may run: 1,000 nodes of eight GPUs, of which no two have equally much free.
 func BenchmarkPromises(b *testing.B) {
-	shape := podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(4), "nvidia.com/gpu": raydemand.One}}
-	nodes := make([]podfit.Node, 1000)
+	shape := landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(4), "nvidia.com/gpu": raydemand.One}}
+	nodes := make([]landing.Node, 1000)
 	for i := range nodes {
-		nodes[i] = podfit.Node{Name: fmt.Sprintf("n%04d", i), Pool: "p", Ready: true,
-			Allocatable: podfit.Quantities{"cpu": raydemand.Whole(96), "nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
-			Use:         &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
+		nodes[i] = landing.Node{Name: fmt.Sprintf("n%04d", i), Pool: "p", Ready: true,
+			Allocatable: landing.Quantities{"cpu": raydemand.Whole(96), "nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
+			Use:         &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Amount(i), "pods": raydemand.One}}}
 	}
 	none := int64(0)
-	stock := landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+	stock := landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
 		[]landing.Room{{Pool: "p", Nodes: 1000, MaxNodes: new(int64), MayAddNodes: &none}})
 	for _, others := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {

@@ -7,31 +7,30 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // gpuStock is nodes of eight GPUs, of which the i-th has as many taken as taken says.
 func gpuStock(taken []int64) *landing.Stock {
-	nodes := make([]podfit.Node, len(taken))
+	nodes := make([]landing.Node, len(taken))
 	for i, n := range taken {
-		nodes[i] = podfit.Node{Name: fmt.Sprintf("n%d", i), Pool: "p", Ready: true,
-			Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
-			Use:         &podfit.Use{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
+		nodes[i] = landing.Node{Name: fmt.Sprintf("n%d", i), Pool: "p", Ready: true,
+			Allocatable: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "pods": raydemand.Whole(110)},
+			Use:         &landing.Use{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(n)}}}
 	}
-	return landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+	return landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
 		[]landing.Room{{Pool: "p", Nodes: int64(len(nodes)), MaxNodes: new(int64), MayAddNodes: new(int64)}})
 }
 
 func gpuGroup(name string, gpus int64) nodepool.WorkerGroup {
-	return nodepool.WorkerGroup{Name: name, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
+	return nodepool.WorkerGroup{Name: name, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}}
 }
 
 func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
 	one, other, large := gpuGroup("one", 1), gpuGroup("other", 1), gpuGroup("large", 4)
 	apart := gpuGroup("apart", 1)
-	apart.Pod.Neighbors.Apart = []podfit.PodTerm{{Selector: podfit.PodSelector{
-		Requirements: []podfit.Requirement{{Key: "app", Operator: "In", Values: []string{"b"}}}}}}
+	apart.Pod.Neighbors.Apart = []landing.PodTerm{{Selector: landing.PodSelector{
+		Requirements: []landing.Requirement{{Key: "app", Operator: "In", Values: []string{"b"}}}}}}
 	selected := gpuGroup("selected", 1)
 	selected.Pod.Neighbors.Labels = map[string]string{"app": "b"}
 	a, b := nodepool.ClusterKey{Namespace: "ml", Name: "a"}, nodepool.ClusterKey{Namespace: "ml", Name: "b"}
@@ -79,7 +78,7 @@ func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
 		}
 		together := room()
 		for i := range promises {
-			promises[i].Class = podfit.ShapeClass{}
+			promises[i].Class = landing.ShapeClass{}
 		}
 		if alone := room(); together != alone {
 			t.Fatalf("GPUs taken %v, promises %+v: room for %d, and %d if each is for itself", taken, promises, together, alone)

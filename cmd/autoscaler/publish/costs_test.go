@@ -10,23 +10,22 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestADecisionsPodsCostTheirShareOfTheirNodes has a pod with half of the CPUs of a node that costs 4 an hour.
 func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
-	nodes := []podfit.Node{{Name: "n", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"},
-		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16)}}}
-	stock := landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+	nodes := []landing.Node{{Name: "n", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"},
+		Allocatable: landing.Quantities{"cpu": raydemand.Whole(16)}}}
+	stock := landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := NewCosts(&price.Book{Currency: "EUR", InstanceTypes: map[string]float64{"big": 4}})
 	eight := raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}
 	d := decided()
 	d.RayErr, d.Mode = "", nodepool.Managed
 	d.Kube.Stock = stock
-	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(8)}}}}
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(8)}}}}
 	d.Pods = decision.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
 	d.Snapshot.Nodes = []planner.Node{{Pod: "w", Group: "cpu", State: planner.Running, Total: eight, Available: raydemand.Bundle{},
 		Activity: []string{raydemand.ActiveWorkers}}}

@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,7 +16,7 @@ import (
 // places are the parts of a spec that decide on which nodes a group's pods run, and which labels Ray gets there.
 type places struct {
 	selector, labels map[string]string
-	affinity         []podfit.NodeTerm
+	affinity         []landing.NodeTerm
 	sources          map[string]raylabels.Source
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -106,8 +105,8 @@ func TestAGangAsksForAllItsNodesAndOnePodDoesNot(t *testing.T) {
 func rooms(pods int64) func(*nodepool.Cluster) {
 	return func(c *nodepool.Cluster) {
 		one := int64(1)
-		free := podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(pods), "pods": raydemand.Whole(110)}
-		c.Groups[0].Kind = &landing.Pod{Name: "gpu", Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}
+		free := landing.Quantities{"nvidia.com/gpu": raydemand.Whole(pods), "pods": raydemand.Whole(110)}
+		c.Groups[0].Kind = &landing.Pod{Name: "gpu", Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
 		c.Places = []landing.Place{
 			{Node: "a", Nodes: &one, Free: free, Accepts: []string{"gpu"}},
 			{Pool: "p", New: true, AnySize: true, Accepts: []string{"gpu"}},

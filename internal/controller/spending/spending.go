@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/ledger"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
@@ -154,7 +154,7 @@ func Hourly(cluster *nodepool.Cluster, w *nodepool.Worker, book *price.Book) (ho
 
 // shareOf returns what a pod of some shape costs per hour: its share of its node.
 func shareOf(
-	cluster *nodepool.Cluster, on string, shape *podfit.PodShape, book *price.Book,
+	cluster *nodepool.Cluster, on string, shape *landing.PodShape, book *price.Book,
 ) (hourly float64, known bool) {
 	if cluster.Stock == nil || shape == nil {
 		return 0, false

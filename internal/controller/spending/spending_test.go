@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/jobs"
@@ -218,12 +217,12 @@ func TestWhatIsUsedIsDividedByTheJobsThatHoldIt(t *testing.T) {
 }
 
 func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
-	cpus := func(n int64) podfit.Quantities { return podfit.Quantities{"cpu": raydemand.Whole(n)} }
-	nodes := []podfit.Node{{Name: "m", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"}, Allocatable: cpus(16)}}
+	cpus := func(n int64) landing.Quantities { return landing.Quantities{"cpu": raydemand.Whole(n)} }
+	nodes := []landing.Node{{Name: "m", Labels: map[string]string{"node.kubernetes.io/instance-type": "big"}, Allocatable: cpus(16)}}
 	d := world(nil)
-	d.Kube.Stock = landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
+	d.Kube.Stock = landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
 	d.RayErr = "timeout"
-	d.Kube.Head = nodepool.Head{Pod: "h", Shape: &podfit.PodShape{Requests: cpus(4)}}
+	d.Kube.Head = nodepool.Head{Pod: "h", Shape: &landing.PodShape{Requests: cpus(4)}}
 	book := &price.Book{InstanceTypes: map[string]float64{"big": 8}}
 	head := func() ledger.Pod {
 		pods := Of(nil, d, book)

@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -119,9 +118,9 @@ func TestNodesAreAskedForWorkersThatTheGroupMayLaunch(t *testing.T) {
 		{"a suspended group", func(w *world) { w.cluster.Groups[0].Suspended = true }, nil, "is suspended"},
 		{"a queued RayCluster", func(w *world) { w.cluster.Queue.Mark = "label" }, nil, "no quota covers nodes"},
 		{"what finds room", func(w *world) {
-			w.cluster.Groups[0].Kind = &landing.Pod{Name: "gpu", Requests: podfit.Quantities{"pods": raydemand.One}}
+			w.cluster.Groups[0].Kind = &landing.Pod{Name: "gpu", Requests: landing.Quantities{"pods": raydemand.One}}
 			w.cluster.Places = []landing.Place{{Nodes: new(int64(1)), Accepts: []string{"gpu"},
-				Free: podfit.Quantities{"pods": raydemand.One}}}
+				Free: landing.Quantities{"pods": raydemand.One}}}
 		}, []string{"gpu 2 v1"}, "room for 1 now"},
 	} {
 		w := newWorld()

@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,13 +19,13 @@ type Candidates struct {
 	byName map[string]*Node
 	any    bool
 	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
-	classes *podfit.Classes
+	classes *landing.Classes
 	rooms   []landing.Room
 	// judge says where a group can run; its places are those of the group. at is when the objects were read.
 	judge landing.Judge
 	at    time.Time
 	// ofGroup and blocking are remembered for each group that a check has asked for.
-	ofGroup  map[*nodepool.WorkerGroup][]podfit.Node
+	ofGroup  map[*nodepool.WorkerGroup][]landing.Node
 	pools    map[*nodepool.WorkerGroup][]landing.Pods
 	blocking map[*nodepool.WorkerGroup]BlockingTaints
 }
@@ -34,11 +33,11 @@ type Candidates struct {
 func newCandidates(input Input, found []Node, deployments []*Object) Candidates {
 	c := Candidates{
 		byName:   make(map[string]*Node, len(found)),
-		ofGroup:  map[*nodepool.WorkerGroup][]podfit.Node{},
+		ofGroup:  map[*nodepool.WorkerGroup][]landing.Node{},
 		pools:    map[*nodepool.WorkerGroup][]landing.Pods{},
 		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
 	}
-	nodes := make([]podfit.Node, len(found))
+	nodes := make([]landing.Node, len(found))
 	for i := range found {
 		n := &found[i]
 		c.byName[n.Name] = n
@@ -46,8 +45,8 @@ func newCandidates(input Input, found []Node, deployments []*Object) Candidates 
 		nodes[i].GPUs = &n.GPUs
 	}
 	shapes := input.Pools.Shapes(input.Reader)
-	classOf := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
-	c.classes = podfit.ClassesOf(nodes, classOf, shapes)
+	classOf := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }
+	c.classes = landing.ClassesOf(nodes, classOf, shapes)
 	c.rooms = landing.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
 	c.any = len(nodes)+len(shapes) > 0
 	c.judge = landing.Judge{Rooms: c.rooms, Complete: input.Pools.Complete, PoolLabel: input.Reader.PoolLabel}
@@ -94,9 +93,9 @@ func ceilings(read []landing.Ceiling, deployments []*Object) []landing.Ceiling {
 }
 
 // NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
-func (c *Candidates) NodesFor(g Group) []podfit.Node { return c.nodesFor(g.Workers) }
+func (c *Candidates) NodesFor(g Group) []landing.Node { return c.nodesFor(g.Workers) }
 
-func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []podfit.Node {
+func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []landing.Node {
 	nodes, known := c.ofGroup[pods]
 	if !known {
 		nodes = c.classes.For(&pods.Pod)
@@ -106,10 +105,10 @@ func (c *Candidates) nodesFor(pods *nodepool.WorkerGroup) []podfit.Node {
 }
 
 // NodesForPod returns the nodes and shapes that a pod sees as different, one of each class.
-func (c *Candidates) NodesForPod(pod *podfit.PodShape) []podfit.Node { return c.classes.For(pod) }
+func (c *Candidates) NodesForPod(pod *landing.PodShape) []landing.Node { return c.classes.For(pod) }
 
 // VisitReal calls visit for those nodes that exist, until it returns false.
-func (c *Candidates) VisitReal(nodes []podfit.Node, visit func(*Node) bool) {
+func (c *Candidates) VisitReal(nodes []landing.Node, visit func(*Node) bool) {
 	for i := range nodes {
 		if !nodes[i].Declared && !visit(c.byName[nodes[i].Name]) {
 			return
@@ -150,13 +149,13 @@ func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
 	for _, node := range nodes {
 		bare := node
 		bare.Taints = nil
-		if shape.Fit([]podfit.Node{bare}).None() {
+		if shape.Fit([]landing.Node{bare}).None() {
 			continue
 		}
 		found := BlockingTaints{Node: node.Name}
 		for _, taint := range node.Taints {
 			bare.Taints = []sharing.Taint{taint}
-			if shape.Fit([]podfit.Node{bare}).None() && !x.podsTolerate(g, taint) {
+			if shape.Fit([]landing.Node{bare}).None() && !x.podsTolerate(g, taint) {
 				found.Taints = append(found.Taints, taint)
 			}
 		}

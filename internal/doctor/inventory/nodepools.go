@@ -7,7 +7,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -51,5 +50,5 @@ func (c *Candidates) poolsOf(pods *nodepool.WorkerGroup) []landing.Pods {
 
 // Tolerates reports whether pods of the group tolerate a taint.
 func (g Group) Tolerates(taint sharing.Taint) bool {
-	return g.Pods.Pod.Tolerates(&podfit.Node{}, taint)
+	return g.Pods.Pod.Tolerates(&landing.Node{}, taint)
 }

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -40,7 +40,7 @@ type Object struct {
 // NodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
 type NodeViews struct {
 	GPUs sharing.NodeObject
-	Fit  podfit.Node
+	Fit  landing.Node
 }
 
 // String returns Kind/namespace/name, without empty parts.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -71,7 +71,7 @@ func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 }
 
 // sharesOf rounds a pod's amounts down and the pool's amounts up, so that rounding never removes room.
-func sharesOf(takes, has podfit.Quantities) []PoolShare {
+func sharesOf(takes, has landing.Quantities) []PoolShare {
 	var shares []PoolShare
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		unit, want := raydemand.One, takes[name]

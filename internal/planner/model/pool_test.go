@@ -7,14 +7,13 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	more := int64(2)
 	g := nodepool.WorkerGroup{
-		Slices:   []podfit.SliceAnswer{{Slice: podfit.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
+		Slices:   []landing.SliceAnswer{{Slice: landing.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
 		PoolPods: []landing.Pods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
 	want := []GroupPool{
@@ -23,7 +22,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	if diff := gocmp.Diff(want, poolsOf(g)); diff != "" {
 		t.Error(diff)
 	}
-	g.Slices, g.Pod.Requests = nil, podfit.Quantities{"cpu": raydemand.Whole(4)}
+	g.Slices, g.Pod.Requests = nil, landing.Quantities{"cpu": raydemand.Whole(4)}
 	if resource, units := contended(g); resource != "cpu" || units != 4000 {
 		t.Errorf("without GPUs: %d of %s", units, resource)
 	}

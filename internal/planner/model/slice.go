@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -102,7 +102,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
 		return nil // one number for several kinds of devices does not say which kind is meant
 	}
-	var least podfit.Slice
+	var least landing.Slice
 	for i, s := range g.Slices {
 		declared := numGPUs
 		if len(g.Slices) > 1 {
@@ -113,7 +113,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 			least = each
 			continue
 		}
-		least = podfit.Lesser(least, each)
+		least = landing.Lesser(least, each)
 		least.Blocks = nil // several kinds have no common position on a card
 	}
 	made := newSlice(least)
@@ -126,13 +126,13 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 // blank reports whether nothing is known.
 func (s *Slice) blank() bool {
 	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
-	return kind && podfit.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
+	return kind && landing.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
 		s.Profile+s.Product == ""
 }
 
 // oneOf returns one GPU of a slice. Several devices behind one GPU count as one of them, because no task can use the
 // memory of two in one piece. Units of memory of one card add up.
-func oneOf(s podfit.Slice, numGPUs raydemand.Amount, cards int64) podfit.Slice {
+func oneOf(s landing.Slice, numGPUs raydemand.Amount, cards int64) landing.Slice {
 	s.MemoryMiB = measured(s)
 	if s.Kind == gpuinfo.GPUMemory {
 		s.UnitsPerPod /= max(cards, 1)
@@ -144,7 +144,7 @@ func oneOf(s podfit.Slice, numGPUs raydemand.Amount, cards int64) podfit.Slice {
 	return s
 }
 
-func newSlice(s podfit.Slice) *Slice {
+func newSlice(s landing.Slice) *Slice {
 	made := &Slice{
 		Kind:            s.Kind,
 		Isolation:       s.Isolation,
@@ -163,7 +163,7 @@ func newSlice(s podfit.Slice) *Slice {
 
 // measured returns the memory of one unit. The rounded size in a profile's name is larger than on any card, so measured
 // returns the smallest size of any known product instead.
-func measured(s podfit.Slice) *int64 {
+func measured(s landing.Slice) *int64 {
 	if !s.Nominal || s.Profile == nil {
 		return s.MemoryMiB
 	}

@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Ceilings say how many pods of the groups fit together on the nodes that exist and that pools may still add. They are
@@ -99,7 +98,7 @@ func (c *Ceilings) limited() *Ceilings {
 	few := &Ceilings{kinds: make([]int, len(c.kinds)), unproven: map[int][]string{}}
 	named := map[string]bool{}
 	limited := func(kind int) bool {
-		return kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < podfit.Unbounded
+		return kind != unlimited && accepted[c.pods[kind].Name] && empty.Room(kind) < landing.Unbounded
 	}
 	for i, kind := range c.kinds {
 		few.kinds[i] = unlimited

@@ -7,7 +7,6 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -40,7 +39,7 @@ func newDeclared(groups []Group) *declared {
 
 func (d *declared) place(pool string) *landing.Place {
 	if d.byPool[pool] == nil {
-		d.byPool[pool] = &landing.Place{Pool: pool, New: true, AnySize: true, Free: podfit.Quantities{}}
+		d.byPool[pool] = &landing.Place{Pool: pool, New: true, AnySize: true, Free: landing.Quantities{}}
 		d.names = append(d.names, pool)
 	}
 	return d.byPool[pool]
@@ -56,7 +55,7 @@ func (d *declared) places() []landing.Place {
 
 // podOf returns what a pod of the group takes of its pools; false if they are unknown or do not limit it.
 func (d *declared) podOf(g *Group) (landing.Pod, bool) {
-	pod := landing.Pod{Name: g.Name, Requests: podfit.Quantities{}}
+	pod := landing.Pod{Name: g.Name, Requests: landing.Quantities{}}
 	if !g.bounded() {
 		return pod, false
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,7 +40,7 @@ func placesFor(
 				if len(unproven[i]) > 0 {
 					room = 0
 				}
-				own.Accepts, own.Free = []string{g.Name}, podfit.Quantities{}
+				own.Accepts, own.Free = []string{g.Name}, landing.Quantities{}
 				maps.Copy(own.Free, place.Free) // the place may have none
 				own.Free["pods"] = room
 				places, unproven[i] = append(places, own), append(unproven[i], place.Pool)

@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -54,7 +53,7 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 
 // addTo adds to a group what the nodes and pools say about it, as far as they are known.
 func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
-	g.Slices = podfit.SlicesOf(p.reader, &g.Pod, p.nodes)
+	g.Slices = landing.SlicesOf(p.reader, &g.Pod, p.nodes)
 	worker := g.NewWorker(cluster.RayVersion)
 	if !p.known {
 		g.Announces = raylabels.Of(p.reader, worker, raylabels.Nodes{})
@@ -86,8 +85,8 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 			ofTemplate(f)
 		}
 	}
-	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
-		ofTemplate(podfit.VisibleFinding(first, count))
+	if first, count := landing.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
+		ofTemplate(landing.VisibleFinding(first, count))
 	}
 	if f, no := g.NoNode(); no {
 		add(f)
@@ -104,14 +103,14 @@ func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 
 // addPlaces adds where pods of the groups may run. The operator creates the head first, so while nothing runs, its pod
 // comes before them on nodes that are all there are.
-func (p places) addPlaces(cluster *nodepool.Cluster, head *podfit.PodShape) {
+func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 	if !p.known {
 		return
 	}
-	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return n.Declared })
-	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n podfit.Node) bool { return !n.Declared })
-	class := func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }
-	stock := landing.StockOf(podfit.ClassesOf(exist, class, shapes), p.rooms)
+	exist := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return n.Declared })
+	shapes := slices.DeleteFunc(slices.Clone(p.nodes), func(n landing.Node) bool { return !n.Declared })
+	class := func(i int) landing.NodeClass { return landing.ClassOf(&exist[i]) }
+	stock := landing.StockOf(landing.ClassesOf(exist, class, shapes), p.rooms)
 	kinds := make([]landing.Kind, len(cluster.Groups))
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]

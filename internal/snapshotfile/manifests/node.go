@@ -12,7 +12,6 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,7 +19,7 @@ import (
 // places are the nodes and the declared shapes of pools in a snapshot file.
 type places struct {
 	reader sharing.Reader
-	nodes  []podfit.Node
+	nodes  []landing.Node
 	rooms  []landing.Room
 	// pods are nil if the file has none; nodes then count as empty.
 	pods boundPods
@@ -98,13 +97,13 @@ func (p *places) readNodes(raw json.RawMessage) error {
 }
 
 // nodeProblems reports cards of which too little is known.
-func nodeProblems(node podfit.Node) (list []raydemand.Finding) {
+func nodeProblems(node landing.Node) (list []raydemand.Finding) {
 	problems := slices.Clone(node.GPUs.Problems)
 	if node.Use != nil && node.Use.Unrecorded != nil {
 		problems = append(problems, *node.Use.Unrecorded)
 	}
 	for _, problem := range problems {
-		if f, matters := podfit.NodeProblem(node.Name, problem); matters {
+		if f, matters := landing.NodeProblem(node.Name, problem); matters {
 			list = append(list, f)
 		}
 	}
@@ -146,7 +145,7 @@ func (p *places) nodeRepeated(seen map[string]int, name string) bool {
 const mostPods = 110
 
 // assumePods bounds the pods on a node of an excerpt that lacks their number. Every kubelet reports it.
-func (p *places) assumePods(node *podfit.Node, object map[string]any) {
+func (p *places) assumePods(node *landing.Node, object map[string]any) {
 	amounts, _, _ := unstructured.NestedFieldNoCopy(object, "status", "allocatable")
 	listed, _ := amounts.(map[string]any)
 	if _, said := listed["pods"]; said || len(listed) == 0 {

@@ -9,15 +9,14 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // poolsWithoutNodes finds pools that no node belongs to and that have no shape, usually because of a misspelled name.
-func poolsWithoutNodes(config landing.Config, nodes []podfit.Node) (list []raydemand.Finding) {
+func poolsWithoutNodes(config landing.Config, nodes []landing.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
 		if spec.Shape == nil && len(nodes) > 0 &&
-			!slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
+			!slices.ContainsFunc(nodes, func(n landing.Node) bool { return n.Pool == spec.Name }) {
 			list = append(
 				list,
 				raydemand.Finding{

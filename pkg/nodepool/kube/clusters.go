@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -245,7 +245,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	gpus := false
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
-		group.Slices = podfit.SlicesOf(m.options.GPUs, &group.Pod, nil)
+		group.Slices = landing.SlicesOf(m.options.GPUs, &group.Pod, nil)
 		group.Announces = raylabels.Of(m.options.GPUs, group.NewWorker(cluster.RayVersion), raylabels.Nodes{})
 		gpus = gpus || len(group.Slices) > 0
 	}

@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -18,7 +18,7 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 	groups := func(resources ...string) []nodepool.WorkerGroup {
 		var list []nodepool.WorkerGroup
 		for _, resource := range resources {
-			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.One}}})
+			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: landing.PodShape{Requests: landing.Quantities{resource: raydemand.One}}})
 		}
 		return list
 	}
@@ -61,7 +61,7 @@ spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: r
 		}
 		unknown := false
 		for _, f := range cache.decode(manifest).Findings {
-			unknown = unknown || f.Code == podfit.GPUResourceUnknown
+			unknown = unknown || f.Code == landing.GPUResourceUnknown
 		}
 		if unknown == known {
 			t.Errorf("a resource is unknown %t where it is configured %t", unknown, known)

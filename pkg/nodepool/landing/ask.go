@@ -4,16 +4,14 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Kind is the pods of one worker group: what they take, and on which nodes they may be scheduled.
 type Kind struct {
 	Pod
-	Shape *podfit.PodShape
+	Shape *PodShape
 	// Class is the shape's. Kinds of one class are compared with nodes once; a zero Class is unknown.
-	Class podfit.ShapeClass
+	Class ShapeClass
 }
 
 // Ask is a question about a Stock: where pods of some kinds may run. It is immutable.
@@ -51,7 +49,7 @@ func (a Ask) Key() (key AskKey, alike bool) {
 	}
 	text := make([]byte, 0, len(a.kinds)*(len(key)+16))
 	for i := range a.kinds {
-		if a.kinds[i].Class == (podfit.ShapeClass{}) {
+		if a.kinds[i].Class == (ShapeClass{}) {
 			return key, false
 		}
 		text = append(strconv.AppendQuote(text, a.kinds[i].Name), a.kinds[i].Class[:]...)
@@ -68,7 +66,7 @@ func (a Ask) Places() []Place {
 	for i := range a.stock.rooms {
 		t.pools[a.stock.rooms[i].Pool] = t.poolStock(&a.stock.rooms[i])
 	}
-	shapes := make([]*podfit.PodShape, len(a.kinds))
+	shapes := make([]*PodShape, len(a.kinds))
 	for i := range a.kinds {
 		shapes[i] = a.kinds[i].Shape
 	}
@@ -88,9 +86,9 @@ func (a Ask) Places() []Place {
 // class, and no constraint between pods concerns either. like is for each of the old kinds the position of its own.
 func (a Ask) Merge(after int) (kinds []Kind, like []int) {
 	concerned := a.concerned()
-	first := map[podfit.ShapeClass]int{}
+	first := map[ShapeClass]int{}
 	for i, kind := range a.kinds {
-		free := i >= after && !concerned[kind.Name] && kind.Class != (podfit.ShapeClass{})
+		free := i >= after && !concerned[kind.Name] && kind.Class != (ShapeClass{})
 		if at, known := first[kind.Class]; free && known {
 			like = append(like, at)
 			continue
@@ -126,10 +124,10 @@ func (a Ask) concerned() map[string]bool {
 
 // likes returns the first kind of the class of each.
 func likes(kinds []Kind) []int {
-	like, first := make([]int, len(kinds)), map[podfit.ShapeClass]int{}
+	like, first := make([]int, len(kinds)), map[ShapeClass]int{}
 	for i := range kinds {
 		at, known := first[kinds[i].Class]
-		if like[i] = at; !known || kinds[i].Class == (podfit.ShapeClass{}) {
+		if like[i] = at; !known || kinds[i].Class == (ShapeClass{}) {
 			like[i], first[kinds[i].Class] = i, i
 		}
 	}
@@ -137,7 +135,7 @@ func likes(kinds []Kind) []int {
 }
 
 func (t *stocktaking) poolStock(room *Room) *poolStock {
-	pool := &poolStock{counts: make([]*poolView, len(t.kinds)), coming: map[*podfit.Node]bool{}}
+	pool := &poolStock{counts: make([]*poolView, len(t.kinds)), coming: map[*Node]bool{}}
 	for i, first := range t.like {
 		if pool.counts[i] = pool.counts[first]; first == i {
 			pool.counts[i] = &poolView{room: room}

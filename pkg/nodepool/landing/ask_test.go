@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,37 +16,37 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	shared := 0
 	for range 300 {
-		var nodes []podfit.Node
+		var nodes []landing.Node
 		for i := range 1 + draw.IntN(12) {
 			n := node(fmt.Sprint("n", i), announces("nvidia.com/gpu", draw.Int64N(9)), labelled("zone", fmt.Sprint(draw.IntN(2))))
 			n.Pool = fmt.Sprint("p", draw.IntN(2))
 			if draw.IntN(2) == 0 {
-				n.Use = &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Whole(draw.Int64N(8))}}
+				n.Use = &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Whole(draw.Int64N(8))}}
 			}
 			if draw.IntN(5) == 0 {
 				isNotReady(&n)
 			}
 			nodes = append(nodes, n)
 		}
-		stock := landing.StockOf(podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil),
+		stock := landing.StockOf(landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil),
 			[]landing.Room{{Pool: "p0", MayAddNodes: new(draw.Int64N(3))}, {Pool: "p1"}})
-		shapes, kinds := make([]podfit.PodShape, 1+draw.IntN(6)), []landing.Kind{}
+		shapes, kinds := make([]landing.PodShape, 1+draw.IntN(6)), []landing.Kind{}
 		for i := range shapes {
 			shapes[i] = asking(map[string]int64{"cpu": 1 + draw.Int64N(2), "nvidia.com/gpu": draw.Int64N(2)})
 			if draw.IntN(2) == 0 {
 				shapes[i].Selector = map[string]string{"zone": fmt.Sprint(draw.IntN(2))}
 			}
 			if draw.IntN(4) == 0 {
-				shapes[i].Neighbors.Spread = []podfit.SpreadTerm{{MaxSkew: 1, HonorsTaints: draw.IntN(2) == 0}}
+				shapes[i].Neighbors.Spread = []landing.SpreadTerm{{MaxSkew: 1, HonorsTaints: draw.IntN(2) == 0}}
 			}
 			kinds = append(kinds, stock.KindOf(fmt.Sprint("g", i), &shapes[i]))
 		}
 		own := landing.OnNodes{}
 		own.Add("n0", "g0")
 		places, pods := stock.Places(kinds, own)
-		seen := map[podfit.ShapeClass]bool{}
+		seen := map[landing.ShapeClass]bool{}
 		for i := range kinds {
-			kinds[i].Class = podfit.ClassOfShape(&shapes[i])
+			kinds[i].Class = landing.ClassOfShape(&shapes[i])
 			if seen[kinds[i].Class] {
 				shared++
 			}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,7 +14,7 @@ func thousandNodes() ([]landing.Pod, []landing.Place) {
 	for i := range pods {
 		n := int64(i)
 		pods[i] = landing.Pod{Name: fmt.Sprintf("group-%02d", i),
-			Requests: podfit.Quantities{"cpu": raydemand.Whole(2 + n%5), "memory": raydemand.Whole((4 + n%7) << 30),
+			Requests: landing.Quantities{"cpu": raydemand.Whole(2 + n%5), "memory": raydemand.Whole((4 + n%7) << 30),
 				"nvidia.com/gpu": raydemand.Whole(1 + n%2)},
 			Cards: &landing.CardRequest{Cards: 1 + n%2, Memory: 1000 * (1 + n%9), Cores: 5 * (n % 6)}}
 	}
@@ -24,7 +23,7 @@ func thousandNodes() ([]landing.Pod, []landing.Place) {
 		n := int64(i)
 		p := &places[i]
 		*p = landing.Place{Node: fmt.Sprintf("node-%04d", i), Nodes: of[int64](1), Accepts: names(pods),
-			Free: podfit.Quantities{"cpu": raydemand.Whole(96 - n%40), "memory": raydemand.Whole(1<<40 - n<<27),
+			Free: landing.Quantities{"cpu": raydemand.Whole(96 - n%40), "memory": raydemand.Whole(1<<40 - n<<27),
 				"nvidia.com/gpu": raydemand.Whole(80 - n%30), "pods": raydemand.Whole(110 - n%50)}}
 		for c := range int64(8) {
 			left := 81920 - (n*7919+c*104729)%60000
@@ -74,10 +73,10 @@ func BenchmarkCopyThousandNodes(b *testing.B) {
 // TestTheSamePodsOnTheSameNodesAreComputedOnce places pods again on a copy of the state, as a plan does hundreds of
 // times.
 func TestTheSamePodsOnTheSameNodesAreComputedOnce(t *testing.T) {
-	pods := []landing.Pod{{Name: "a", Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}
+	pods := []landing.Pod{{Name: "a", Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}
 	var places []landing.Place
 	for i := range 100 {
-		free := podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "cpu": raydemand.Whole(int64(i))}
+		free := landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8), "cpu": raydemand.Whole(int64(i))}
 		places = append(places, landing.Place{Nodes: new(int64(1)), Free: free, Accepts: []string{"a"}})
 	}
 	var on landing.Taken

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -124,7 +123,7 @@ func (p *Packer) left(b *bin) int64 {
 
 // room returns how many pods of the kind fit.
 func (k *kind) room(b *bin, order string) int64 {
-	n := int64(podfit.Unbounded)
+	n := int64(Unbounded)
 	for _, r := range k.requests {
 		if free := b.free[r.resource]; free != unlimited {
 			n = min(n, int64(free/r.amount))

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -13,7 +12,7 @@ import (
 type machine struct {
 	name  string
 	place landing.Place
-	free  podfit.Quantities
+	free  landing.Quantities
 	cards []oneCard
 	holds map[string]int64
 }
@@ -38,7 +37,7 @@ func machines(places []landing.Place, most int64) []machine {
 			nodes = *p.Nodes
 		}
 		for range nodes {
-			m := machine{name: strconv.Itoa(len(list)), place: p, free: podfit.Quantities{"pods": raydemand.Whole(1 << 20)}, holds: map[string]int64{}}
+			m := machine{name: strconv.Itoa(len(list)), place: p, free: landing.Quantities{"pods": raydemand.Whole(1 << 20)}, holds: map[string]int64{}}
 			for name, n := range p.Free {
 				m.free[name] = n
 			}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // run is a number of equal cards of a node. The runs of a bin stand in the order in which its scheduler chooses cards.
@@ -139,7 +137,7 @@ func (c *CardRequest) times(r *run) int64 {
 	if r.cores <= 0 || whole && r.used || !fits {
 		return 0
 	}
-	n := min(r.slots, podfit.Unbounded)
+	n := min(r.slots, Unbounded)
 	if memory > 0 && r.memory != unknownAmount {
 		n = min(n, r.memory/memory)
 	}
@@ -180,7 +178,7 @@ func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 	}
 	var n int64
 	for i := range runs {
-		if n += podfit.CappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
+		if n += CappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
 			return limit
 		}
 	}
@@ -252,7 +250,7 @@ func (c *CardRequest) takeLevel(runs []run, n int64) []run {
 			}
 		}
 		r := after[at]
-		each := min(max(n/podfit.CappedProduct(cards, parts), 1), c.times(&r))
+		each := min(max(n/CappedProduct(cards, parts), 1), c.times(&r))
 		count := min(n/each, r.count)
 		after[at].count -= count
 		after = ordered(append(after, c.with(r, count, each)), EmptiestCard)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,8 +27,8 @@ const placementLabel = "ack.node.gpu.placement"
 
 // layoutOf returns the cards of a node, healthy ones or all; false if no parts of them are handed out, or if their
 // number is unknown.
-func layoutOf(node *podfit.Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
-	if percent := podfit.WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
+func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
+	if percent := WholeUnits(node.Allocatable[gpuinfo.KoordinatorMemoryRatio]); percent >= 100 {
 		return cardLayout{cards: percent / 100, total: 100, order: EmptiestCard}, true
 	}
 	cards := gpus.Cards
@@ -92,8 +91,8 @@ func whole(n int64) *int64 { return &n }
 
 // freeCards returns what pods may still take of the healthy cards of a node, and how its scheduler chooses among them;
 // nil if no parts of cards are handed out.
-func freeCards(node *podfit.Node) ([]Card, string) {
-	gpus := podfit.ReadNode(sharing.Reader{}, node)
+func freeCards(node *Node) ([]Card, string) {
+	gpus := ReadNode(sharing.Reader{}, node)
 	layout, parts := layoutOf(node, &gpus, true)
 	if !parts {
 		return nil, ""
@@ -155,8 +154,8 @@ func (l cardLayout) inUnits(mib *int64) *int64 {
 }
 
 // newCards returns the cards of a new node like this one, which are healthy and not used.
-func newCards(node *podfit.Node) ([]Card, string) {
-	gpus := podfit.ReadNode(sharing.Reader{}, node)
+func newCards(node *Node) ([]Card, string) {
+	gpus := ReadNode(sharing.Reader{}, node)
 	layout, parts := layoutOf(node, &gpus, false)
 	if !parts {
 		return nil, ""
@@ -169,8 +168,8 @@ func newCards(node *podfit.Node) ([]Card, string) {
 // KindOf returns the pods of a shape: what one takes of nodes and cards. Places adds the constraints between pods. A
 // pod that KAI gives a part of a card takes the part that leaves room for as many of its kind as the smallest card holds
 // on which it fits.
-func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
-	kind := Kind{Pod: Pod{Name: name, Requests: podfit.Quantities{}}, Shape: shape}
+func (s *Stock) KindOf(name string, shape *PodShape) Kind {
+	kind := Kind{Pod: Pod{Name: name, Requests: Quantities{}}, Shape: shape}
 	for resource, want := range shape.Requests {
 		if shape.Counts(resource) {
 			kind.Requests[resource] = want
@@ -188,7 +187,7 @@ func (s *Stock) KindOf(name string, shape *podfit.PodShape) Kind {
 }
 
 // sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
-func (s *Stock) sharesOfCard(share *podfit.CardShare) (least int64) {
+func (s *Stock) sharesOfCard(share *CardShare) (least int64) {
 	switch {
 	case share == nil:
 		return 0

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Ceiling is how far the autoscaler of a node pool may change its size. An unknown bound is nil and means no bound: a
@@ -20,7 +18,7 @@ type Ceiling struct {
 	// waiting or not, and no node is added for a pod. It is nil for all other pools.
 	Replicas *int64 `json:"replicas,omitempty"`
 	// Limits bound the total of all nodes of the pool, by resource (Karpenter); empty if there are none.
-	Limits podfit.Quantities `json:"limits,omitempty"`
+	Limits Quantities `json:"limits,omitempty"`
 	// Source is where the ceiling comes from: cluster-autoscaler, karpenter or configuration.
 	Source string `json:"source"`
 	// Template describes every node that the autoscaler adds; nil if it does not publish one.
@@ -117,7 +115,7 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 	for name, limit := range c.Limits {
 		if more, both := other.Limits[name]; both {
 			if joined.Limits == nil {
-				joined.Limits = podfit.Quantities{}
+				joined.Limits = Quantities{}
 			}
 			joined.Limits[name] = limit.Plus(more)
 		}

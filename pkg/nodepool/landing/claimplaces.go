@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Incoming is how many pods of a worker group without a node fit on the NodeClaims that are on their way. It counts
@@ -36,7 +34,7 @@ func (c Incoming) Pods() int { return c.Launched + c.Requested }
 
 // WaitingPods are pods of one shape that have no node.
 type WaitingPods struct {
-	Shape *podfit.PodShape
+	Shape *PodShape
 	Pods  int
 	// Since is when the oldest of them was created: the scheduler tries that pod first.
 	Since time.Time
@@ -49,7 +47,7 @@ type WaitingPods struct {
 // Pods that fit few claims come first, then those that have waited longest. Otherwise pods that fit anywhere would fill
 // the only nodes that other pods can use.
 func PlaceOnClaims(
-	now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods,
+	now time.Time, claims []NodeClaim, bound map[string]Quantities, waiting []WaitingPods,
 ) []Incoming {
 	classes := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
@@ -74,14 +72,14 @@ type claimClass struct {
 	progress Progress
 	template *NodeTemplate
 	claims   []*NodeClaim
-	rooms    []podfit.Quantities
+	rooms    []Quantities
 	// full is how many of the first rooms have no room for another pod, by what a pod requests. Rooms only shrink, so
 	// this stays true, and in a fleet whose groups request the same resources each room is examined once.
 	full map[string]int
 }
 
 // claimClassesOf leaves out the claims that will not bring a node.
-func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimClass {
+func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimClass {
 	type key struct {
 		class    ClaimClass
 		progress Progress

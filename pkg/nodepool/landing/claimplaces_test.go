@@ -8,21 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 var claimNoon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func gpusOf(n int64) podfit.Quantities {
-	return podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n), "cpu": raydemand.Whole(4 * n)}
+func gpusOf(n int64) Quantities {
+	return Quantities{"nvidia.com/gpu": raydemand.Whole(n), "cpu": raydemand.Whole(4 * n)}
 }
 
 // launchedClaim returns a claim of NodePool g1 with this many GPUs.
 func launchedClaim(name string, gpus int64) NodeClaim {
 	claim := NodeClaim{Name: name, Pool: "g1", Launched: true, CreatedAt: claimNoon, LaunchedAt: claimNoon,
-		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(podfit.Quantities{"pods": raydemand.Whole(110)}),
+		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(Quantities{"pods": raydemand.Whole(110)}),
 		Template: NodeTemplate{Labels: map[string]string{"karpenter.sh/nodepool": "g1", "pool": "g1", "kubernetes.io/hostname": name}}}
 	claim.Class = ClaimClassOf(&claim)
 	return claim
@@ -35,8 +34,8 @@ func launchedClaims(count int, gpus int64) (claims []NodeClaim) {
 	return claims
 }
 
-func gpuPod(gpus int64, pool string) *podfit.PodShape {
-	return &podfit.PodShape{Requests: gpusOf(gpus), Selector: map[string]string{"pool": pool}}
+func gpuPod(gpus int64, pool string) *PodShape {
+	return &PodShape{Requests: gpusOf(gpus), Selector: map[string]string{"pool": pool}}
 }
 
 // onlyCounts compares the numbers of places; TestPlacesSayHowFarTheirMachinesAre compares the rest.
@@ -80,7 +79,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		claims  []NodeClaim
 		after   time.Duration
-		bound   map[string]podfit.Quantities
+		bound   map[string]Quantities
 		waiting []WaitingPods
 		want    []Incoming
 	}{
@@ -95,7 +94,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 		"requested ones give up after 5 minutes": {[]NodeClaim{requested}, 5 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
 		"launched ones count for 15 minutes":     {launchedClaims(1, 8), 15*time.Minute - 1, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 3}}},
 		"and then no more":                       {launchedClaims(1, 8), 15 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
-		"a registered one less what is bound":    {[]NodeClaim{registered}, 0, map[string]podfit.Quantities{"node-d": gpusOf(3)}, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 1}}},
+		"a registered one less what is bound":    {[]NodeClaim{registered}, 0, map[string]Quantities{"node-d": gpusOf(3)}, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 1}}},
 		"a taint that is not tolerated":          {[]NodeClaim{tainted}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +115,7 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 		claim.Class = ClaimClassOf(&claim)
 		claims = append(claims, claim)
 	}
-	anywhere := &podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(4)}}
+	anywhere := &PodShape{Requests: Quantities{"cpu": raydemand.Whole(4)}}
 	got := PlaceOnClaims(claimNoon, claims, nil, []WaitingPods{{Shape: anywhere, Pods: 2}, {Shape: gpuPod(1, "g1"), Pods: 2}})
 	if diff := cmp.Diff([]Incoming{{Launched: 2}, {Launched: 2}}, got, onlyCounts); diff != "" {
 		t.Errorf("coming (-want +got):\n%s", diff)

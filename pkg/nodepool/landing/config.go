@@ -3,7 +3,6 @@ package landing
 import (
 	"maps"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -30,7 +29,7 @@ type Spec struct {
 	// Shape describes a new node of the pool. Its Declared is set, and its name is the pool's.
 	Shape *sharing.NodeObject
 	// Allocatable has all resources of Shape, including cpu and memory.
-	Allocatable podfit.Quantities
+	Allocatable Quantities
 }
 
 // ceiling returns the configured bounds on the pool's size; they take precedence over what was read from the cluster.
@@ -39,10 +38,10 @@ func (s Spec) ceiling() (Ceiling, bool) {
 		Source: "configuration"}, s.MinNodes != nil || s.MaxNodes != nil
 }
 
-// Node returns the declared shape as a podfit.Node; false if none is declared.
-func (s Spec) Node(reader sharing.Reader) (podfit.Node, bool) {
+// Node returns the declared shape as a Node; false if none is declared.
+func (s Spec) Node(reader sharing.Reader) (Node, bool) {
 	if s.Shape == nil {
-		return podfit.Node{}, false
+		return Node{}, false
 	}
 	read := reader.Read(*s.Shape)
 	labels := s.Shape.Labels
@@ -53,15 +52,15 @@ func (s Spec) Node(reader sharing.Reader) (podfit.Node, bool) {
 		}
 		labels[reader.PoolLabel] = s.Name
 	}
-	return podfit.Node{
+	return Node{
 		Name: s.Name, Declared: true, Ready: true, Labels: labels, Taints: s.Shape.Taints,
 		Allocatable: s.Allocatable, GPUs: &read,
 	}, true
 }
 
 // Shapes returns the declared shapes of all pools, to append to the nodes for placing pods.
-func (c Config) Shapes(reader sharing.Reader) []podfit.Node {
-	var nodes []podfit.Node
+func (c Config) Shapes(reader sharing.Reader) []Node {
+	var nodes []Node
 	for _, spec := range c.Pools {
 		if node, declared := spec.Node(reader); declared {
 			nodes = append(nodes, node)

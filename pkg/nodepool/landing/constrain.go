@@ -2,15 +2,13 @@ package landing
 
 import (
 	"strconv"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Constrain fills in the constraints of pods from what their templates say about pods beside them. beside has the entry
 // of each kind, in the same order. others are pods on nodes that are of none of these kinds. The result has for each of
 // them the name of its kind, for Place.Holds: empty if no kind counts it or is kept away by it. These names have a
 // slash, which names of worker groups cannot have.
-func Constrain(pods []Pod, beside, others []*podfit.Neighbors) (names []string) {
+func Constrain(pods []Pod, beside, others []*Neighbors) (names []string) {
 	kinds, all := make([]string, len(pods), len(pods)+1), beside[:len(beside):len(beside)]
 	for i := range pods {
 		kinds[i] = pods[i].Name
@@ -29,7 +27,7 @@ func Constrain(pods []Pod, beside, others []*podfit.Neighbors) (names []string) 
 		names[i] = known[text]
 	}
 	for i, own := range beside {
-		selected := func(selects func(other *podfit.Neighbors) bool) (names []string) {
+		selected := func(selects func(other *Neighbors) bool) (names []string) {
 			for k, other := range all {
 				if selects(other) {
 					names = append(names, kinds[k])
@@ -40,14 +38,14 @@ func Constrain(pods []Pod, beside, others []*podfit.Neighbors) (names []string) 
 		pods[i].Apart, pods[i].Spread = selected(own.Refuses), nil
 		for _, t := range own.Spread {
 			pods[i].Spread = append(pods[i].Spread, Spread{t.MaxSkew, t.MinDomains,
-				selected(func(other *podfit.Neighbors) bool { return own.Counts(t, other) })})
+				selected(func(other *Neighbors) bool { return own.Counts(t, other) })})
 		}
 	}
 	return names
 }
 
 // relation returns which of the kinds a pod keeps from its node, and which of their terms count it; false if none.
-func relation(own []*podfit.Neighbors, other *podfit.Neighbors) (string, bool) {
+func relation(own []*Neighbors, other *Neighbors) (string, bool) {
 	var text []byte
 	matters := false
 	add := func(holds bool) {

@@ -1,17 +1,15 @@
 package landing
 
-import (
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-)
+import ()
 
 // nodePod is a pod on a node as terms of other pods see it.
 type nodePod struct {
 	node string
-	*podfit.Neighbors
+	*Neighbors
 }
 
 // podsOn returns the pods on the nodes that are wanted.
-func podsOn(nodes []podfit.Node, wanted func(*podfit.Neighbors) bool) (pods []nodePod) {
+func podsOn(nodes []Node, wanted func(*Neighbors) bool) (pods []nodePod) {
 	for i := range nodes {
 		if nodes[i].Use == nil {
 			continue
@@ -29,7 +27,7 @@ func podsOn(nodes []podfit.Node, wanted func(*podfit.Neighbors) bool) (pods []no
 // nodes as far as they are known, otherwise the given ones of these kinds. Only pods with anti-affinity of their own
 // matter to kinds without terms.
 func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
-	pods, beside := make([]Pod, len(kinds)), make([]*podfit.Neighbors, len(kinds))
+	pods, beside := make([]Pod, len(kinds)), make([]*Neighbors, len(kinds))
 	candidates := s.repelling
 	for i := range kinds {
 		pods[i], beside[i] = kinds[i].Pod, &kinds[i].Shape.Neighbors
@@ -37,7 +35,7 @@ func (s *Stock) constrain(kinds []Kind, own OnNodes) ([]Pod, OnNodes) {
 			candidates = s.pods()
 		}
 	}
-	others := make([]*podfit.Neighbors, len(candidates))
+	others := make([]*Neighbors, len(candidates))
 	for i := range candidates {
 		others[i] = candidates[i].Neighbors
 	}

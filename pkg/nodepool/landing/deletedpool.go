@@ -2,8 +2,6 @@ package landing
 
 import (
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // CloseDeleted bounds pools whose NodePool is deleted and whose nodes are left: no node is added to them. rooms are the
@@ -19,7 +17,7 @@ func CloseDeleted(rooms []Room) {
 }
 
 // withDeletedPool adds the NodePool that the pod selects by name if no such NodePool exists: it can have no pods.
-func withDeletedPool(p *podfit.PodShape, pools []Pods, rooms []Room) []Pods {
+func withDeletedPool(p *PodShape, pools []Pods, rooms []Room) []Pods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {
 		return pools

@@ -3,7 +3,7 @@ package landing_test
 import (
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -11,10 +11,10 @@ import (
 const gib = 1 << 30
 
 // node returns a ready node with 8 CPUs and 32 GiB.
-func node(name string, change ...func(*podfit.Node)) podfit.Node {
-	n := podfit.Node{
+func node(name string, change ...func(*landing.Node)) landing.Node {
+	n := landing.Node{
 		Name: name, Ready: true, Labels: map[string]string{},
-		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(8), "memory": raydemand.Whole(32 * gib)},
+		Allocatable: landing.Quantities{"cpu": raydemand.Whole(8), "memory": raydemand.Whole(32 * gib)},
 	}
 	for _, c := range change {
 		c(&n)
@@ -22,50 +22,57 @@ func node(name string, change ...func(*podfit.Node)) podfit.Node {
 	return n
 }
 
-func announces(resource string, amount int64) func(*podfit.Node) {
-	return func(n *podfit.Node) { n.Allocatable[resource] = raydemand.Whole(amount) }
+func announces(resource string, amount int64) func(*landing.Node) {
+	return func(n *landing.Node) { n.Allocatable[resource] = raydemand.Whole(amount) }
 }
 
-func labelled(key, value string) func(*podfit.Node) {
-	return func(n *podfit.Node) { n.Labels[key] = value }
+// unsupplied is a node whose labels show a GPU that no resource offers.
+var unsupplied = sharing.Reader{}.Read(sharing.NodeObject{
+	Labels: map[string]string{"karpenter.k8s.aws/instance-gpu-count": "1"}, Allocatable: map[string]int64{},
+})
+
+func hasGPUs(gpus sharing.GPUs) func(*landing.Node) { return func(n *landing.Node) { n.GPUs = &gpus } }
+
+func labelled(key, value string) func(*landing.Node) {
+	return func(n *landing.Node) { n.Labels[key] = value }
 }
 
-func taintedBy(key, value, effect string) func(*podfit.Node) {
-	return func(n *podfit.Node) {
+func taintedBy(key, value, effect string) func(*landing.Node) {
+	return func(n *landing.Node) {
 		n.Taints = append(n.Taints, sharing.Taint{Key: key, Value: value, Effect: effect})
 	}
 }
 
-func isCordoned(n *podfit.Node) {
+func isCordoned(n *landing.Node) {
 	n.Unschedulable = true
 	taintedBy("node.kubernetes.io/unschedulable", "", sharing.NoSchedule)(n)
 }
 
-func isNotReady(n *podfit.Node) {
+func isNotReady(n *landing.Node) {
 	n.Ready = false
 	taintedBy("node.kubernetes.io/unreachable", "", sharing.NoExecute)(n)
 }
 
-func asks(resource string, amount int64) podfit.PodShape {
-	return podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.Whole(amount)}}
+func asks(resource string, amount int64) landing.PodShape {
+	return landing.PodShape{Requests: landing.Quantities{resource: raydemand.Whole(amount)}}
 }
 
-func tolerating(shape podfit.PodShape, tolerations ...podfit.Toleration) podfit.PodShape {
+func tolerating(shape landing.PodShape, tolerations ...landing.Toleration) landing.PodShape {
 	shape.Tolerations = tolerations
 	return shape
 }
 
 // gpuNode returns a node that announces units, with labels as the function labels reads them.
-func gpuNode(name string, units map[string]int64, marks string) podfit.Node {
-	n := node(name, func(n *podfit.Node) { n.Labels = labels(marks) })
+func gpuNode(name string, units map[string]int64, marks string) landing.Node {
+	n := node(name, func(n *landing.Node) { n.Labels = labels(marks) })
 	for resource, amount := range units {
 		announces(resource, amount)(&n)
 	}
 	return n
 }
 
-func asking(units map[string]int64) podfit.PodShape {
-	shape := podfit.PodShape{Requests: podfit.Quantities{}}
+func asking(units map[string]int64) landing.PodShape {
+	shape := landing.PodShape{Requests: landing.Quantities{}}
 	for resource, amount := range units {
 		shape.Requests[resource] = raydemand.Whole(amount)
 	}

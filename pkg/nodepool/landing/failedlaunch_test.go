@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // failedClaim returns a failed launch of a pool whose claim allowed these numbers of capacity types and instance types.
@@ -19,7 +17,7 @@ func failedClaim(pool string, capacityTypes, types int) FailedLaunch {
 	}
 	claim := launchedClaim(pool+"-x", 1)
 	claim.Pool, claim.Launched, claim.Allocatable = pool, false, nil
-	claim.Template.Requirements = []podfit.Requirement{
+	claim.Template.Requirements = []Requirement{
 		{Key: "karpenter.sh/capacity-type", Operator: "In", Values: values(capacityTypes)},
 		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: values(types)},
 	}

@@ -9,12 +9,11 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.T) {
-	ill := func(n podfit.Node, capacity map[string]int64, annotations map[string]string) podfit.Node {
+	ill := func(n landing.Node, capacity map[string]int64, annotations map[string]string) landing.Node {
 		read := sharing.Reader{}.Read(sharing.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []sharing.Pod{}})
 		n.Pool, n.GPUs = "a", &read
 		return n
@@ -27,8 +26,8 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	spread.CardsAsked = 4
 	tests := []struct {
 		name  string
-		shape podfit.PodShape
-		node  podfit.Node
+		shape landing.PodShape
+		node  landing.Node
 		room  string
 		why   string
 	}{
@@ -40,7 +39,7 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			nodes := []podfit.Node{test.node}
+			nodes := []landing.Node{test.node}
 			rooms := landing.Rooms(nodes, landing.Config{Pools: []landing.Spec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
 			if diff := cmp.Diff(test.room, roomText((&landing.Judge{Rooms: rooms, Places: nodes}).Of(&test.shape).Pods)); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -40,7 +39,7 @@ func provided(label string) bool {
 
 // asksForeign reports whether a pod requests an extended resource that Karpenter's providers do not know, and that is
 // not there either.
-func asksForeign(p *podfit.PodShape, there func(name string) bool) bool {
+func asksForeign(p *PodShape, there func(name string) bool) bool {
 	for name := range p.Requests {
 		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides)
 		if foreign && p.Counts(name) && !there(name) {
@@ -53,19 +52,19 @@ func asksForeign(p *podfit.PodShape, there func(name string) bool) bool {
 // unlike reports whether a node that Karpenter made shows that no other node of its NodePool accepts the pods: it lacks
 // a label that only the NodePool could set, has a taint, or lacks a device that no instance type known to Karpenter
 // has. A different value of a label shows nothing, because a NodePool may allow several.
-func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool {
+func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
 	if asksForeign(p, func(name string) bool { return node.Allocatable[name] > 0 }) {
 		return true
 	}
 	if template != nil {
 		return false // the template is more complete about labels and taints than a node
 	}
-	lacks := func(r podfit.Requirement) bool {
+	lacks := func(r Requirement) bool {
 		_, set := node.Labels[r.Key]
 		return !set && !provided(r.Key) && !r.Matches("", false)
 	}
 	if !slices.ContainsFunc(p.LabelAlternatives(),
-		func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
+		func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}
 	return node.Ready && slices.ContainsFunc(node.Taints, func(taint sharing.Taint) bool {

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // newNode is what a node that a pool adds has for one kind of pods: its declared shape or, of each resource, the least
@@ -14,17 +12,17 @@ import (
 // Each of these nodes holds a pod, so a node with the least of each resource holds one too.
 type newNode struct {
 	// has is empty if no pod fits on a node like those that are known.
-	has podfit.Quantities
+	has Quantities
 	// pods is how many of the kind fit, and like is the node on which the fewest fit.
 	pods int64
-	like *podfit.Node
+	like *Node
 	// nodes are those that show what a new one has. unequal: more pods fit on one of them than on another.
-	nodes             []*podfit.Node
+	nodes             []*Node
 	unequal, declared bool
 }
 
 // show adds a node on which so many pods fit, if it were empty.
-func (n *newNode) show(node *podfit.Node, pods int64) {
+func (n *newNode) show(node *Node, pods int64) {
 	if pods == 0 || n.declared && !node.Declared {
 		return
 	}
@@ -35,7 +33,7 @@ func (n *newNode) show(node *podfit.Node, pods int64) {
 	n.add(node)
 }
 
-func (n *newNode) add(node *podfit.Node) {
+func (n *newNode) add(node *Node) {
 	if n.nodes = append(n.nodes, node); len(n.nodes) == 1 {
 		n.has = maps.Clone(node.Allocatable)
 	}
@@ -47,7 +45,7 @@ func (n *newNode) add(node *podfit.Node) {
 }
 
 // without leaves out nodes that have not announced all that they have, unless there are no others.
-func (n *newNode) without(coming map[*podfit.Node]bool) *newNode {
+func (n *newNode) without(coming map[*Node]bool) *newNode {
 	rest := *n
 	rest.nodes, rest.has = nil, nil
 	for _, node := range n.nodes {

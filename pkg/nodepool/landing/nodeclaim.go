@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 	"unique"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // NodeClaim is one machine that Karpenter requested from its provider (karpenter.sh/v1), with what shows which pods its
@@ -17,9 +15,9 @@ type NodeClaim struct {
 	// Template describes the future node: the claim's labels, its requirements, and its permanent taints.
 	Template NodeTemplate
 	// Requests is the total that the pods request for which Karpenter created the claim.
-	Requests podfit.Quantities
+	Requests Quantities
 	// Allocatable is what the node will have for pods; nil until the provider reports it, at the launch.
-	Allocatable podfit.Quantities
+	Allocatable Quantities
 	// Launched: the provider has started the machine; before that, it may fail to. Registered: the Node object exists.
 	// NodeReady: the kubelet is ready too, and Lacks says what the node still lacks, for example a device. Initialized:
 	// the node is complete, with all its devices.
@@ -91,26 +89,26 @@ func (c *NodeClaim) since(progress Progress) time.Time {
 
 // ClaimClass is equal for claims that do not differ in anything a pod depends on.
 type ClaimClass struct {
-	node         podfit.NodeClass
+	node         NodeClass
 	requirements unique.Handle[string]
 }
 
 // ClaimClassOf returns the class of a claim. Thousands of claims have a few dozen classes, by NodePool and instance
 // type.
 func ClaimClassOf(c *NodeClaim) ClaimClass {
-	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels,
+	node := ClassOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels,
 		Taints: c.Template.Taints})
 	return ClaimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
 }
 
 // room returns what pods can use of the claim's node, less what pods already bound to it use. Before the launch, it is
 // what the claim was created for.
-func (c *NodeClaim) room(bound podfit.Quantities) podfit.Quantities {
+func (c *NodeClaim) room(bound Quantities) Quantities {
 	whole := c.Allocatable
 	if whole == nil {
 		whole = c.Requests
 	}
-	left := make(podfit.Quantities, len(whole))
+	left := make(Quantities, len(whole))
 	for name, amount := range whole {
 		left[name] = max(amount-bound[name], 0)
 	}

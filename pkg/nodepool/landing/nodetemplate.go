@@ -3,13 +3,12 @@ package landing
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open is
 // allowed.
-func (t *NodeTemplate) allows(r podfit.Requirement) bool {
+func (t *NodeTemplate) allows(r Requirement) bool {
 	if own, set := t.Labels[r.Key]; set {
 		return r.Matches(own, true)
 	}
@@ -38,18 +37,18 @@ func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 // labels, and taints.
 type NodeTemplate struct {
 	Labels       map[string]string
-	Requirements []podfit.Requirement
+	Requirements []Requirement
 	Taints       []sharing.Taint
 }
 
 // refuses reports whether no node of the template accepts a pod of this shape. What the template leaves open refuses
 // nothing.
-func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
-	refused := func(r podfit.Requirement) bool { return !t.allows(r) }
+func (t *NodeTemplate) refuses(p *PodShape) bool {
+	refused := func(r Requirement) bool { return !t.allows(r) }
 	if !slices.ContainsFunc(p.LabelAlternatives(),
-		func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
+		func(all []Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
 		return true
 	}
-	made := &podfit.Node{Labels: t.Labels}
+	made := &Node{Labels: t.Labels}
 	return slices.ContainsFunc(t.Taints, func(taint sharing.Taint) bool { return !p.Tolerates(made, taint) })
 }

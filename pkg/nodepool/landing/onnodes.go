@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -114,7 +113,7 @@ func (t *stocktaking) take(p *part) {
 const maxTaken = 4096
 
 // takeOf subtracts n pods from what is free on a node.
-func takeOf(free podfit.Quantities, pod *Pod, n int64) {
+func takeOf(free Quantities, pod *Pod, n int64) {
 	for name, want := range pod.Requests {
 		if have, known := free[name]; known {
 			free[name] = max(have-want.Times(n), 0)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -201,13 +200,13 @@ func (p *Packer) joinNew(places []Place) {
 func nodesOf(place *Place) int64 {
 	switch {
 	case place.Nodes == nil && !place.AnySize:
-		return podfit.Unbounded
+		return Unbounded
 	case place.Nodes != nil && *place.Nodes <= 0:
 		return 0
 	case place.AnySize:
 		return 1
 	}
-	return min(*place.Nodes, podfit.Unbounded)
+	return min(*place.Nodes, Unbounded)
 }
 
 // Empty returns the state in which no pod has been placed.

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func of[T any](v T) *T { return &v }
 
 // free returns quantities from pairs of names and whole amounts.
-func free(pairs ...any) podfit.Quantities {
-	q := podfit.Quantities{}
+func free(pairs ...any) landing.Quantities {
+	q := landing.Quantities{}
 	for i := 0; i < len(pairs); i += 2 {
 		q[pairs[i].(string)] = raydemand.Whole(int64(pairs[i+1].(int)))
 	}
@@ -166,7 +165,7 @@ func TestRoomWithoutABoundIsUnbounded(t *testing.T) {
 	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1)}, {Name: "b", Requests: free("nvidia.com/gpu", 1)}}
 	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}, landing.Place{Nodes: of[int64](2), Free: free("nvidia.com/gpu", 4)}).Empty()
 	state.Add(0, 100)
-	if got := [2]int64{state.Room(0), state.Room(1)}; got != [2]int64{podfit.Unbounded, 8} {
+	if got := [2]int64{state.Room(0), state.Room(1)}; got != [2]int64{landing.Unbounded, 8} {
 		t.Errorf("room for %v", got)
 	}
 }

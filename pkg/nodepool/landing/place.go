@@ -2,8 +2,6 @@ package landing
 
 import (
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Place is a number of Kubernetes nodes that are equal for the pods in question: the same pods may be scheduled there,
@@ -29,7 +27,7 @@ type Place struct {
 	Unproven bool `json:"unproven,omitempty"`
 	// Free is what pods may still take of each node, with the number of pods under "pods". A resource that is not in
 	// Free is not there; only the number of pods is then unbounded.
-	Free podfit.Quantities `json:"free"`
+	Free Quantities `json:"free"`
 	// Cards are set where a scheduler hands out parts of cards. nil: single cards are unknown, and Free alone bounds.
 	Cards []Card `json:"cards,omitempty"`
 	// CardOrder is how that scheduler chooses among cards: FullestCard, EmptiestCard or LastCard; empty if it is

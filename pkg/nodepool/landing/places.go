@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -30,26 +29,26 @@ type poolStock struct {
 	// counts are by kind; kinds of one class share theirs.
 	counts []*poolView
 	// coming are nodes that have not announced all that others of their type have.
-	coming map[*podfit.Node]bool
+	coming map[*Node]bool
 }
 
 // stockEntry is nodes that are the same for all kinds. accepts are the kinds of pods that may be scheduled there,
 // coming those whose pods may be when the nodes have come up.
 type stockEntry struct {
-	podfit.Kind
+	EqualNodes
 	accepts, coming []int
 	// counted are the kinds for whose spread the nodes are domains although they do not accept them.
 	counted []int
 }
 
 // look compares nodes with each kind of pods.
-func (t *stocktaking) look(nodes podfit.Kind) {
+func (t *stocktaking) look(nodes EqualNodes) {
 	pool := t.pools[nodes.Node.PoolName()]
 	if pool == nil {
 		return
 	}
-	entry := stockEntry{Kind: nodes}
-	var misses []podfit.Mismatch
+	entry := stockEntry{EqualNodes: nodes}
+	var misses []Mismatch
 	verdicts := make([]verdict, len(t.kinds))
 	for i := range t.kinds {
 		if verdicts[i] = verdicts[t.like[i]]; t.like[i] == i {
@@ -79,7 +78,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 		pool.coming[entry.Node] = true
 	}
 	names := t.names(accepts)
-	for _, l := range t.stock.lotsOf(entry.Kind) {
+	for _, l := range t.stock.lotsOf(entry.EqualNodes) {
 		if like != nil {
 			l = l.as(like)
 		}
@@ -100,7 +99,7 @@ func (t *stocktaking) addExisting(entry *stockEntry) {
 
 // soon returns the kinds of pods that an entry accepts, with those that it accepts when it has come up, and then the
 // node that it will be like.
-func (t *stocktaking) soon(entry *stockEntry) (accepts []int, like *podfit.Node) {
+func (t *stocktaking) soon(entry *stockEntry) (accepts []int, like *Node) {
 	accepts = entry.accepts
 	kind := instanceType(entry.Node)
 	for _, i := range entry.coming {
@@ -114,7 +113,7 @@ func (t *stocktaking) soon(entry *stockEntry) (accepts []int, like *podfit.Node)
 }
 
 // as returns the lot with what a node has that has come up and these have not announced yet.
-func (l lot) as(like *podfit.Node) lot {
+func (l lot) as(like *Node) lot {
 	l.free = maps.Clone(l.free)
 	for name, amount := range like.Allocatable {
 		if _, announced := l.free[name]; !announced && amount > 0 {
@@ -144,7 +143,7 @@ func (t *stocktaking) inPercent(cards []Card) []Card {
 }
 
 // refused marks the cards of a node that some kinds of pods do not want.
-func (t *stocktaking) refused(cards []Card, node *podfit.Node, kinds []int) []Card {
+func (t *stocktaking) refused(cards []Card, node *Node, kinds []int) []Card {
 	choosy := func(i int) bool { return t.kinds[i].Shape.Choice != nil }
 	if len(cards) == 0 || node.GPUs == nil || !slices.ContainsFunc(kinds, choosy) {
 		return cards
@@ -164,7 +163,7 @@ func (t *stocktaking) refused(cards []Card, node *podfit.Node, kinds []int) []Ca
 }
 
 // anyFits reports whether a pod of one of the kinds fits in what is free on a node.
-func (t *stocktaking) anyFits(kinds []int, free podfit.Quantities) bool {
+func (t *stocktaking) anyFits(kinds []int, free Quantities) bool {
 	return slices.ContainsFunc(kinds, func(i int) bool { return t.kinds[i].Shape.PodsIn(free) > 0 })
 }
 
@@ -230,8 +229,8 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 }
 
 // left returns what new nodes may have in total within the limits.
-func (r *Room) left() podfit.Quantities {
-	free := podfit.Quantities{}
+func (r *Room) left() Quantities {
+	free := Quantities{}
 	for name, limit := range r.Limits {
 		free[name] = max(limit-r.Used[name], 0)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -54,87 +53,87 @@ func placeText(p landing.Place) string {
 	return strings.Join(append(words, "for "+strings.Join(p.Accepts, "+")), " ")
 }
 
-func used(resource string, n int64) func(*podfit.Node) {
-	return func(node *podfit.Node) {
-		node.Use = &podfit.Use{Requests: podfit.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
+func used(resource string, n int64) func(*landing.Node) {
+	return func(node *landing.Node) {
+		node.Use = &landing.Use{Requests: landing.Quantities{resource: raydemand.Whole(n), "pods": raydemand.One}}
 	}
 }
 
 func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
-	gpu := func(name string, change ...func(*podfit.Node)) podfit.Node {
-		return inPool("a", node(name, append([]func(*podfit.Node){announces("nvidia.com/gpu", 4), labelled("kubernetes.io/hostname", name)}, change...)...))
+	gpu := func(name string, change ...func(*landing.Node)) landing.Node {
+		return inPool("a", node(name, append([]func(*landing.Node){announces("nvidia.com/gpu", 4), labelled("kubernetes.io/hostname", name)}, change...)...))
 	}
 	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
 	declared := gpuNode("d", quantities("nvidia.com/gpu", 8), "")
 	declared.Declared = true
 	cards := inPool("a", gpuNode("n", quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4"))
 	partly := cards
-	partly.Use = &podfit.Use{Requests: podfit.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []sharing.Card{
+	partly.Use = &landing.Use{Requests: landing.Quantities{"aliyun.com/gpu-mem": raydemand.Whole(20)}, Cards: []sharing.Card{
 		{FreeUnits: new(int64(5))}, {FreeUnits: new(int64(5))}, {FreeUnits: new(int64(15))}, {FreeUnits: new(int64(15)), Healthy: new(bool)}}}
 	onHost := asks("nvidia.com/gpu", 1)
 	onHost.Selector = map[string]string{"kubernetes.io/hostname": "n2"}
 	tests := []struct {
 		name     string
-		shapes   []podfit.PodShape
-		nodes    []podfit.Node
+		shapes   []landing.PodShape
+		nodes    []landing.Node
 		specs    []landing.Spec
 		ceilings []landing.Ceiling
 		own      landing.OnNodes
 		want     []string
 	}{
-		{"equal nodes are one place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
+		{"equal nodes are one place", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2"), gpu("n3", used("nvidia.com/gpu", 3))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 5)}, nil, []string{"n1 ×2 cpu 8 gpu 4 for g0", "n3 ×1 cpu 8 gpu 1 for g0", "new of a ×2 cpu 8 gpu 4 for g0"}},
-		{"without a known bound", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
-		{"a full node has no place", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
+		{"without a known bound", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1")}, nil, nil, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×? cpu 8 gpu 4 for g0"}},
+		{"a full node has no place", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1", used("nvidia.com/gpu", 4))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"new of a ×0 cpu 8 gpu 4 for g0"}},
-		{"a node that is selected", []podfit.PodShape{asks("nvidia.com/gpu", 1), onHost}, []podfit.Node{gpu("n1"), gpu("n2")}, nil,
+		{"a node that is selected", []landing.PodShape{asks("nvidia.com/gpu", 1), onHost}, []landing.Node{gpu("n1"), gpu("n2")}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 2)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0"}},
-		{"a cordoned node shows what a new one is", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1", isCordoned)}, nil,
+		{"a cordoned node shows what a new one is", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1", isCordoned)}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"new of a ×2 cpu 8 gpu 4 for g0"}},
-		{"a node that comes up has what its type has", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
-			[]podfit.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []landing.Ceiling{ceiling("a", 0, 2)}, nil,
+		{"a node that comes up has what its type has", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)},
+			[]landing.Node{gpu("n1", typed), inPool("a", node("n2", typed, used("cpu", 2)))}, nil, []landing.Ceiling{ceiling("a", 0, 2)}, nil,
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0+g1", "n2 ×1 cpu 6 gpu 4 for g0+g1", "new of a ×0 cpu 8 gpu 4 for g0+g1"}},
-		{"a declared shape", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
+		{"a declared shape", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil, nil,
 			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
-		{"a new node has no more than the smallest that fits", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
+		{"a new node has no more than the smallest that fits", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
-		{"which may differ for each kind of pods", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
-			[]podfit.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, nil,
+		{"which may differ for each kind of pods", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
+			[]landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, nil,
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 like n1 same nodes for g0",
 				"new of a ×1 cpu 8 gpu 8 same nodes for g1"}},
-		{"a declared shape says what a new node has, whatever others have", []podfit.PodShape{asks("nvidia.com/gpu", 1)},
-			[]podfit.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
+		{"a declared shape says what a new node has, whatever others have", []landing.PodShape{asks("nvidia.com/gpu", 1)},
+			[]landing.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
 			[]landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
 			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 16 for g0", "new of d ×2 cpu 8 gpu 8 for g0"}},
-		{"and that no new node fits", []podfit.PodShape{asks("nvidia.com/gpu", 16)},
-			[]podfit.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
+		{"and that no new node fits", []landing.PodShape{asks("nvidia.com/gpu", 16)},
+			[]landing.Node{inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(4))}}, nil, nil,
 			[]string{"n2 ×1 cpu 8 gpu 16 for g0"}},
-		{"cards of the smallest", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)},
-			[]podfit.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
+		{"cards of the smallest", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)},
+			[]landing.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 3)}, nil, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
 				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) like n for g0"}},
-		{"limits of a NodePool", []podfit.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"limits of a NodePool", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
-		{"a NodePool that is full", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"a NodePool that is full", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "cpu", 8)}, nil, []string{"k-x ×1 cpu 8 gpu 4 for g0", "any size of k ×0 cpu 0 for g0"}},
-		{"a pool of which only the size is known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1")}, []landing.Spec{{Name: "q", MaxNodes: new(int64(1))}},
+		{"a pool of which only the size is known", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1")}, []landing.Spec{{Name: "q", MaxNodes: new(int64(1))}},
 			[]landing.Ceiling{ceiling("a", 0, 1)}, nil, []string{"n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0", "unproven q ×? for g0"}},
-		{"a NodePool for devices that Karpenter does not know", []podfit.PodShape{asks("aliyun.com/gpu-mem", 1), asks("nvidia.com/gpu", 1)}, nil, nil,
+		{"a NodePool for devices that Karpenter does not know", []landing.PodShape{asks("aliyun.com/gpu-mem", 1), asks("nvidia.com/gpu", 1)}, nil, nil,
 			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{}}}, nil, []string{"any size of k ×? for g1", "unproven k ×? for g0"}},
-		{"parts of cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+		{"parts of cards", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
 			[]string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
-		{"what pods leave of each healthy card", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{partly}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
+		{"what pods leave of each healthy card", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{partly}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, nil,
 			[]string{"n ×1 gpu-mem 40 cpu 8 card(5 of 15 ×1) card(5 of 15 ×1) card(15 of 15 ×1) for g0", "new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
-		{"own pods where no others are known", []podfit.PodShape{asks("nvidia.com/gpu", 1)}, []podfit.Node{gpu("n1"), gpu("n2")}, nil, []landing.Ceiling{ceiling("a", 0, 2)},
+		{"own pods where no others are known", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2")}, nil, []landing.Ceiling{ceiling("a", 0, 2)},
 			landing.OnNodes{"n2": {"g0": 3}}, []string{"n2 ×1 cpu 8 gpu 1 holds map[g0:3] for g0", "n1 ×1 cpu 8 gpu 4 for g0", "new of a ×0 cpu 8 gpu 4 for g0"}},
-		{"and on cards", []podfit.PodShape{asks("aliyun.com/gpu-mem", 8)}, []podfit.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, landing.OnNodes{"n": {"g0": 1}},
+		{"and on cards", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)}, []landing.Node{cards}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, landing.OnNodes{"n": {"g0": 1}},
 			[]string{"n ×1 gpu-mem 52 cpu 8 card(7 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) card(15 of 15 ×1) holds map[g0:1] for g0",
 				"new of a ×0 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			rooms := landing.Rooms(test.nodes, landing.Config{Pools: test.specs}, test.ceilings)
-			var exist, shapes []podfit.Node
+			var exist, shapes []landing.Node
 			for _, n := range test.nodes {
 				if n.Declared {
 					shapes = append(shapes, n)
@@ -142,7 +141,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 					exist = append(exist, n)
 				}
 			}
-			stock := landing.StockOf(podfit.ClassesOf(exist, func(i int) podfit.NodeClass { return podfit.ClassOf(&exist[i]) }, shapes), rooms)
+			stock := landing.StockOf(landing.ClassesOf(exist, func(i int) landing.NodeClass { return landing.ClassOf(&exist[i]) }, shapes), rooms)
 			var kinds []landing.Kind
 			for i := range test.shapes {
 				kinds = append(kinds, stock.KindOf(fmt.Sprintf("g%d", i), &test.shapes[i]))
@@ -161,14 +160,14 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 
 // TestAPodSaysHowHAMiChoosesItsCard places two pods on two cards: on one card, they leave the other one whole.
 func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
-	nodes := []podfit.Node{inPool("a", node("n1"))}
-	stock := landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), nil)
+	nodes := []landing.Node{inPool("a", node("n1"))}
+	stock := landing.StockOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), nil)
 	for order, want := range map[string]int64{"": 0, "spread": 0, "binpack": 1} {
-		small := stock.KindOf("small", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
-		large := stock.KindOf("large", &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
+		small := stock.KindOf("small", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
+		large := stock.KindOf("large", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
 		one, memory := int64(1), int64(16384)
 		state := landing.New([]landing.Pod{small.Pod, large.Pod}, []landing.Place{{Nodes: &one, Accepts: []string{"small", "large"},
-			Free: podfit.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: landing.EmptiestCard,
+			Free: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: landing.EmptiestCard,
 			Cards: []landing.Card{{Count: 2, Total: memory, Memory: &memory}}}}).Empty()
 		if placed := state.Add(0, 2); placed != 2 {
 			t.Fatalf("order %q: %d of 2 pods have a place", order, placed)
@@ -181,14 +180,14 @@ func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
 
 // TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt has cards of several sizes: KAI gives 2000 MiB of each.
 func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
-	nodes := make([]podfit.Node, 3)
+	nodes := make([]landing.Node, 3)
 	for i, mib := range []string{"46068", "15360", ""} {
 		nodes[i] = inPool("a", node("n"+strconv.Itoa(i)))
 		nodes[i].Labels = map[string]string{"nvidia.com/gpu.memory": mib}
 	}
 	for shown, want := range map[int]int64{1: 434, 2: 10_000 / 7, 3: 10_000 / 7} {
-		stock := landing.StockOf(podfit.ClassesOf(nodes[:shown], func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, nil), nil)
-		kind := stock.KindOf("g", &podfit.PodShape{Share: &podfit.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
+		stock := landing.StockOf(landing.ClassesOf(nodes[:shown], func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, nil), nil)
+		kind := stock.KindOf("g", &landing.PodShape{Share: &landing.CardShare{Annotation: "gpu-memory", Value: "2000", Cards: 1, MemoryMiB: 2000}})
 		if got := kind.Requests["nvidia.com/gpu"]; int64(got) != want {
 			t.Errorf("with %d nodes, a pod takes %s of a card, want %d of 10000", shown, got, want)
 		}
@@ -198,12 +197,12 @@ func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
 // TestOnlyCardsThatAPodWantsHaveRoomForIt has two cards of 24 GiB, and pods of 12.
 func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 	const register = "GPU-a,10,24576,100,NVIDIA L4,0,true:GPU-b,10,24576,100,NVIDIA A10,0,true:"
-	nodes := []podfit.Node{inPool("a", node("n1"))}
+	nodes := []landing.Node{inPool("a", node("n1"))}
 	read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: map[string]int64{"nvidia.com/gpu": 20},
 		Annotations: map[string]string{"hami.io/node-nvidia-register": register}, Pods: []sharing.Pod{}})
-	nodes[0].GPUs, nodes[0].Use = &read, &podfit.Use{Cards: read.PerCard}
-	nodes[0].Allocatable = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(20), "pods": raydemand.Whole(110)}
-	stock := landing.StockOf(podfit.ClassesOf(nodes, func(int) podfit.NodeClass { return podfit.ClassOf(&nodes[0]) }, nil), landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)}))
+	nodes[0].GPUs, nodes[0].Use = &read, &landing.Use{Cards: read.PerCard}
+	nodes[0].Allocatable = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(20), "pods": raydemand.Whole(110)}
+	stock := landing.StockOf(landing.ClassesOf(nodes, func(int) landing.NodeClass { return landing.ClassOf(&nodes[0]) }, nil), landing.Rooms(nodes, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)}))
 	for _, test := range []struct {
 		key, value string
 		want       int64
@@ -211,8 +210,8 @@ func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 		{"other", "x", 4}, {"nvidia.com/use-gputype", "A10", 2}, {"nvidia.com/nouse-gputype", "a10", 2}, {"nvidia.com/use-gpuuuid", "GPU-a", 2},
 		{"nvidia.com/use-gpuuuid", "GPU-a,GPU-b", 4}, {"nvidia.com/use-gpuuuid", "GPU-z", 0}, {"nvidia.com/vgpu-mode", "mig", 0},
 	} {
-		kinds := []landing.Kind{stock.KindOf("g", &podfit.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
-			Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}
+		kinds := []landing.Kind{stock.KindOf("g", &landing.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
+			Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}
 		places, _ := stock.Places(kinds, nil)
 		if got := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0); got != test.want {
 			t.Errorf("%s: %s leaves room for %d pods, want %d", test.key, test.value, got, test.want)

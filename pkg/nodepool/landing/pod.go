@@ -1,13 +1,11 @@
 package landing
 
-import "heliostat.dev/heliostat/pkg/nodepool/podfit"
-
 // Pod is a kind of pods that are equal for a scheduler: those of one worker group, or pods that are on nodes and that a
 // constraint of another kind selects.
 type Pod struct {
 	Name string `json:"name"`
 	// Requests is what one pod takes of a node. It takes one of the node's "pods" in any case.
-	Requests podfit.Quantities `json:"requests"`
+	Requests Quantities `json:"requests"`
 	// Cards is what it takes of single cards beside that, on nodes that list them.
 	Cards *CardRequest `json:"cards,omitempty"`
 	// Apart names the pods that must not be on the same node, by required anti-affinity or a port of the node. It holds

@@ -2,13 +2,11 @@ package landing
 
 import (
 	"math"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // pods returns how many pods the pool holds and could hold; false if it cannot accept a pod and never will. A pool
 // without nodes and without a declared shape may accept any pod, unless its template or its name shows otherwise.
-func (v *poolView) pods(p *podfit.PodShape) (Pods, bool) {
+func (v *poolView) pods(p *PodShape) (Pods, bool) {
 	room := v.room
 	pods := Pods{Pool: room.Pool, ProfileFixed: v.fixed, PerNode: v.fresh.pods, Holds: v.allHold(),
 		MayAddNodes: room.MayAddNodes,
@@ -36,7 +34,7 @@ func (v *poolView) pods(p *podfit.PodShape) (Pods, bool) {
 // mayAddPods returns how many pods fit on the nodes that may still be added; nil if there is no bound. If nodes may be
 // of any size, only the limits on resources apply: no node is added that would exceed them
 // (docs/reference/facts.md#limits-of-a-nodepool), and a pod uses no more of a node than the node has.
-func (r *Room) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
+func (r *Room) mayAddPods(p *PodShape, perNode int64) *int64 {
 	most, bounded := int64(math.MaxInt64), false
 	lower := func(n int64) { most, bounded = min(most, n), true }
 	if r.MayAddNodes != nil {
@@ -44,7 +42,7 @@ func (r *Room) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
 		case *r.MayAddNodes == 0:
 			lower(0)
 		case perNode > 0 && !r.Mixed:
-			lower(podfit.CappedProduct(*r.MayAddNodes, perNode))
+			lower(CappedProduct(*r.MayAddNodes, perNode))
 		}
 	}
 	for name, limit := range r.Limits {

@@ -8,24 +8,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func inPool(pool string, n podfit.Node) podfit.Node {
+func inPool(pool string, n landing.Node) landing.Node {
 	n.Pool = pool
 	return n
 }
 
-func ofKarpenter(pool string, gpus int64) podfit.Node {
+func ofKarpenter(pool string, gpus int64) landing.Node {
 	n := inPool(pool, node(pool+"-x", announces("nvidia.com/gpu", gpus), labelled("karpenter.sh/nodepool", pool)))
-	n.Capacity = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus), "cpu": raydemand.Whole(8)}
+	n.Capacity = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus), "cpu": raydemand.Whole(8)}
 	return n
 }
 
 func limitedTo(pool, resource string, n int64) landing.Ceiling {
-	return landing.Ceiling{Group: pool, Source: landing.FromKarpenter, Limits: podfit.Quantities{resource: raydemand.Whole(n)}}
+	return landing.Ceiling{Group: pool, Source: landing.FromKarpenter, Limits: landing.Quantities{resource: raydemand.Whole(n)}}
 }
 
 // roomText writes a pool's pods in one line: pool perNode/holds +nodes +pods, ? if unknown.
@@ -45,7 +44,7 @@ func roomText(list []landing.Pods) string {
 
 func TestNobodyAddsNodesWithoutAPoolIfAllPoolsAreDeclared(t *testing.T) {
 	shape := asks("nvidia.com/gpu", 1)
-	nodes := []podfit.Node{inPool("", node("n", announces("nvidia.com/gpu", 4)))}
+	nodes := []landing.Node{inPool("", node("n", announces("nvidia.com/gpu", 4)))}
 	for complete, want := range map[bool]string{false: " 4/4 +? +?", true: " 4/4 +0 +0"} {
 		rooms := landing.Rooms(nodes, landing.Config{Complete: complete}, nil)
 		if got := roomText((&landing.Judge{Rooms: rooms, Places: nodes}).Of(&shape).Pods); got != want {
@@ -55,110 +54,110 @@ func TestNobodyAddsNodesWithoutAPoolIfAllPoolsAreDeclared(t *testing.T) {
 }
 
 func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
-	gpu := func(pool string, change ...func(*podfit.Node)) podfit.Node {
-		return inPool(pool, node("n", append([]func(*podfit.Node){announces("nvidia.com/gpu", 4)}, change...)...))
+	gpu := func(pool string, change ...func(*landing.Node)) landing.Node {
+		return inPool(pool, node("n", append([]func(*landing.Node){announces("nvidia.com/gpu", 4)}, change...)...))
 	}
 	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
 	declared := gpuNode("a", quantities("nvidia.com/gpu", 8), "")
 	declared.Declared = true
-	selecting := func(key, value string) podfit.PodShape {
+	selecting := func(key, value string) landing.PodShape {
 		shape := asks("nvidia.com/gpu", 1)
 		shape.Selector = map[string]string{key: value}
 		return shape
 	}
-	affine := func(key, operator string, values ...string) podfit.PodShape {
+	affine := func(key, operator string, values ...string) landing.PodShape {
 		shape := asks("nvidia.com/gpu", 1)
-		shape.Affinity = []podfit.NodeTerm{{Labels: []podfit.Requirement{{Key: key, Operator: operator, Values: values}}}}
+		shape.Affinity = []landing.NodeTerm{{Labels: []landing.Requirement{{Key: key, Operator: operator, Values: values}}}}
 		return shape
 	}
 	template := landing.Ceiling{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
-		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+		Requirements: []landing.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 	}}
 	tainted := landing.Ceiling{Group: "k", Source: landing.FromKarpenter, Template: &landing.NodeTemplate{
 		Taints: []sharing.Taint{{Key: "sku", Value: "gpu", Effect: sharing.NoSchedule}},
 	}}
 	tests := []struct {
 		name     string
-		shape    podfit.PodShape
-		nodes    []podfit.Node
+		shape    landing.PodShape
+		nodes    []landing.Node
 		specs    []landing.Spec
 		ceilings []landing.Ceiling
 		want     string
 	}{
 		{"no pool at all", asks("nvidia.com/gpu", 1), nil, nil, nil, ""},
-		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
-		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
-		{"a new node is like the smallest that fits", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 8)), gpu("a", announces("cpu", 0))}, nil,
+		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []landing.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
+		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []landing.Node{gpu("a"), gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
+		{"a new node is like the smallest that fits", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 8)), gpu("a", announces("cpu", 0))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 5)}, "a 4/16 +2 +8"},
-		{"but not like one that fits none", asks("nvidia.com/gpu", 8), []podfit.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 8))}, nil,
+		{"but not like one that fits none", asks("nvidia.com/gpu", 8), []landing.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 8))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 5)}, "a 1/1 +3 +3"},
-		{"or as declared, whatever others are", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 16)), declared},
+		{"or as declared, whatever others are", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 16)), declared},
 			[]landing.Spec{{Name: "a", MaxNodes: new(int64(4))}}, nil, "a 8/20 +2 +16"},
-		{"and if no new node fits, those that do are all", asks("nvidia.com/gpu", 16), []podfit.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 16)), declared},
+		{"and if no new node fits, those that do are all", asks("nvidia.com/gpu", 16), []landing.Node{gpu("a"), gpu("a", announces("nvidia.com/gpu", 16)), declared},
 			[]landing.Spec{{Name: "a", MaxNodes: new(int64(4))}}, nil, "a 0/1 +2 +0"},
-		{"a pool that is full", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
-		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a")}, []landing.Spec{{Name: "a", MaxNodes: new(int64(3))}},
+		{"a pool that is full", asks("nvidia.com/gpu", 2), []landing.Node{gpu("a"), gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
+		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []landing.Node{gpu("a")}, []landing.Spec{{Name: "a", MaxNodes: new(int64(3))}},
 			[]landing.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
 		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
-			[]podfit.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
+			[]landing.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
 		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
-			[]podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", sharing.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
+			[]landing.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", sharing.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
 		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
-			[]podfit.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
-		{"a taint alone stays", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", sharing.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
-		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
-		{"a pool with other nodes", asks("amd.com/gpu", 1), []podfit.Node{gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, ""},
-		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []podfit.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
-		{"so do the pods that a node takes", asks("cpu", 1), []podfit.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
-		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
-		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []podfit.Node{declared},
+			[]landing.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
+		{"a taint alone stays", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", sharing.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
+		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
+		{"a pool with other nodes", asks("amd.com/gpu", 1), []landing.Node{gpu("a")}, nil, []landing.Ceiling{ceiling("a", 0, 3)}, ""},
+		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []landing.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
+		{"so do the pods that a node takes", asks("cpu", 1), []landing.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
+		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []landing.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
+		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []landing.Node{declared},
 			[]landing.Spec{{Name: "a", MaxNodes: new(int64(2))}}, nil, "a 8/0 +2 +16"},
-		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
+		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a")}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 3)}, "a 4/4 +0 +0; asg-of-somebody 0/0 +3 +?"},
-		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
+		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a")}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 0)}, "a 4/4 +0 +0"},
-		{"and one that the group does not select", selecting("agentpool", "a"), []podfit.Node{gpu("a", labelled("agentpool", "a"))}, nil,
+		{"and one that the group does not select", selecting("agentpool", "a"), []landing.Node{gpu("a", labelled("agentpool", "a"))}, nil,
 			[]landing.Ceiling{ceiling("aks-a-1-vmss", 0, 1), ceiling("aks-b-1-vmss", 0, 9)}, "a 4/4 +0 +0"},
 		{"the one that it selects", selecting("agentpool", "b"), nil, nil, []landing.Ceiling{ceiling("aks-b-1-vmss", 0, 9)}, "aks-b-1-vmss 0/0 +9 +?"},
-		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +? +6"},
-		{"a limit that is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit that is reached", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 4/4 +? +0"},
-		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "cpu", 9)}, "k 4/4 +? +?"},
-		{"and then it does", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, []landing.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
-		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"and then it does", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil, []landing.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
+		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, MaxNodes: new(int64(3))}}, "k 4/4 +2 +?"},
-		{"but none is none", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"but none is none", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter, MaxNodes: new(int64(1))}}, "k 4/4 +0 +0"},
-		{"a limit on what the pod does not request, and not every node has, bounds nothing", asks("cpu", 8), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit on what the pod does not request, and not every node has, bounds nothing", asks("cpu", 8), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 1/1 +? +?"},
-		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, []landing.Spec{{Name: "k", MaxNodes: new(int64(5))}},
+		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, []landing.Spec{{Name: "k", MaxNodes: new(int64(5))}},
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +4 +6"},
-		{"Karpenter's nodes are of any size, whoever says how many", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)},
+		{"Karpenter's nodes are of any size, whoever says how many", asks("nvidia.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)},
 			[]landing.Spec{{Name: "k", MaxNodes: new(int64(3))}}, nil, "k 4/4 +2 +?"},
 		{"a name that no cloud gives may be of the pool that is selected", selecting("agentpool", "b"), nil, nil, []landing.Ceiling{ceiling("asg-of-somebody", 0, 9)}, "asg-of-somebody 0/0 +9 +?"},
-		{"without an instance type nobody knows that devices will come", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a"), inPool("a", node("cpu"))}, nil, nil, "a 4/4 +? +?"},
-		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
+		{"without an instance type nobody knows that devices will come", asks("nvidia.com/gpu", 1), []landing.Node{gpu("a"), inPool("a", node("cpu"))}, nil, nil, "a 4/4 +? +?"},
+		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{{Group: "k", Source: landing.FromKarpenter}}, "k 0/0 +? +?"},
 		{"a template that fits", selecting("team", "blue"), nil, nil, []landing.Ceiling{template}, "k 0/0 +? +?"},
 		{"one with another label", selecting("team", "red"), nil, nil, []landing.Ceiling{template}, ""},
 		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []landing.Ceiling{template}, ""},
 		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []landing.Ceiling{template}, ""},
 		{"a node group is selected, and Karpenter's nodes are in none", selecting("eks.amazonaws.com/nodegroup", "a100"),
-			[]podfit.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []landing.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
+			[]landing.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []landing.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
 		{"nor is one that a NodePool makes", selecting("cloud.google.com/gke-nodepool", "a"), nil, nil, []landing.Ceiling{template}, ""},
-		{"a label that no node of Karpenter's has", selecting("team", "blue"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
-		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []podfit.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", sharing.NoSchedule)))}, nil, nil, ""},
+		{"a label that no node of Karpenter's has", selecting("team", "blue"), []landing.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []landing.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
+		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []landing.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []landing.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", sharing.NoSchedule)))}, nil, nil, ""},
 		{"a label that the template does not have", selecting("color", "red"), nil, nil, []landing.Ceiling{template}, ""},
 		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []landing.Ceiling{template}, "k 0/0 +? +?"},
 		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []landing.Ceiling{template}, ""},
 		{"one that it meets", affine("karpenter.sh/capacity-type", "NotIn", "on-demand"), nil, nil, []landing.Ceiling{template}, "k 0/0 +? +?"},
 		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []landing.Ceiling{tainted}, ""},
-		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), podfit.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []landing.Ceiling{tainted}, "k 0/0 +? +?"},
+		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), landing.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []landing.Ceiling{tainted}, "k 0/0 +? +?"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -197,8 +196,8 @@ func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
 	} {
 		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
 		shape := asks("nvidia.com/gpu", 1)
-		rooms := landing.Rooms([]podfit.Node{node}, landing.Config{}, nil)
-		if pods := (&landing.Judge{Rooms: rooms, Places: []podfit.Node{node}}).Of(&shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
+		rooms := landing.Rooms([]landing.Node{node}, landing.Config{}, nil)
+		if pods := (&landing.Judge{Rooms: rooms, Places: []landing.Node{node}}).Of(&shape).Pods; len(pods) != 1 || pods[0].ProfileFixed != want {
 			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
 		}
 	}

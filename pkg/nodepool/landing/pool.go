@@ -1,4 +1,6 @@
-// Package landing says where pods can run. A Pool summarizes its nodes, a Ceiling is what its autoscaler or the
+// Package landing says where pods can run, on nodes and in pools, and how many. A PodShape is what a pod requests and a
+// Node what a node has: the rules of the scheduler's filters, and of the schedulers that hand out parts of cards, say
+// whether and how often the pod fits. Slice is what its GPUs are there. A Pool summarizes its nodes, a Ceiling is what its autoscaler or the
 // configuration allows, a Room is what may still be added, and Pods is that in pods of one shape. A Judge decides whether
 // any pool could hold a pod, and what proves that none could. NodeClaims on their way count with the places that they
 // offer. A Stock has the nodes with what is free on them. It answers with Places, on which a Packer places pods of
@@ -14,7 +16,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -90,7 +91,7 @@ func poolOfNodes(g sharing.Reader, name, provider string, nodes []sharing.NodeOb
 		zones[firstLabel(node, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")] = true
 		types[firstLabel(node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")] = true
 		for _, taint := range node.Taints {
-			if taint.Key != podfit.CordonTaint.Key {
+			if taint.Key != CordonTaint.Key {
 				taints[taint.String()]++
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,7 +15,7 @@ type poolView struct {
 	// nodes counts existing nodes, but those that others stand for. best and shape are the best outlooks of the nodes
 	// and of the declared shape.
 	nodes       int
-	best, shape podfit.Outlook
+	best, shape Outlook
 	declared    bool
 	// notReady is the first node that could hold a pod if it were ready; empty if there is none.
 	notReady string
@@ -31,17 +30,17 @@ type poolView struct {
 	// fresh is what a new node has.
 	fresh newNode
 	// has adds up what the nodes have of the resources that a pod requests, as far as one of them announces any.
-	has   podfit.Quantities
+	has   Quantities
 	cards []sharing.CutCards
 	// byType is the node of each instance type that holds the fewest pods, but one at least. coming are nodes that have
 	// not come up.
 	byType map[string]leastOfType
-	coming []*podfit.Node
+	coming []*Node
 }
 
 // leastOfType is the node of an instance type that holds the fewest pods.
 type leastOfType struct {
-	node *podfit.Node
+	node *Node
 	pods int64
 }
 
@@ -55,11 +54,11 @@ const (
 	holdsPodsSoon
 )
 
-func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch) verdict {
+func (v *poolView) add(p *PodShape, place *Node, misses []Mismatch) verdict {
 	outlook := p.Outlook(place, misses)
 	if v.fixed = v.fixed || place.MIGProfileFixed(); place.Declared {
 		v.declared, v.shape = true, outlook
-		if outlook != podfit.Unsaid && !v.fresh.declared {
+		if outlook != Unsaid && !v.fresh.declared {
 			v.fresh = newNode{declared: true} // it describes new nodes, whatever other nodes are like
 		}
 	} else {
@@ -67,7 +66,7 @@ func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.M
 	}
 	v.count(p, place)
 	switch {
-	case podfit.OnlyOf(misses, podfit.NotReady, podfit.Cordoned, podfit.Unhealthy):
+	case OnlyOf(misses, NotReady, Cordoned, Unhealthy):
 		// An added node has healthy cards.
 		n := p.PodsOnNew(place)
 		if !place.Declared && n > 0 {
@@ -82,12 +81,12 @@ func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.M
 			v.byType[kind] = leastOfType{place, n}
 		}
 		if !place.Unschedulable && !place.Declared {
-			v.holds += podfit.CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
+			v.holds += CappedProduct(p.PodsOn(place), 1+int64(place.Alike))
 			return holdsPods
 		}
 		return holdsNothing
-	case podfit.OnlyOf(misses, podfit.NotReady, podfit.NotAnnounced, podfit.Tainted) &&
-		!podfit.OnlyOf(misses, podfit.Tainted):
+	case OnlyOf(misses, NotReady, NotAnnounced, Tainted) &&
+		!OnlyOf(misses, Tainted):
 		v.coming = append(v.coming, place)
 		return holdsPodsSoon
 	}
@@ -95,12 +94,12 @@ func (v *poolView) add(p *podfit.PodShape, place *podfit.Node, misses []podfit.M
 }
 
 // exists adds an existing node.
-func (v *poolView) exists(p *podfit.PodShape, place *podfit.Node, misses []podfit.Mismatch, outlook podfit.Outlook) {
+func (v *poolView) exists(p *PodShape, place *Node, misses []Mismatch, outlook Outlook) {
 	if v.nodes == 0 || outlook < v.best {
 		v.best = outlook
 	}
 	v.nodes++
-	if outlook == podfit.HoldsLater && podfit.OnlyOf(misses, podfit.NotReady) {
+	if outlook == HoldsLater && OnlyOf(misses, NotReady) {
 		v.notReady = cmp.Or(v.notReady, place.Name)
 	}
 	v.settles = later(v.settles, place)
@@ -108,7 +107,7 @@ func (v *poolView) exists(p *podfit.PodShape, place *podfit.Node, misses []podfi
 		unlike := unlike(p, place, v.room.Template)
 		v.unlike, v.alike = v.unlike || unlike, v.alike || !unlike
 	}
-	if outlook == podfit.Never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
+	if outlook == Never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
 		v.oldest = place.CreatedAt
 	}
 }
@@ -120,7 +119,7 @@ func (v *poolView) allHold() int64 {
 	holds := v.holds
 	for _, node := range v.coming {
 		if kind := instanceType(node); kind != "" {
-			holds += podfit.CappedProduct(v.byType[kind].pods, 1+int64(node.Alike))
+			holds += CappedProduct(v.byType[kind].pods, 1+int64(node.Alike))
 		}
 	}
 	return holds
@@ -128,29 +127,29 @@ func (v *poolView) allHold() int64 {
 
 // proven reports whether something shows that nodes which Karpenter adds to the pool can hold a pod: a node, a declared
 // shape, or a NodePool that describes its nodes.
-func (v *poolView) proven(p *podfit.PodShape) bool {
+func (v *poolView) proven(p *PodShape) bool {
 	return v.fresh.pods > 0 ||
 		v.room.Template != nil && !asksForeign(p, func(name string) bool { return v.has[name] > 0 })
 }
 
-func instanceType(node *podfit.Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
+func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
 
 // addCards counts the cards of a node, and of the nodes that it stands for, together with others partitioned alike.
-func (v *poolView) addCards(place *podfit.Node) {
-	gpus := podfit.ReadNode(sharing.Reader{}, place)
+func (v *poolView) addCards(place *Node) {
+	gpus := ReadNode(sharing.Reader{}, place)
 	more, known := gpus.CutCards()
 	if !known {
 		return
 	}
 	times := 1 + int64(place.Alike)
-	more.Count = podfit.CappedProduct(more.Count, times)
+	more.Count = CappedProduct(more.Count, times)
 	if more.Busy != nil {
-		busy := podfit.CappedProduct(*more.Busy, times)
+		busy := CappedProduct(*more.Busy, times)
 		more.Busy = &busy
 	}
 	more.Cut = slices.Clone(more.Cut)
 	for i := range more.Cut {
-		more.Cut[i].Count = podfit.CappedProduct(more.Cut[i].Count, times)
+		more.Cut[i].Count = CappedProduct(more.Cut[i].Count, times)
 	}
 	for i := range v.cards {
 		if v.cards[i].Alike(more) {
@@ -162,9 +161,9 @@ func (v *poolView) addCards(place *podfit.Node) {
 }
 
 // count adds what a node has of the resources that a pod requests.
-func (v *poolView) count(p *podfit.PodShape, place *podfit.Node) {
+func (v *poolView) count(p *PodShape, place *Node) {
 	if v.has == nil {
-		v.has = podfit.Quantities{}
+		v.has = Quantities{}
 	}
 	add := func(name string) {
 		if place.Allocatable[name] <= 0 {
@@ -191,9 +190,9 @@ func (v *poolView) shows(name string) bool {
 }
 
 // allHave returns what the existing nodes and those that may be added have together, for resources that have a bound.
-func (v *poolView) allHave() podfit.Quantities {
+func (v *poolView) allHave() Quantities {
 	room := v.room
-	var all podfit.Quantities
+	var all Quantities
 	for name, there := range v.has {
 		sum, each := there.Plus(v.comingHave(name)), v.fresh.has[name]
 		limit, limited := room.Limits[name]
@@ -208,7 +207,7 @@ func (v *poolView) allHave() podfit.Quantities {
 			continue
 		}
 		if all == nil {
-			all = podfit.Quantities{}
+			all = Quantities{}
 		}
 		all[name] = sum
 	}
@@ -228,24 +227,24 @@ func (v *poolView) comingHave(name string) (all raydemand.Amount) {
 }
 
 // answer returns what the pool says about the pod.
-func (v *poolView) answer(p *podfit.PodShape) answer {
+func (v *poolView) answer(p *PodShape) answer {
 	say := func(state State) answer { return answer{Verdict: Verdict{State: state}} }
 	full := v.full(p)
 	ifRoom := func(state State) answer {
 		switch {
 		case !full:
 			return say(state)
-		case v.nodes > 0 && v.best < podfit.Never:
+		case v.nodes > 0 && v.best < Never:
 			return say(Trying) // its nodes are coming up
 		}
 		return answer{Verdict: Verdict{State: Limited, Why: v.room.noRoom(), Settles: v.settles}}
 	}
 	switch {
-	case v.nodes > 0 && v.best == podfit.HoldsNow:
+	case v.nodes > 0 && v.best == HoldsNow:
 		return say(Fits)
-	case v.declared && v.shape == podfit.HoldsNow:
+	case v.declared && v.shape == HoldsNow:
 		return ifRoom(Fits)
-	case v.nodes > 0 && v.best == podfit.HoldsLater && v.room.Pool != "":
+	case v.nodes > 0 && v.best == HoldsLater && v.room.Pool != "":
 		switch {
 		case !full:
 			return say(Fits)
@@ -262,16 +261,16 @@ func (v *poolView) answer(p *podfit.PodShape) answer {
 		return ifRoom(Trying)
 	case v.nodes == 0 && !v.declared:
 		return v.ofUnknown(p, ifRoom)
-	case v.nodes > 0 && v.best < podfit.Never:
+	case v.nodes > 0 && v.best < Never:
 		return say(Trying)
-	case v.declared && v.shape < podfit.Never:
+	case v.declared && v.shape < Never:
 		return ifRoom(Trying)
 	}
 	return v.never()
 }
 
 // full reports whether the pool may add no node for the pod.
-func (v *poolView) full(p *podfit.PodShape) bool {
+func (v *poolView) full(p *PodShape) bool {
 	more := v.room.mayAddPods(p, 0)
 	return more != nil && *more == 0
 }
@@ -285,7 +284,7 @@ func (v *poolView) never() answer {
 }
 
 // ofTemplate judges by what a NodePool says about its nodes.
-func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) answer {
+func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) answer) answer {
 	if why := v.room.refusal(p); why != "" {
 		return answer{Verdict: Verdict{State: Nowhere, Why: why}}
 	}
@@ -299,7 +298,7 @@ func (v *poolView) ofTemplate(p *podfit.PodShape, ifRoom func(State) answer) ans
 }
 
 // ofUnknown judges a pool of which only the name and the size are known.
-func (v *poolView) ofUnknown(p *podfit.PodShape, ifRoom func(State) answer) answer {
+func (v *poolView) ofUnknown(p *PodShape, ifRoom func(State) answer) answer {
 	if v.room.elsewhere(p) {
 		return v.never()
 	}

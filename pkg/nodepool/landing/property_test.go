@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,7 +15,7 @@ import (
 func drawPods(t *rapid.T, most int) []landing.Pod {
 	pods := make([]landing.Pod, rapid.IntRange(1, most).Draw(t, "kinds"))
 	for i := range pods {
-		pods[i] = landing.Pod{Name: string(rune('a' + i)), Requests: podfit.Quantities{}}
+		pods[i] = landing.Pod{Name: string(rune('a' + i)), Requests: landing.Quantities{}}
 		for _, name := range []string{"cpu", "nvidia.com/gpu"} {
 			if n := rapid.Int64Range(0, 4).Draw(t, name); n > 0 {
 				pods[i].Requests[name] = raydemand.Whole(n)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +31,7 @@ var awsGPUCategories = []string{"g", "gr", "p"}
 
 // Refusal returns why the pool's autoscaler adds no node for a pod, if the pool is a NodePool whose template is known;
 // empty if it could.
-func (r *Room) Refusal(p *podfit.PodShape) string {
+func (r *Room) Refusal(p *PodShape) string {
 	if r.Template == nil {
 		return ""
 	}
@@ -40,7 +39,7 @@ func (r *Room) Refusal(p *podfit.PodShape) string {
 }
 
 // refusal returns why a NodePool adds no node for a pod, from its requirements, labels and taints; empty if it could.
-func (r *Room) refusal(p *podfit.PodShape) string {
+func (r *Room) refusal(p *PodShape) string {
 	name := "NodePool " + r.Pool
 	if r.elsewhere(p) {
 		return name + " is not the one that the group selects"
@@ -51,7 +50,7 @@ func (r *Room) refusal(p *podfit.PodShape) string {
 	if !r.Template.refuses(p) {
 		return ""
 	}
-	made := &podfit.Node{Labels: r.Template.Labels}
+	made := &Node{Labels: r.Template.Labels}
 	for _, taint := range r.Template.Taints {
 		if !p.Tolerates(made, taint) {
 			return fmt.Sprintf("%s has taint %s which the group does not tolerate", name, taint)
@@ -69,7 +68,7 @@ func (r *Room) refusal(p *podfit.PodShape) string {
 }
 
 // tooSmall returns which request exceeds every instance type that the requirements allow; empty if none does.
-func (t *NodeTemplate) tooSmall(p *podfit.PodShape) string {
+func (t *NodeTemplate) tooSmall(p *PodShape) string {
 	for _, row := range sizeLabels {
 		most := t.most(row.label)
 		for _, name := range row.resources {

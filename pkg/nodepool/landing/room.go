@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -22,8 +21,8 @@ type Room struct {
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	// Limits bound the total of all nodes of the pool (Karpenter). Used is the capacity of Nodes in the limited
 	// resources.
-	Limits podfit.Quantities `json:"limits,omitempty"`
-	Used   podfit.Quantities `json:"used,omitempty"`
+	Limits Quantities `json:"limits,omitempty"`
+	Used   Quantities `json:"used,omitempty"`
 	// Mixed: added nodes may differ in size from the existing ones, as with Karpenter.
 	Mixed bool `json:"mixed,omitempty"`
 	// Template describes every node that will be added, if it is known.
@@ -51,7 +50,7 @@ type Pods struct {
 	MayAddPods  *int64 `json:"mayAddPods"`
 	// Has is what all nodes of the pool, existing and yet to be added, have of each resource that a pod requests, as if
 	// they had come up. Resources without a bound are left out.
-	Has podfit.Quantities `json:"has,omitempty"`
+	Has Quantities `json:"has,omitempty"`
 	// Cards are the cards of nodes that could hold a pod of the group, if product and partitions are known.
 	Cards []sharing.CutCards `json:"cards,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.

@@ -4,13 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // Rooms returns all pools that have or can get a node, by name: the pools of the nodes, of the configuration, and of
 // other ceilings. A configured ceiling takes precedence over that of the pool's autoscaler.
-func Rooms(nodes []podfit.Node, config Config, ceilings []Ceiling) []Room {
+func Rooms(nodes []Node, config Config, ceilings []Ceiling) []Room {
 	rooms := map[string]*Room{}
 	for i := range nodes {
 		node := &nodes[i]
@@ -72,7 +71,7 @@ func (r *Room) finished() *Room {
 		more := max(*r.MaxNodes-r.Nodes, 0)
 		r.MayAddNodes = &more
 	}
-	used := podfit.Quantities{}
+	used := Quantities{}
 	for name := range r.Limits {
 		used[name] = r.Used[name]
 	}
@@ -83,7 +82,7 @@ func (r *Room) finished() *Room {
 }
 
 // elsewhere reports whether the template's nodeSelector names a pool other than this one, which has no node to compare.
-func (r *Room) elsewhere(p *podfit.PodShape) bool {
+func (r *Room) elsewhere(p *PodShape) bool {
 	if r.Source == FromKarpenter {
 		value, set := p.Selector[karpenterPool]
 		return set && value != r.Pool

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func TestRulesBetweenPodsBoundTheirPlaces(t *testing.T) {
@@ -70,7 +69,7 @@ func TestRulesWithoutABoundLeaveRoomUnbounded(t *testing.T) {
 	pods := []landing.Pod{{Name: "a", Requests: free("cpu", 1), Spread: []landing.Spread{{MaxSkew: 1, Pods: []string{"a"}}}}}
 	state := onAll(pods, landing.Place{New: true, Free: free("cpu", 8)}).Empty()
 	state.Add(0, 10)
-	if room := state.Room(0); room != podfit.Unbounded {
+	if room := state.Room(0); room != landing.Unbounded {
 		t.Errorf("room for %d pods", room)
 	}
 }

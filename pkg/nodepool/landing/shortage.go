@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,7 +69,7 @@ func (a *shortAmount) add(on stack, whole raydemand.Amount, r request) {
 	if left < r.amount {
 		a.lacking += on.nodes
 	}
-	if left != unlimited && on.nodes < podfit.Unbounded {
+	if left != unlimited && on.nodes < Unbounded {
 		a.left += left.Times(on.nodes)
 		a.total += whole.Times(on.nodes)
 	}
@@ -125,4 +124,4 @@ func (s *Taken) ruleAgainst(pod int, roomy []int) string {
 	return "podAntiAffinity and topologySpreadConstraints together"
 }
 
-const onHosts = " with topologyKey " + podfit.HostnameLabel
+const onHosts = " with topologyKey " + HostnameLabel

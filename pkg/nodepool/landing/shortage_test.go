@@ -6,14 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
-	gpus := func(n int64) podfit.Quantities {
-		return podfit.Quantities{gpu: raydemand.Whole(n), "cpu": raydemand.Whole(8)}
+	gpus := func(n int64) landing.Quantities {
+		return landing.Quantities{gpu: raydemand.Whole(n), "cpu": raydemand.Whole(8)}
 	}
 	place := func(node string, count, free int64, change ...func(*landing.Place)) landing.Place {
 		p := landing.Place{Node: node, Nodes: &count, Free: gpus(free), Accepts: []string{"a"}}
@@ -23,7 +22,7 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 		return p
 	}
 	pod := func(change func(*landing.Pod)) landing.Pod {
-		p := landing.Pod{Name: "a", Requests: podfit.Quantities{gpu: raydemand.Whole(4), "cpu": raydemand.One}}
+		p := landing.Pod{Name: "a", Requests: landing.Quantities{gpu: raydemand.Whole(4), "cpu": raydemand.One}}
 		change(&p)
 		return p
 	}

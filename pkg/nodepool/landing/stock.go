@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,7 +13,7 @@ import (
 // together. All RayClusters share one Stock. It is immutable.
 type Stock struct {
 	rooms []Room
-	nodes *podfit.Classes
+	nodes *Classes
 	// lots are the parts of each class, by the position of its first node.
 	lots map[int][]lot
 	// memories are the resources that count the memory of cards, by their names on the nodes.
@@ -31,20 +30,20 @@ type Stock struct {
 // lot is nodes of one class of which pods take equally much.
 type lot struct {
 	members []int
-	free    podfit.Quantities
+	free    Quantities
 	cards   []Card
 	// order is how the cards' scheduler chooses among them.
 	order string
 }
 
 // StockOf sorts nodes by what is free on them. rooms are the pools of these nodes, and of the declared shapes.
-func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
+func StockOf(nodes *Classes, rooms []Room) *Stock {
 	s := &Stock{rooms: rooms, nodes: nodes, lots: map[int][]lot{}}
 	all, memories := nodes.Nodes(), map[string]bool{}
-	s.counted = slices.ContainsFunc(all, func(n podfit.Node) bool { return n.Use != nil })
-	s.repelling = podsOn(all, func(pod *podfit.Neighbors) bool { return len(pod.Apart) > 0 })
+	s.counted = slices.ContainsFunc(all, func(n Node) bool { return n.Use != nil })
+	s.repelling = podsOn(all, func(pod *Neighbors) bool { return len(pod.Apart) > 0 })
 	s.pods = sync.OnceValue(func() []nodePod {
-		return podsOn(all, func(*podfit.Neighbors) bool { return true })
+		return podsOn(all, func(*Neighbors) bool { return true })
 	})
 	for _, kind := range nodes.Kinds(nil) {
 		if kind.Node.GPUs != nil {
@@ -68,14 +67,14 @@ func StockOf(nodes *podfit.Classes, rooms []Room) *Stock {
 }
 
 // lotsOf returns the parts of a kind of nodes.
-func (s *Stock) lotsOf(kind podfit.Kind) []lot {
+func (s *Stock) lotsOf(kind EqualNodes) []lot {
 	if len(kind.Members) == 1 {
 		return lotsOf(s.nodes.Nodes(), kind.Members)
 	}
 	return s.lots[kind.Members[0]]
 }
 
-func lotsOf(nodes []podfit.Node, members []int) []lot {
+func lotsOf(nodes []Node, members []int) []lot {
 	var lots []lot
 	byUse := map[string]int{}
 	var key []byte
@@ -94,7 +93,7 @@ func lotsOf(nodes []podfit.Node, members []int) []lot {
 }
 
 // add joins an equal node. Nodes of a class may differ by some KiB of memory; what all of them have counts.
-func (l *lot) add(node *podfit.Node, member int) {
+func (l *lot) add(node *Node, member int) {
 	l.members = append(l.members, member)
 	for _, name := range []string{"memory", "ephemeral-storage"} {
 		if have, known := l.free[name]; known {
@@ -105,7 +104,7 @@ func (l *lot) add(node *podfit.Node, member int) {
 
 // appendUse appends a text that is equal for nodes of one class of which pods take equally much. It does without fmt,
 // because it runs for all nodes after each change of a pod.
-func appendUse(text []byte, use *podfit.Use) []byte {
+func appendUse(text []byte, use *Use) []byte {
 	if use == nil {
 		return text
 	}
@@ -130,8 +129,8 @@ func appendNumber(text []byte, n *int64) []byte {
 }
 
 // freeOn returns what pods may still take of a node.
-func freeOn(node *podfit.Node) podfit.Quantities {
-	free := make(podfit.Quantities, len(node.Allocatable))
+func freeOn(node *Node) Quantities {
+	free := make(Quantities, len(node.Allocatable))
 	for name, have := range node.Allocatable {
 		if have > 0 || name == "pods" {
 			free[name] = leftOf(node, name)
@@ -140,7 +139,7 @@ func freeOn(node *podfit.Node) podfit.Quantities {
 	return free
 }
 
-func leftOf(node *podfit.Node, name string) raydemand.Amount {
+func leftOf(node *Node, name string) raydemand.Amount {
 	have := node.Usable(name)
 	if node.Use != nil {
 		have -= node.Use.Requests[name]
@@ -149,7 +148,7 @@ func leftOf(node *podfit.Node, name string) raydemand.Amount {
 }
 
 // Node returns the node with this name; nil if there is none. It must not be changed.
-func (s *Stock) Node(name string) *podfit.Node {
+func (s *Stock) Node(name string) *Node {
 	if at, known := s.byName()[name]; known {
 		return &s.nodes.Nodes()[at]
 	}

@@ -3,8 +3,6 @@ package landing
 import (
 	"container/heap"
 	"slices"
-
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Taken is what has been placed on the places of a Packer. Copies are cheap, because bins are immutable and shared.
@@ -30,7 +28,7 @@ type stack struct {
 type sum struct{ bounded, unbounded int64 }
 
 func (s *sum) add(n, sign int64) {
-	if n >= podfit.Unbounded {
+	if n >= Unbounded {
 		s.unbounded += sign
 		return
 	}
@@ -39,9 +37,9 @@ func (s *sum) add(n, sign int64) {
 
 func (s sum) total() int64 {
 	if s.unbounded > 0 {
-		return podfit.Unbounded
+		return Unbounded
 	}
-	return min(s.bounded, podfit.Unbounded)
+	return min(s.bounded, Unbounded)
 }
 
 // CopyFrom makes the state equal to another one. They do not share anything that changes.
@@ -53,7 +51,7 @@ func (s *Taken) CopyFrom(other *Taken) {
 	s.all = other.all
 }
 
-// Room returns how many more pods of this kind fit if no others are added; podfit.Unbounded if nothing bounds it.
+// Room returns how many more pods of this kind fit if no others are added; Unbounded if nothing bounds it.
 func (s *Taken) Room(pod int) int64 {
 	room := s.rooms[pod].total()
 	if len(s.packer.kinds[pod].rules.spreads) == 0 {
@@ -195,7 +193,7 @@ const unknownRoom = -1
 // remove removes up to a number of nodes. A pool without a known bound has as many left as before.
 func (s *Taken) remove(at int, nodes int64) {
 	k := &s.bins[at]
-	if k.nodes >= podfit.Unbounded {
+	if k.nodes >= Unbounded {
 		return
 	}
 	s.count(k.bin, k.nodes, -1)
@@ -231,7 +229,7 @@ func (s *Taken) count(b *bin, nodes, sign int64) {
 	}
 	for k, room := range b.rooms {
 		if room > 0 {
-			s.rooms[k].add(podfit.CappedProduct(room, nodes), sign)
+			s.rooms[k].add(CappedProduct(room, nodes), sign)
 		}
 	}
 }

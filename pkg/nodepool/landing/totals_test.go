@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
 	shape := asking(quantities("nvidia.com/gpu", 1, "cpu", 3))
 	typed := labelled("node.kubernetes.io/instance-type", "x")
-	nodes := []podfit.Node{
+	nodes := []landing.Node{
 		inPool("a", node("1", announces("nvidia.com/gpu", 4), typed)), inPool("a", node("2", announces("nvidia.com/gpu", 2))),
 		inPool("a", node("coming", typed, isNotReady)), inPool("a", node("cpus")),
 	}

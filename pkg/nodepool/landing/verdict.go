@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -56,7 +55,7 @@ func (v Verdict) At(now time.Time) Verdict {
 // Judge decides where pods of a shape can run. Rooms are all known pools, Places their nodes and declared shapes.
 type Judge struct {
 	Rooms  []Room
-	Places []podfit.Node
+	Places []Node
 	// Complete: no other pool can get a node (Config.Complete). NodePools: all of Karpenter's NodePools are among the
 	// rooms.
 	Complete, NodePools bool
@@ -66,7 +65,7 @@ type Judge struct {
 
 // Answer says where pods of a shape can run.
 type Answer struct {
-	Fit podfit.Fit
+	Fit Fit
 	// Pods says for each pool that could accept a pod how many such pods it holds and could hold, in the order of the
 	// rooms, without Bound.
 	Pods    []Pods
@@ -74,7 +73,7 @@ type Answer struct {
 }
 
 // Of asks all nodes and pools about a shape.
-func (j *Judge) Of(p *podfit.PodShape) Answer {
+func (j *Judge) Of(p *PodShape) Answer {
 	a, views := Answer{Fit: p.Fit(j.Places)}, j.views(p)
 	for _, view := range views {
 		if pods, could := view.pods(p); could {
@@ -89,13 +88,13 @@ func (j *Judge) Of(p *podfit.PodShape) Answer {
 }
 
 // views asks every pool, in the order of the rooms.
-func (j *Judge) views(p *podfit.PodShape) []*poolView {
+func (j *Judge) views(p *PodShape) []*poolView {
 	views, byPool := make([]*poolView, len(j.Rooms)), make(map[string]*poolView, len(j.Rooms))
 	for i := range j.Rooms {
 		views[i] = &poolView{room: &j.Rooms[i]}
 		byPool[j.Rooms[i].Pool] = views[i]
 	}
-	var misses []podfit.Mismatch
+	var misses []Mismatch
 	for i := range j.Places {
 		if view := byPool[j.Places[i].PoolName()]; view != nil {
 			misses = p.Mismatches(&j.Places[i], misses[:0])
@@ -108,7 +107,7 @@ func (j *Judge) views(p *podfit.PodShape) []*poolView {
 // verdict decides. The proof that no node can hold a pod comes from the pod itself, if it names
 // nodes or pools that cannot, from a complete list of pools, or from limits: every pool where a pod would fit has none.
 // No autoscaler is proof: another one may run beside it.
-func (j *Judge) verdict(p *podfit.PodShape, views []*poolView, why string) Verdict {
+func (j *Judge) verdict(p *PodShape, views []*poolView, why string) Verdict {
 	rooms, fits := make([]answer, len(views)), false
 	for i, view := range views {
 		rooms[i] = view.answer(p)
@@ -148,7 +147,7 @@ func (j *Judge) verdict(p *podfit.PodShape, views []*poolView, why string) Verdi
 
 // Unseen returns what pools prove about a shape while the nodes are unknown: limits that allow no node, and a complete
 // list of pools. A pod that names nodes proves nothing, because the nodes may be there. Places are declared shapes.
-func (j *Judge) Unseen(p *podfit.PodShape) (v Verdict, proven bool) {
+func (j *Judge) Unseen(p *PodShape) (v Verdict, proven bool) {
 	if _, named := p.Hostnames(); named || len(j.Rooms) == 0 && !j.Complete {
 		return Verdict{}, false
 	}
@@ -196,12 +195,12 @@ func summary(answers []answer) Verdict {
 }
 
 // ofHosts judges a pod that names nodes. No autoscaler adds a node of a given name.
-func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
-	var there []podfit.Node
+func (j *Judge) ofHosts(p *PodShape, names []string) Verdict {
+	var there []Node
 	for i := range j.Places {
 		node := &j.Places[i]
 		if !node.Declared &&
-			(slices.Contains(names, node.Name) || slices.Contains(names, node.Labels[podfit.HostnameLabel])) {
+			(slices.Contains(names, node.Name) || slices.Contains(names, node.Labels[HostnameLabel])) {
 			there = append(there, *node)
 		}
 	}
@@ -211,7 +210,7 @@ func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
 	}
 	v := Verdict{State: Nowhere, Why: p.Fit(there).Why + "; the group names " + which}
 	for i := range there {
-		if p.Outlook(&there[i], p.Mismatches(&there[i], nil)) < podfit.Never {
+		if p.Outlook(&there[i], p.Mismatches(&there[i], nil)) < Never {
 			v.State = Trying
 		}
 		v.Settles = later(v.Settles, &there[i])
@@ -219,7 +218,7 @@ func (j *Judge) ofHosts(p *podfit.PodShape, names []string) Verdict {
 	return v
 }
 
-func later(t time.Time, node *podfit.Node) time.Time {
+func later(t time.Time, node *Node) time.Time {
 	if settles := node.CreatedAt.Add(deviceTime); !node.CreatedAt.IsZero() && settles.After(t) {
 		return settles
 	}
@@ -227,10 +226,10 @@ func later(t time.Time, node *podfit.Node) time.Time {
 }
 
 // ofNamed judges a pod that names pools.
-func (j *Judge) ofNamed(p *podfit.PodShape, names []string, rooms []answer) Verdict {
+func (j *Judge) ofNamed(p *PodShape, names []string, rooms []answer) Verdict {
 	which := "pool " + strings.Join(names, ", ")
 	var asked []answer
-	var places []podfit.Node
+	var places []Node
 	for _, name := range names {
 		at := j.roomOf(name)
 		switch {
@@ -265,7 +264,7 @@ func (j *Judge) roomOf(name string) int {
 		func(r Room) bool { return r.Pool == name },
 		func(r Room) bool { _, same := poolNamed(r.Pool, []string{name}); return same },
 		func(r Room) bool {
-			return slices.ContainsFunc(j.Places, func(n podfit.Node) bool {
+			return slices.ContainsFunc(j.Places, func(n Node) bool {
 				return n.PoolName() == r.Pool && slices.ContainsFunc(sharing.PoolLabels,
 					func(row sharing.PoolLabel) bool { return n.Labels[row.Key] == name })
 			})
@@ -287,16 +286,16 @@ func firstWhy(answers []answer) string {
 	return ""
 }
 
-func selects(p *podfit.PodShape, label string) bool {
-	return slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool {
-		return slices.ContainsFunc(all, func(r podfit.Requirement) bool { return r.Key == label })
+func selects(p *PodShape, label string) bool {
+	return slices.ContainsFunc(p.LabelAlternatives(), func(all []Requirement) bool {
+		return slices.ContainsFunc(all, func(r Requirement) bool { return r.Key == label })
 	})
 }
 
 // poolsNamed returns the pools that the pod may run in by its selector and affinity; false if it names none.
-func (j *Judge) poolsNamed(p *podfit.PodShape) (names []string, named bool) {
+func (j *Judge) poolsNamed(p *PodShape) (names []string, named bool) {
 	for _, all := range p.LabelAlternatives() {
-		at := slices.IndexFunc(all, func(r podfit.Requirement) bool {
+		at := slices.IndexFunc(all, func(r Requirement) bool {
 			return r.Operator == "In" && j.namesPools(r.Key)
 		})
 		if at < 0 {

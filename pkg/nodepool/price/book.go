@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // ListCurrency is the currency of all built-in lists.
@@ -55,7 +54,7 @@ func (b Book) With(config landing.Config) Book {
 }
 
 // Node returns the price of a node per hour. known is false if no source has one.
-func (b *Book) Node(node *podfit.Node) (hourly float64, known bool) {
+func (b *Book) Node(node *landing.Node) (hourly float64, known bool) {
 	kind := node.Labels["node.kubernetes.io/instance-type"]
 	if kind == "" {
 		kind = node.Labels["beta.kubernetes.io/instance-type"]
@@ -80,7 +79,7 @@ func (b *Book) Node(node *podfit.Node) (hourly float64, known bool) {
 }
 
 // Pod returns what a pod on a node costs per hour: its share of the node's price.
-func (b *Book) Pod(node *podfit.Node, pod *podfit.PodShape) (hourly float64, known bool) {
+func (b *Book) Pod(node *landing.Node, pod *landing.PodShape) (hourly float64, known bool) {
 	hourly, known = b.Node(node)
 	if !known {
 		return 0, false

@@ -8,14 +8,13 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func quantities(amounts map[string]int64) podfit.Quantities {
-	q := podfit.Quantities{}
+func quantities(amounts map[string]int64) landing.Quantities {
+	q := landing.Quantities{}
 	for name, n := range amounts {
 		q[name] = raydemand.Whole(n)
 	}
@@ -83,16 +82,16 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 		"memory percent of nothing that is": {read(map[string]int64{"nvidia.com/gpu": 8}, a100), map[string]int64{"nvidia.com/gpumem": 1}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := &podfit.Node{Name: "n", Allocatable: quantities(map[string]int64{"cpu": 64}), GPUs: c.gpus}
-			got, known := price.Share(gpuinfo.Names{}, node, &podfit.PodShape{Requests: quantities(c.pod)})
+			node := &landing.Node{Name: "n", Allocatable: quantities(map[string]int64{"cpu": 64}), GPUs: c.gpus}
+			got, known := price.Share(gpuinfo.Names{}, node, &landing.PodShape{Requests: quantities(c.pod)})
 			if known != c.known || !near(got, c.want) {
 				t.Errorf("share %v (known %v), want %v (%v)", got, known, c.want, c.known)
 			}
 		})
 	}
 	t.Run("claims", func(t *testing.T) {
-		node := &podfit.Node{Allocatable: quantities(map[string]int64{"cpu": 64})}
-		if _, known := price.Share(gpuinfo.Names{}, node, &podfit.PodShape{Claims: true}); known {
+		node := &landing.Node{Allocatable: quantities(map[string]int64{"cpu": 64})}
+		if _, known := price.Share(gpuinfo.Names{}, node, &landing.PodShape{Claims: true}); known {
 			t.Error("the share of a pod with ResourceClaims is known")
 		}
 	})
@@ -113,7 +112,7 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 		if found, _ := gpuinfo.ProductOf(model); found.Name != product.Name {
 			t.Fatalf("%s is found as %q", model, found.Name)
 		}
-		node := &podfit.Node{GPUs: &sharing.GPUs{Product: &model, Cards: &cards, Kind: gpuinfo.MIG}}
+		node := &landing.Node{GPUs: &sharing.GPUs{Product: &model, Cards: &cards, Kind: gpuinfo.MIG}}
 		var layout []gpuinfo.Instance
 		sum := 0.0
 		for {
@@ -129,7 +128,7 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pod := &podfit.PodShape{Requests: quantities(map[string]int64{gpuinfo.ResourceName(profile, false): 1})}
+			pod := &landing.PodShape{Requests: quantities(map[string]int64{gpuinfo.ResourceName(profile, false): 1})}
 			part, known := price.Share(gpuinfo.Names{}, node, pod)
 			if !known || part <= 0 {
 				t.Fatalf("%s of %s costs %v (known %v)", next.Profile, product.Name, part, known)
@@ -144,13 +143,13 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 }
 
 func TestTheUsersPricesComeFirst(t *testing.T) {
-	node := &podfit.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
-	spot := &podfit.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
-	azure := &podfit.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
+	node := &landing.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
+	spot := &landing.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
+	azure := &landing.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "standard_nc24ads_a100_v4"}}
 	file := landing.Config{Pools: []landing.Spec{{Name: "train", Price: new(5.0)}}, InstancePrices: map[string]float64{"p4d.24xlarge": 6}}
 	for name, c := range map[string]struct {
 		book  *price.Book
-		node  *podfit.Node
+		node  *landing.Node
 		want  float64
 		known bool
 	}{
@@ -162,11 +161,11 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 21.957642, true},
 		"another currency has no list":  {&price.Book{Currency: "EUR"}, node, 0, false},
 		"lists are off":                 {&price.Book{WithoutLists: true}, node, 0, false},
-		"a machine of no type":          {nil, &podfit.Node{}, 0, false},
+		"a machine of no type":          {nil, &landing.Node{}, 0, false},
 		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, true},
-		"the pools file by type":        {new(price.Book{}.With(file)), &podfit.Node{Labels: node.Labels}, 6, true},
+		"the pools file by type":        {new(price.Book{}.With(file)), &landing.Node{Labels: node.Labels}, 6, true},
 		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, true},
-		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &podfit.Node{Labels: node.Labels}, 3, true},
+		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &landing.Node{Labels: node.Labels}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, known := c.book.Node(c.node)
@@ -175,8 +174,8 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 			}
 		})
 	}
-	half := &podfit.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
-	if got, known := (*price.Book)(nil).Pod(half, &podfit.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
+	half := &landing.Node{Labels: node.Labels, Allocatable: quantities(map[string]int64{"cpu": 96})}
+	if got, known := (*price.Book)(nil).Pod(half, &landing.PodShape{Requests: quantities(map[string]int64{"cpu": 48})}); !known || !near(got, 21.957642/2) {
 		t.Errorf("half a node costs %v (%v)", got, known)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -12,7 +12,7 @@ import (
 // Share returns the part of a node that a pod pays for, from 0 to 1: the part of its cards, or of its CPUs if it has no
 // cards. A pod without GPUs on a node with GPUs pays for nothing, so the shares of all pods on a node never exceed 1.
 // known is false if the node does not show what the pod's devices are.
-func Share(names gpuinfo.Names, node *podfit.Node, pod *podfit.PodShape) (part float64, known bool) {
+func Share(names gpuinfo.Names, node *landing.Node, pod *landing.PodShape) (part float64, known bool) {
 	if pod.Claims {
 		return 0, false // the claims say which devices it has, and the template does not
 	}
@@ -74,7 +74,7 @@ func cardsOf(gpus *sharing.GPUs) (float64, bool) {
 
 // cardsTaken returns how many cards an amount of one resource takes.
 func cardsTaken(
-	names gpuinfo.Names, gpus *sharing.GPUs, pod *podfit.PodShape, r gpuinfo.Resource, units float64,
+	names gpuinfo.Names, gpus *sharing.GPUs, pod *landing.PodShape, r gpuinfo.Resource, units float64,
 ) (cards float64, known bool) {
 	switch {
 	case r.Role == gpuinfo.Memory && handedOutAlone(r.Name):
@@ -175,7 +175,7 @@ func ofMemory(gpus *sharing.GPUs, r gpuinfo.Resource, units float64) (cards floa
 
 // vgpu returns the cards behind shares of HAMi, Volcano or Koordinator: by the memory of each share, or by its cores if
 // no memory is requested. A share with neither has the whole card.
-func vgpu(gpus *sharing.GPUs, pod *podfit.PodShape, units float64) (cards float64, known bool) {
+func vgpu(gpus *sharing.GPUs, pod *landing.PodShape, units float64) (cards float64, known bool) {
 	asked := func(alternatives ...string) (amount raydemand.Amount) {
 		for _, name := range alternatives {
 			amount = cmp.Or(amount, pod.Requests[name])
@@ -185,7 +185,7 @@ func vgpu(gpus *sharing.GPUs, pod *podfit.PodShape, units float64) (cards float6
 	for _, name := range []string{gpuinfo.HAMiMemory, gpuinfo.VolcanoMemory} {
 		if memory := pod.Requests[name]; memory > 0 {
 			unit, _ := gpus.MemoryUnit(name)
-			if profile, cut := gpus.Holding(podfit.WholeUnits(memory) * unit); cut {
+			if profile, cut := gpus.Holding(landing.WholeUnits(memory) * unit); cut {
 				part, known := ofProfile(gpus, profile.Name)
 				return units * part, known
 			}

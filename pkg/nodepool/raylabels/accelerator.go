@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -77,7 +77,7 @@ func (l *placeList) gpuType(version string) Announced {
 }
 
 // gpuTypes returns the types that Ray may announce for the GPUs of a place, and their product.
-func (p *place) gpuTypes(pod *podfit.PodShape, version string) (types []string, product string) {
+func (p *place) gpuTypes(pod *landing.PodShape, version string) (types []string, product string) {
 	if id := p.labels[amdDevice]; id != "" {
 		if known := amdTypes[strings.ToLower(strings.TrimPrefix(id, "0x"))]; known != "" {
 			return []string{known}, known

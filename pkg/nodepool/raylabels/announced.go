@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -58,13 +57,13 @@ type Worker struct {
 	Sources map[string]Source
 	// RayVersion is the version in the RayCluster; empty if it names none.
 	RayVersion string
-	Pod        *podfit.PodShape
+	Pod        *landing.PodShape
 }
 
 // Nodes are the nodes that may hold a group's pods. The zero value says that nothing is known about nodes.
 type Nodes struct {
 	// Places are existing nodes and declared shapes.
-	Places []podfit.Node
+	Places []landing.Node
 	// Rooms are all pools, and Pods those that accept the group's pods.
 	Rooms []landing.Room
 	Pods  []landing.Pods

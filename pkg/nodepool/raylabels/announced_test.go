@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // node returns a node of a pool with room for one pod, and labels written as key=value.
-func node(name, pool string, labels ...string) podfit.Node {
-	n := podfit.Node{Name: name, Pool: pool, Ready: true, Labels: labelsOf(labels), Allocatable: podfit.Quantities{
+func node(name, pool string, labels ...string) landing.Node {
+	n := landing.Node{Name: name, Pool: pool, Ready: true, Labels: labelsOf(labels), Allocatable: landing.Quantities{
 		"cpu": raydemand.Whole(8), "memory": raydemand.Whole(64 << 30), "pods": raydemand.Whole(110), "nvidia.com/gpu": raydemand.One}}
 	n.Declared = name == ""
 	if n.Declared {
@@ -42,11 +41,11 @@ func pool(name string, most int64) landing.Pods {
 }
 
 // in is a requirement of a template or an affinity.
-func in(key string, values ...string) podfit.Requirement {
-	return podfit.Requirement{Key: key, Operator: "In", Values: values}
+func in(key string, values ...string) landing.Requirement {
+	return landing.Requirement{Key: key, Operator: "In", Values: values}
 }
 
-func karpenter(name string, labels map[string]string, requirements ...podfit.Requirement) landing.Room {
+func karpenter(name string, labels map[string]string, requirements ...landing.Requirement) landing.Room {
 	return landing.Room{Pool: name, Source: landing.FromKarpenter, Mixed: true, Template: &landing.NodeTemplate{Labels: labels, Requirements: requirements}}
 }
 
@@ -54,74 +53,74 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 	const clique, domain, product = "nvidia.com/gpu.clique", "ray.io/gpu-domain", "nvidia.com/gpu.product"
 	reader := sharing.Reader{TopologyLabels: []sharing.TopologyLabel{{Node: clique, Ray: domain}}}
 	tpus := func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"TPU": raydemand.Whole(4)} }
-	v6e := podfit.PodShape{Selector: map[string]string{"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}}
-	v5p := func(name, topology string) podfit.Node {
+	v6e := landing.PodShape{Selector: map[string]string{"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}}
+	v5p := func(name, topology string) landing.Node {
 		return node(name, "p", "cloud.google.com/gke-tpu-accelerator=tpu-v5p-slice", "cloud.google.com/gke-tpu-topology="+topology)
 	}
 	rooms := func(list ...landing.Room) []landing.Room { return list }
 	for name, c := range map[string]struct {
-		pod    podfit.PodShape
+		pod    landing.PodShape
 		nodes  raylabels.Nodes
 		label  string
 		want   string // values, ! if certain; empty if not announced
 		worker func(*raylabels.Worker)
 	}{
-		"all nodes in one domain":    {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d1")}}, label: domain, want: "d1!"},
-		"nodes in two domains":       {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1,d2"},
-		"one node without the label": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1"), node("b", "p")}}, label: domain, want: "d1"},
-		"no node with the label":     {nodes: raylabels.Nodes{Places: []podfit.Node{node("b", "p")}}, label: domain, want: ""},
-		"nodes that do not fit do not count": {pod: podfit.PodShape{Selector: map[string]string{"disk": "fast"}},
-			nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1", "disk=fast"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1!"},
-		"the pod is pinned":       {pod: podfit.PodShape{Selector: map[string]string{clique: "d7"}}, label: domain, want: "d7!"},
-		"the affinity allows two": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1", "d2")}}}}, label: domain, want: "d1,d2"},
-		"one term leaves it open": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d1")}}, {Labels: []podfit.Requirement{in("x", "y")}}}}, label: domain, want: "?"},
+		"all nodes in one domain":    {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d1")}}, label: domain, want: "d1!"},
+		"nodes in two domains":       {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1,d2"},
+		"one node without the label": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1"), node("b", "p")}}, label: domain, want: "d1"},
+		"no node with the label":     {nodes: raylabels.Nodes{Places: []landing.Node{node("b", "p")}}, label: domain, want: ""},
+		"nodes that do not fit do not count": {pod: landing.PodShape{Selector: map[string]string{"disk": "fast"}},
+			nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1", "disk=fast"), node("b", "p", clique+"=d2")}}, label: domain, want: "d1!"},
+		"the pod is pinned":       {pod: landing.PodShape{Selector: map[string]string{clique: "d7"}}, label: domain, want: "d7!"},
+		"the affinity allows two": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d1", "d2")}}}}, label: domain, want: "d1,d2"},
+		"one term leaves it open": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d1")}}, {Labels: []landing.Requirement{in("x", "y")}}}}, label: domain, want: "?"},
 		"nothing is known":        {label: domain, want: "?"},
-		"a declared shape":        {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}), Pods: []landing.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
-		"a pool that nothing describes": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 4)}},
+		"a declared shape":        {nodes: raylabels.Nodes{Places: []landing.Node{node("", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}), Pods: []landing.Pods{pool("p", -1)}}, label: domain, want: "d1!"},
+		"a pool that nothing describes": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 4)}},
 			label: domain, want: "?"},
-		"that pool is full": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 0)}},
+		"that pool is full": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1")}, Rooms: rooms(landing.Room{Pool: "p"}, landing.Room{Pool: "q"}), Pods: []landing.Pods{pool("p", 1), pool("q", 0)}},
 			label: domain, want: "d1!"},
 		"a NodePool's label":       {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", map[string]string{clique: "d3"})), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3!"},
 		"a NodePool's requirement": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d3,d4"},
-		"a requirement that the pod narrows": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(clique, "d4", "d5")}}}},
+		"a requirement that the pod narrows": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(clique, "d4", "d5")}}}},
 			nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in(clique, "d3", "d4"))), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "d4!"},
 		"a NodePool that leaves it open": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil)), Pods: []landing.Pods{pool("k", -1)}}, label: domain, want: "?"},
-		"the group declares it": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", clique+"=d1")}}, label: domain, want: "",
+		"the group declares it": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", clique+"=d1")}}, label: domain, want: "",
 			worker: func(w *raylabels.Worker) { w.Declared = map[string]string{domain: "own"} }},
 
-		"Ray's own prefix on nodes":           {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/rack=r1")}}, label: "ray.io/rack", want: "r1!"},
-		"another label of a declared shape":   {nodes: raylabels.Nodes{Places: []podfit.Node{node("", "p", "rack=r1")}}, label: "rack", want: "r1"},
-		"another label of nodes":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "rack=r1")}}, label: "rack", want: ""},
-		"a label that names the node":         {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/hostname=a")}}, label: "ray.io/hostname", want: ""},
-		"the node's accelerator label is not": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "ray.io/accelerator-type=H100")}}, label: "ray.io/accelerator-type", want: "?"},
+		"Ray's own prefix on nodes":           {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "ray.io/rack=r1")}}, label: "ray.io/rack", want: "r1!"},
+		"another label of a declared shape":   {nodes: raylabels.Nodes{Places: []landing.Node{node("", "p", "rack=r1")}}, label: "rack", want: "r1"},
+		"another label of nodes":              {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "rack=r1")}}, label: "rack", want: ""},
+		"a label that names the node":         {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "ray.io/hostname=a")}}, label: "ray.io/hostname", want: ""},
+		"the node's accelerator label is not": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "ray.io/accelerator-type=H100")}}, label: "ray.io/accelerator-type", want: "?"},
 
-		"one product":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=Tesla-T4"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "T4!"},
-		"two products of one type": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=NVIDIA-H100-80GB-HBM3")}}, label: "accelerator_type:", want: "H100!"},
-		"two types":                {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "H100,T4"},
-		"a node without a product": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p")}}, label: "accelerator_type:", want: "?"},
-		"an AMD card by its id":    {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.device-id=74a1")}}, label: "accelerator_type:", want: "AMD-Instinct-MI300X-OAM!"},
-		"an AMD card by its name":  {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "amd.com/gpu.product-name=AMD_Instinct_MI300X")}}, label: "accelerator_type:", want: "?"},
+		"one product":              {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", product+"=Tesla-T4"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "T4!"},
+		"two products of one type": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=NVIDIA-H100-80GB-HBM3")}}, label: "accelerator_type:", want: "H100!"},
+		"two types":                {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "H100,T4"},
+		"a node without a product": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", product+"=NVIDIA-H100-PCIe"), node("b", "p")}}, label: "accelerator_type:", want: "?"},
+		"an AMD card by its id":    {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "amd.com/gpu.device-id=74a1")}}, label: "accelerator_type:", want: "AMD-Instinct-MI300X-OAM!"},
+		"an AMD card by its name":  {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "amd.com/gpu.product-name=AMD_Instinct_MI300X")}}, label: "accelerator_type:", want: "?"},
 		"a NodePool of one model": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "H100!"},
 		"a NodePool of two models": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-gpu-name", "h100", "a100"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "ray.io/accelerator-type", want: "A100,H100"},
-		"an affinity to two names of one model": {pod: podfit.PodShape{Affinity: []podfit.NodeTerm{{Labels: []podfit.Requirement{in(product, "NVIDIA-H100-PCIe", "NVIDIA-H100-80GB-HBM3")}}}},
+		"an affinity to two names of one model": {pod: landing.PodShape{Affinity: []landing.NodeTerm{{Labels: []landing.Requirement{in(product, "NVIDIA-H100-PCIe", "NVIDIA-H100-80GB-HBM3")}}}},
 			label: "accelerator_type:", want: "H100!"},
-		"an instance type of AWS": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=p5.48xlarge")}}, label: "accelerator_type:", want: "H100!"},
-		"a size of Azure":         {pod: podfit.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "Standard_NC24ads_A100_v4"}}, label: "accelerator_type:", want: "A100!"},
-		"a machine of Google":     {pod: podfit.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "a3-megagpu-8g"}}, label: "accelerator_type:", want: "H100!"},
+		"an instance type of AWS": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "node.kubernetes.io/instance-type=p5.48xlarge")}}, label: "accelerator_type:", want: "H100!"},
+		"a size of Azure":         {pod: landing.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "Standard_NC24ads_A100_v4"}}, label: "accelerator_type:", want: "A100!"},
+		"a machine of Google":     {pod: landing.PodShape{Selector: map[string]string{"node.kubernetes.io/instance-type": "a3-megagpu-8g"}}, label: "accelerator_type:", want: "H100!"},
 		"a NodePool's family": {nodes: raylabels.Nodes{Rooms: rooms(karpenter("k", nil, in("karpenter.k8s.aws/instance-family", "p5", "g6"))), Pods: []landing.Pods{pool("k", -1)}},
 			label: "accelerator_type:", want: "H100,L4"},
-		"an unknown instance type":              {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
+		"an unknown instance type":              {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", "node.kubernetes.io/instance-type=m7i.large")}}, label: "accelerator_type:", want: "?"},
 		"a TPU by its selectors":                {pod: v6e, label: "accelerator_type:", want: "TPU-V6E!", worker: tpus},
 		"its pod type":                          {pod: v6e, label: raylabels.TPUPodType, want: "v6e-16!", worker: tpus},
 		"its topology":                          {pod: v6e, label: "ray.io/tpu-topology", want: "4x4!", worker: tpus},
-		"a pod type by the nodes of a pool":     {nodes: raylabels.Nodes{Places: []podfit.Node{v5p("a", "2x2x2"), v5p("b", "2x2x2")}}, label: raylabels.TPUPodType, want: "v5p-16!", worker: tpus},
-		"nodes of two topologies":               {nodes: raylabels.Nodes{Places: []podfit.Node{v5p("a", "2x2x2"), v5p("b", "2x2x4")}}, label: raylabels.TPUPodType, want: "v5p-16,v5p-32", worker: tpus},
+		"a pod type by the nodes of a pool":     {nodes: raylabels.Nodes{Places: []landing.Node{v5p("a", "2x2x2"), v5p("b", "2x2x2")}}, label: raylabels.TPUPodType, want: "v5p-16!", worker: tpus},
+		"nodes of two topologies":               {nodes: raylabels.Nodes{Places: []landing.Node{v5p("a", "2x2x2"), v5p("b", "2x2x4")}}, label: raylabels.TPUPodType, want: "v5p-16,v5p-32", worker: tpus},
 		"a TPU of which nothing is known":       {label: raylabels.TPUPodType, want: "?", worker: tpus},
 		"a group without TPUs beside TPU nodes": {pod: v6e, label: raylabels.TPUPodType, want: ""},
 		"Neuron":                                {label: "accelerator_type:", want: "aws-neuron-core!", worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"neuron_cores": raydemand.Whole(2)} }},
-		"no accelerator": {nodes: raylabels.Nodes{Places: []podfit.Node{node("a", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "",
+		"no accelerator": {nodes: raylabels.Nodes{Places: []landing.Node{node("a", "p", product+"=Tesla-T4")}}, label: "accelerator_type:", want: "",
 			worker: func(w *raylabels.Worker) { w.Resources = raydemand.Bundle{"CPU": raydemand.One} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +157,7 @@ func BenchmarkAThousandNodes(b *testing.B) {
 		made.GPUs = &sharing.GPUs{}
 		nodes.Places = append(nodes.Places, made)
 	}
-	worker := raylabels.Worker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &podfit.PodShape{}}
+	worker := raylabels.Worker{Resources: raydemand.Bundle{"GPU": raydemand.One}, Pod: &landing.PodShape{}}
 	for b.Loop() {
 		raylabels.Of(sharing.Reader{}, worker, nodes)
 	}

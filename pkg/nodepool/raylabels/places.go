@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -17,7 +16,7 @@ type place struct {
 	name   string
 	labels map[string]string
 	// requirements are the possible values of other labels, by Karpenter's template.
-	requirements []podfit.Requirement
+	requirements []landing.Requirement
 	// open: the nodes may have labels that are not listed here. declared: they are the shape or template of a pool.
 	open, declared bool
 	gpus           sharing.GPUs
@@ -25,7 +24,7 @@ type place struct {
 
 // placeList is all places of a group's new pods.
 type placeList struct {
-	pod *podfit.PodShape
+	pod *landing.PodShape
 	all []place
 	// mapped are the labels of nodes that Ray nodes have under another name.
 	mapped []sharing.TopologyLabel
@@ -41,7 +40,7 @@ func placesOf(reader sharing.Reader, w Worker, nodes Nodes) placeList {
 	for _, node := range pod.FittingNodes(nodes.Places) {
 		described[node.PoolName()] = true
 		found := place{name: nameOf(node), labels: node.Labels, declared: node.Declared,
-			gpus: podfit.ReadNode(reader, node)}
+			gpus: landing.ReadNode(reader, node)}
 		if !node.Declared {
 			found.labels = read.of(node.Labels)
 		}
@@ -91,7 +90,7 @@ func labelsRead(reader sharing.Reader, w Worker) keys {
 func (k keys) of(labels map[string]string) map[string]string {
 	some := map[string]string{}
 	for key, value := range labels {
-		if (k[key] || strings.HasPrefix(key, rayPrefix)) && !podfit.NamesNode(key) {
+		if (k[key] || strings.HasPrefix(key, rayPrefix)) && !landing.NamesNode(key) {
 			some[key] = value
 		}
 	}
@@ -111,7 +110,7 @@ func (l *placeList) add(p place) {
 
 func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-func nameOf(node *podfit.Node) string {
+func nameOf(node *landing.Node) string {
 	if node.Declared {
 		return "pool " + node.Name
 	}
@@ -127,7 +126,7 @@ func templateOf(rooms []landing.Room, pool string) *landing.NodeTemplate {
 }
 
 // read fills in the GPUs that the template and the pod's own selector prove.
-func (p place) read(reader sharing.Reader, pod *podfit.PodShape) place {
+func (p place) read(reader sharing.Reader, pod *landing.PodShape) place {
 	labels := maps.Clone(p.labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -144,11 +143,11 @@ func (p place) read(reader sharing.Reader, pod *podfit.PodShape) place {
 
 // values returns the possible values of a node's label there; the empty text stands for a node without it. It reports
 // false if there may be others.
-func (p *place) values(pod *podfit.PodShape, key string) (values []string, all bool) {
+func (p *place) values(pod *landing.PodShape, key string) (values []string, all bool) {
 	if value, selected := pod.Selector[key]; selected {
 		return []string{value}, true
 	}
-	if podfit.NamesNode(key) {
+	if landing.NamesNode(key) {
 		return nil, false
 	}
 	if value, set := p.labels[key]; set {
@@ -166,11 +165,11 @@ func (p *place) values(pod *podfit.PodShape, key string) (values []string, all b
 }
 
 // required returns the values of a label that the pod's required affinity allows, if every alternative lists some.
-func required(pod *podfit.PodShape, key string) (values []string, all bool) {
+func required(pod *landing.PodShape, key string) (values []string, all bool) {
 	for _, term := range pod.Affinity {
 		at := slices.IndexFunc(
 			term.Labels,
-			func(r podfit.Requirement) bool { return r.Key == key && r.Operator == "In" },
+			func(r landing.Requirement) bool { return r.Key == key && r.Operator == "In" },
 		)
 		if at < 0 {
 			return nil, false
@@ -181,7 +180,7 @@ func required(pod *podfit.PodShape, key string) (values []string, all bool) {
 }
 
 // admitted leaves out the values that the pod's affinity rules out.
-func admitted(pod *podfit.PodShape, key string, values []string) []string {
+func admitted(pod *landing.PodShape, key string, values []string) []string {
 	allowed, limited := required(pod, key)
 	if !limited {
 		return values

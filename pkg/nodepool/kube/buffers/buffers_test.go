@@ -22,7 +22,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/made"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // rayCluster has one group whose pods say what matters to nodes, and more.
@@ -162,7 +162,7 @@ func TestABufferIsReadAsItWasWritten(t *testing.T) {
 	}
 	w.Store("").ReplaceAll([]*unstructured.Unstructured{object}, "")
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid",
-		Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: podfit.PodShape{}}},
+		Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: landing.PodShape{}}},
 		Policy: &capacity.Written{Policy: capacity.Policy{KeepWarmNodes: []capacity.WarmNodes{{Group: "gpu", Count: 2}}}}}
 	cluster.Groups[0].Pod.Neighbors.Labels = labels
 	w.AddTo(&cluster, rayCluster(t))

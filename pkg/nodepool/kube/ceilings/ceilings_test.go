@@ -22,7 +22,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -219,7 +218,7 @@ func TestNodePoolsShowLimitsAndTheShapeOfTheirNodes(t *testing.T) {
 	}
 	want := &landing.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
-		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+		Requirements: []landing.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 		Taints:       []sharing.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
 	}
 	if diff := cmp.Diff(want, found[0].Template); diff != "" {

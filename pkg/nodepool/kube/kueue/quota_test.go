@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -88,7 +88,7 @@ status:
 }
 
 func cluster() *nodepool.Cluster {
-	takes := podfit.Quantities{"cpu": raydemand.One, "nvidia.com/gpu": raydemand.One}
+	takes := landing.Quantities{"cpu": raydemand.One, "nvidia.com/gpu": raydemand.One}
 	c := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "llm-uid"}
 	for i, name := range []string{"od", "Spot"} {
 		g := nodepool.WorkerGroup{Name: name, Index: i}

@@ -18,7 +18,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no"))
@@ -241,7 +241,7 @@ func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
 
 func TestAClusterWithGPUsHasAFindingThatItsNamespacesDefaultIsUnknown(t *testing.T) {
 	n, _ := watchedNamespaces(nil)
-	gpus := []nodepool.WorkerGroup{{Slices: []podfit.SliceAnswer{{}}}}
+	gpus := []nodepool.WorkerGroup{{Slices: []landing.SliceAnswer{{}}}}
 	reported := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
 		for _, f := range n.readInto(nodepool.Cluster{Mode: nodepool.Managed, Isolation: isolation, Groups: groups}).Findings {
 			codes += f.Code

@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,9 +20,9 @@ type BoundPod struct {
 	// Pod has the annotations about cards alone.
 	sharing.Pod
 	// Takes is what the scheduler subtracts from the node for the pod, with 1 under "pods".
-	Takes podfit.Quantities
+	Takes landing.Quantities
 	// Neighbors is what terms of other pods see of the pod.
-	Neighbors *podfit.Neighbors
+	Neighbors *landing.Neighbors
 	// RayCluster and Group name the worker group, by KubeRay's labels. Both are empty for pods that are not workers.
 	RayCluster, Group string
 	// Terminating: the pod is being deleted. It takes its part of the node until it is gone.
@@ -63,7 +63,7 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 			if bound.Requests == nil {
 				bound.Requests = map[string]int64{}
 			}
-			bound.Requests[name] = podfit.WholeUnits(amount)
+			bound.Requests[name] = landing.WholeUnits(amount)
 		}
 	}
 	bound.Takes[podsResource] = raydemand.One
@@ -91,9 +91,9 @@ func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
 
 // requestsOf returns what the scheduler counts for a pod, by its own function: containers, init containers that run
 // before or beside them, a resize in progress, resources of the pod as a whole, and overhead.
-func requestsOf(pod *corev1.Pod) podfit.Quantities {
+func requestsOf(pod *corev1.Pod) landing.Quantities {
 	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
-	takes := podfit.Quantities{}
+	takes := landing.Quantities{}
 	for name, quantity := range resourcehelper.PodRequests(withDefaults(pod), options) {
 		if amount := units.Amount(quantity); amount > 0 {
 			takes[interned(string(name))] = amount
@@ -141,14 +141,14 @@ func lacksRequests(containers []corev1.Container) bool {
 // Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,
 // and what they leave of each card as far as the node, its devices and their annotations show it. The pods must be all
 // those on the node.
-func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *podfit.Use {
-	use := &podfit.Use{Requests: podfit.Quantities{}, Pods: make([]*podfit.Neighbors, 0, len(pods))}
+func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *landing.Use {
+	use := &landing.Use{Requests: landing.Quantities{}, Pods: make([]*landing.Neighbors, 0, len(pods))}
 	node.Pods = []sharing.Pod{} // known, if there are none
 	for _, pod := range pods {
 		use.Requests.Add(pod.Takes)
 		for name, amount := range pod.Takes {
 			if requested, isDAS := gpuinfo.DASName(name); isDAS {
-				use.Requests.Add(podfit.Quantities{requested: amount})
+				use.Requests.Add(landing.Quantities{requested: amount})
 			}
 		}
 		use.Pods = append(use.Pods, pod.Neighbors)
@@ -164,7 +164,7 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *podf
 			}
 		}
 		for name, units := range gpus.Claimed {
-			use.Requests.Add(podfit.Quantities{name: raydemand.Whole(units)})
+			use.Requests.Add(landing.Quantities{name: raydemand.Whole(units)})
 		}
 	}
 	return use

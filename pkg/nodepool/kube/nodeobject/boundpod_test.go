@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -29,7 +29,7 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return pod
 }
 
-func quantityText(q podfit.Quantities) string {
+func quantityText(q landing.Quantities) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		all = append(all, fmt.Sprintf("%s %s", name, q[name]))
@@ -104,12 +104,12 @@ spec:
       - {topologyKey: zone, labelSelector: {}}
       preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]
 `)
-	everywhere := podfit.PodSelector{}
-	want := &podfit.Neighbors{
+	everywhere := landing.PodSelector{}
+	want := &landing.Neighbors{
 		Namespace: "other", Labels: map[string]string{"app": "db", "tier": "a"},
-		Apart: []podfit.PodTerm{
-			{Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "tier", Operator: "Exists"}, {Key: "app", Operator: "In", Values: []string{"db"}}}}},
-			{Selector: podfit.PodSelector{Nothing: true}, Namespaces: []string{"ml"}, NamespaceSelector: &everywhere},
+		Apart: []landing.PodTerm{
+			{Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "tier", Operator: "Exists"}, {Key: "app", Operator: "In", Values: []string{"db"}}}}},
+			{Selector: landing.PodSelector{Nothing: true}, Namespaces: []string{"ml"}, NamespaceSelector: &everywhere},
 		},
 	}
 	stripped, err := StripPod(pod)
@@ -157,7 +157,7 @@ func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 }
 
 // fixtureNode reads one of the recorded nodes, with more labels and annotations than the source shows.
-func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (sharing.NodeObject, podfit.Node) {
+func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (sharing.NodeObject, landing.Node) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/nodes/" + name + ".yaml")
 	if err != nil {
@@ -254,7 +254,7 @@ func TestPodsLeaveOfEachCardWhatTheirRecordsSay(t *testing.T) {
 			}
 			used := fit
 			used.Use = use
-			if !used.Equal(fit) || podfit.ClassOf(&used) != podfit.ClassOf(&fit) {
+			if !used.Equal(fit) || landing.ClassOf(&used) != landing.ClassOf(&fit) {
 				t.Error("what pods take changes what the node is")
 			}
 		})
@@ -295,7 +295,7 @@ func TestInstancesOfOpenShiftsSlicerAreOfferedAndTakenAsPodsRequestThem(t *testi
 	const announced, requested = "mig.das.com/1g.5gb", "nvidia.com/mig-1g.5gb"
 	object := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{announced: resource.MustParse("14")}}}
 	node := ForPodFit(sharing.Reader{}, object)
-	use := Use(sharing.Reader{}, ForGPUs(object), []*BoundPod{{Takes: podfit.Quantities{announced: raydemand.One}}})
+	use := Use(sharing.Reader{}, ForGPUs(object), []*BoundPod{{Takes: landing.Quantities{announced: raydemand.One}}})
 	if node.Allocatable[requested] != raydemand.Whole(14) || use.Requests[requested] != raydemand.One {
 		t.Errorf("offered %v, taken %v", node.Allocatable, use.Requests)
 	}

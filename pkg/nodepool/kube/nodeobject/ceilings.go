@@ -15,7 +15,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // StatusConfigMap is where the Cluster Autoscaler writes its status, in its own namespace, usually kube-system.
@@ -129,8 +128,8 @@ type NodePool struct {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
 			Spec struct {
-				Requirements []podfit.Requirement `json:"requirements"`
-				Taints       []corev1.Taint       `json:"taints"`
+				Requirements []landing.Requirement `json:"requirements"`
+				Taints       []corev1.Taint        `json:"taints"`
 			} `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
@@ -147,7 +146,7 @@ func (p NodePool) Template() *landing.NodeTemplate {
 // CeilingOf reads spec.replicas, the size of a static NodePool, and spec.limits: the totals of all nodes of the pool,
 // and under the name nodes their number. Without limits the pool has no ceiling.
 func CeilingOf(pool NodePool) (ceiling landing.Ceiling, err error) {
-	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: Karpenter}
+	ceiling = landing.Ceiling{Group: pool.Metadata.Name, Limits: landing.Quantities{}, Source: Karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {

@@ -8,23 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // neighborsOf returns what terms of other pods see of a pod that is on a node: what it requires itself counts only as
 // far as it keeps other pods away.
-func neighborsOf(pod *corev1.Pod) *podfit.Neighbors {
-	n := &podfit.Neighbors{Namespace: interned(cmp.Or(pod.Namespace, corev1.NamespaceDefault)),
+func neighborsOf(pod *corev1.Pod) *landing.Neighbors {
+	n := &landing.Neighbors{Namespace: interned(cmp.Or(pod.Namespace, corev1.NamespaceDefault)),
 		Labels: make(map[string]string, len(pod.Labels))}
 	for key, value := range pod.Labels {
 		n.Labels[interned(key)] = interned(value)
 	}
 	for i := range antiAffinity(pod) {
 		term := &antiAffinity(pod)[i]
-		if term.TopologyKey != podfit.HostnameLabel {
+		if term.TopologyKey != landing.HostnameLabel {
 			continue
 		}
-		t := podfit.PodTerm{Namespaces: term.Namespaces, Selector: selectorOf(term.LabelSelector)}
+		t := landing.PodTerm{Namespaces: term.Namespaces, Selector: selectorOf(term.LabelSelector)}
 		if term.NamespaceSelector != nil {
 			selector := selectorOf(term.NamespaceSelector)
 			t.NamespaceSelector = &selector
@@ -34,7 +34,7 @@ func neighborsOf(pod *corev1.Pod) *podfit.Neighbors {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			for _, port := range hostPortsOnly(containers[i].Ports) {
-				n.HostPorts = append(n.HostPorts, podfit.HostPort{
+				n.HostPorts = append(n.HostPorts, landing.HostPort{
 					IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(port.HostPort)})
 			}
 		}
@@ -72,17 +72,17 @@ func antiAffinityOnly(pod *corev1.Pod) *corev1.Affinity {
 		RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 }
 
-func selectorOf(selector *metav1.LabelSelector) podfit.PodSelector {
+func selectorOf(selector *metav1.LabelSelector) landing.PodSelector {
 	if selector == nil {
-		return podfit.PodSelector{Nothing: true}
+		return landing.PodSelector{Nothing: true}
 	}
-	var list []podfit.Requirement
+	var list []landing.Requirement
 	for _, r := range selector.MatchExpressions {
-		list = append(list, podfit.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+		list = append(list, landing.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
-		list = append(list, podfit.Requirement{Key: key, Operator: string(metav1.LabelSelectorOpIn),
+		list = append(list, landing.Requirement{Key: key, Operator: string(metav1.LabelSelectorOpIn),
 			Values: []string{selector.MatchLabels[key]}})
 	}
-	return podfit.PodSelector{Requirements: list}
+	return landing.PodSelector{Requirements: list}
 }

@@ -7,17 +7,17 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// ForPodFit converts a node for package podfit. Names and labels repeat from node to node, so each text is stored once:
+// ForPodFit converts a node for package landing. Names and labels repeat from node to node, so each text is stored once:
 // otherwise the labels of thousands of nodes would take most of this process's memory.
-func ForPodFit(reader sharing.Reader, node *corev1.Node) podfit.Node {
-	n := podfit.Node{
+func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
+	n := landing.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CreatedAt: node.CreationTimestamp.Time,
 		Labels:      make(map[string]string, len(node.Labels)),
-		Allocatable: make(podfit.Quantities, len(node.Status.Allocatable)),
+		Allocatable: make(landing.Quantities, len(node.Status.Allocatable)),
 	}
 	for key, value := range node.Labels {
 		n.Labels[interned(key)] = interned(value)
@@ -42,7 +42,7 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) podfit.Node {
 	}
 	n.Pool, n.GPUs = interned(reader.PoolOf(object)), gpusOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
-		n.Capacity = make(podfit.Quantities, len(node.Status.Capacity))
+		n.Capacity = make(landing.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {
 			n.Capacity[interned(string(name))] = units.Amount(quantity)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // The label of a NodeClaim that names its pool, and the conditions that show its progress.
@@ -35,8 +34,8 @@ var readyNode = map[string]bool{
 type claimObject struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
-		Requirements []podfit.Requirement `json:"requirements"`
-		Taints       []corev1.Taint       `json:"taints"`
+		Requirements []landing.Requirement `json:"requirements"`
+		Taints       []corev1.Taint        `json:"taints"`
 		Resources    struct {
 			Requests corev1.ResourceList `json:"requests"`
 		} `json:"resources"`
@@ -96,8 +95,8 @@ func (c *claimObject) claim() landing.NodeClaim {
 	return claim
 }
 
-func quantitiesOf(list corev1.ResourceList) podfit.Quantities {
-	amounts := make(podfit.Quantities, len(list))
+func quantitiesOf(list corev1.ResourceList) landing.Quantities {
+	amounts := make(landing.Quantities, len(list))
 	for name, quantity := range list {
 		amounts[string(name)] = units.Amount(quantity)
 	}

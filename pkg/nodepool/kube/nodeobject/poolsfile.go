@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -177,7 +176,7 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 }
 
 // node returns the template as a ready node, in both forms.
-func (n *nodeTemplate) node(pool string) (sharing.NodeObject, podfit.Node) {
+func (n *nodeTemplate) node(pool string) (sharing.NodeObject, landing.Node) {
 	made := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},
 		Spec:       corev1.NodeSpec{Taints: n.taints},

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -32,18 +32,18 @@ func ForGPUs(node *corev1.Node) sharing.NodeObject {
 	return o
 }
 
-// Read reads a Node object as the API prints it, for sharing and for podfit. An amount that cannot be read is left out
+// Read reads a Node object as the API prints it, for sharing and for landing. An amount that cannot be read is left out
 // and returned as a problem; for any other fault the error names the field.
-func Read(object map[string]any) (sharing.NodeObject, podfit.Node, error) {
+func Read(object map[string]any) (sharing.NodeObject, landing.Node, error) {
 	return ReadWith(sharing.Reader{}, object)
 }
 
 // ReadWith is Read with configured names of resources, or a configured label for pools. A node without a condition
 // Ready is an excerpt, and counts as ready.
-func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject, podfit.Node, error) {
+func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject, landing.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
-		return sharing.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
+		return sharing.NodeObject{}, landing.Node{}, fmt.Errorf("reading node: %w", err)
 	}
 	forGPUs := ForGPUs(node)
 	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)

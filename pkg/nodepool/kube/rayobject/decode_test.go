@@ -15,7 +15,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -86,15 +86,15 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
 			},
-			Pod: podfit.PodShape{Requests: podfit.Quantities{
+			Pod: landing.PodShape{Requests: landing.Quantities{
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
-			}, Neighbors: podfit.Neighbors{Namespace: "ml", Labels: map[string]string{
+			}, Neighbors: landing.Neighbors{Namespace: "ml", Labels: map[string]string{
 				"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
 				"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a",
 			}}},
 			GPUs: nodepool.GPUSpec{
 				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
-				Limits: podfit.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
+				Limits: landing.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
 				Counted: []string{"nvidia.com/mig-1g.10gb"},
 			},
 			NumGPUsSync: nodepool.SyncWhenEmpty,

@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -76,10 +76,10 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 
 // sidecarRequests are those of the autoscaler that the operator adds to the head, unless autoscalerOptions has resources
 // (KubeRay 1.6.2, BuildAutoscalerContainer).
-var sidecarRequests = podfit.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
+var sidecarRequests = landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(512 << 20)}
 
 func decodeGroup(
-	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...podfit.Quantities,
+	reader sharing.Reader, f Fields, index int, ownCommand bool, injected ...landing.Quantities,
 ) nodepool.WorkerGroup {
 	mark := len(f.Report.All)
 	strategy := f.Object("scaleStrategy")
@@ -103,7 +103,7 @@ func decodeGroup(
 	}
 	group.Pod = podShape(f.Object("template"), injected...)
 	group.Pod.Elsewhere = reader.SuppliedElsewhere()
-	ReportTemplate(f.Report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
+	ReportTemplate(f.Report, &group, landing.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	addLabels(f, &group)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -59,7 +59,7 @@ func TestTheHeadIsTheOneThatStays(t *testing.T) {
 	})
 	older := pod("older", headNode, "headgroup")
 	want := nodepool.Head{Pod: "young", PodUID: "uid-1", Restarts: 2, IP: "10.0.0.7", GCSPort: 6390, ServiceFQDN: "-head-svc..svc.cluster.local",
-		Shape: &podfit.PodShape{Requests: podfit.Quantities{}}}
+		Shape: &landing.PodShape{Requests: landing.Quantities{}}}
 	for _, pods := range [][]*corev1.Pod{{old, young, older}, {older, young, old}, {young, old, older}} {
 		if diff := cmp.Diff(want, Join(Decoded{}, kept(pods...)).Head); diff != "" {
 			t.Errorf("head (-want +got):\n%s", diff)

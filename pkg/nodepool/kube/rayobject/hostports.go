@@ -3,7 +3,7 @@ package rayobject
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // Port that the operator adds to the Ray container unless it has one of this name (docs/reference/facts.md).
@@ -14,7 +14,7 @@ const (
 
 // hostPorts returns the ports of the node that a pod takes. On the node's own network, these are all that its
 // containers list, with the one that the operator adds to the Ray container, which is the first.
-func hostPorts(spec Fields) (ports []podfit.HostPort) {
+func hostPorts(spec Fields) (ports []landing.HostPort) {
 	onNode := spec.Flag("hostNetwork")
 	for i, container := range runningContainers(spec) {
 		listed := container.Objects("ports")
@@ -24,13 +24,13 @@ func hostPorts(spec Fields) (ports []podfit.HostPort) {
 				number = port.Int64("containerPort")
 			}
 			if number > 0 {
-				ports = append(ports, podfit.HostPort{
+				ports = append(ports, landing.HostPort{
 					IP: port.Text("hostIP"), Protocol: port.Text("protocol"), Port: number})
 			}
 		}
 		isMetrics := func(port Fields) bool { return port.Text("name") == metricsPortName }
 		if i == 0 && onNode && !slices.ContainsFunc(listed, isMetrics) {
-			ports = append(ports, podfit.HostPort{Port: metricsPort})
+			ports = append(ports, landing.HostPort{Port: metricsPort})
 		}
 	}
 	return ports

@@ -6,13 +6,13 @@ import (
 	"unicode"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // neighbors reads from a worker group what decides beside which pods its pods may run.
-func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
+func neighbors(group Fields, cluster nodepool.ClusterKey) landing.Neighbors {
 	template := group.Object("template")
-	spec, n := template.Object("spec"), podfit.Neighbors{Namespace: cluster.Namespace}
+	spec, n := template.Object("spec"), landing.Neighbors{Namespace: cluster.Namespace}
 	n.Labels = podLabels(group, cluster.Name, workerNode)
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	affinity := spec.Object("affinity")
@@ -20,7 +20,7 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 		n.Beyond = cmp.Or(n.Beyond, rule+" with topologyKey "+term.Text("topologyKey"))
 	}
 	for _, term := range affinity.Object("podAntiAffinity").Objects(required) {
-		if term.Text("topologyKey") != podfit.HostnameLabel {
+		if term.Text("topologyKey") != landing.HostnameLabel {
 			beyond("podAntiAffinity", term)
 			continue
 		}
@@ -32,10 +32,10 @@ func neighbors(group Fields, cluster nodepool.ClusterKey) podfit.Neighbors {
 	for _, term := range spec.Objects("topologySpreadConstraints") {
 		switch {
 		case term.Text("whenUnsatisfiable") == "ScheduleAnyway":
-		case term.Text("topologyKey") != podfit.HostnameLabel:
+		case term.Text("topologyKey") != landing.HostnameLabel:
 			beyond("topologySpreadConstraints", term)
 		default:
-			n.Spread = append(n.Spread, podfit.SpreadTerm{
+			n.Spread = append(n.Spread, landing.SpreadTerm{
 				MaxSkew: term.Int64("maxSkew"), MinDomains: term.Int64("minDomains"),
 				Selector:        withLabelKeys(podSelector(term, "labelSelector"), term, n.Labels),
 				HonorsTaints:    term.Text("nodeTaintsPolicy") == "Honor",
@@ -76,8 +76,8 @@ func identifier(value string) string {
 	return value
 }
 
-func podTerm(term Fields, own map[string]string) podfit.PodTerm {
-	t := podfit.PodTerm{Namespaces: term.TextList("namespaces"),
+func podTerm(term Fields, own map[string]string) landing.PodTerm {
+	t := landing.PodTerm{Namespaces: term.TextList("namespaces"),
 		Selector: withLabelKeys(podSelector(term, "labelSelector"), term, own)}
 	if term.Has("namespaceSelector") {
 		selector := podSelector(term, "namespaceSelector")
@@ -86,27 +86,27 @@ func podTerm(term Fields, own map[string]string) podfit.PodTerm {
 	return t
 }
 
-func podSelector(term Fields, name string) podfit.PodSelector {
+func podSelector(term Fields, name string) landing.PodSelector {
 	if !term.Has(name) {
-		return podfit.PodSelector{Nothing: true}
+		return landing.PodSelector{Nothing: true}
 	}
 	selector := term.Object(name)
 	list := requirements(selector, "matchExpressions")
 	labels := selector.Texts("matchLabels")
 	for _, key := range sortedKeys(labels) {
-		list = append(list, podfit.Requirement{Key: key, Operator: "In", Values: []string{labels[key]}})
+		list = append(list, landing.Requirement{Key: key, Operator: "In", Values: []string{labels[key]}})
 	}
-	return podfit.PodSelector{Requirements: list}
+	return landing.PodSelector{Requirements: list}
 }
 
 // withLabelKeys adds what the API server makes of matchLabelKeys and mismatchLabelKeys: the values of the pod's own
 // labels. A label that the pod lacks is ignored.
-func withLabelKeys(selector podfit.PodSelector, term Fields, own map[string]string) podfit.PodSelector {
+func withLabelKeys(selector landing.PodSelector, term Fields, own map[string]string) landing.PodSelector {
 	for _, row := range []struct{ field, operator string }{{"matchLabelKeys", "In"}, {"mismatchLabelKeys", "NotIn"}} {
 		for _, key := range term.TextList(row.field) {
 			if value, set := own[key]; set && !selector.Nothing {
 				selector.Requirements = append(selector.Requirements,
-					podfit.Requirement{Key: key, Operator: row.operator, Values: []string{value}})
+					landing.Requirement{Key: key, Operator: row.operator, Values: []string{value}})
 			}
 		}
 	}

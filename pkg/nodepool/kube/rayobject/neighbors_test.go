@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 func TestATemplateSaysBesideWhichPodsItsPodsMayRun(t *testing.T) {
@@ -36,24 +36,24 @@ template:
        labelSelector: {matchLabels: {ray.io/group: gpu}}}
     - {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
 `), report), nodepool.ClusterKey{Namespace: "ml", Name: "llm"})
-	in := func(key, value string) podfit.Requirement {
-		return podfit.Requirement{Key: key, Operator: "In", Values: []string{value}}
+	in := func(key, value string) landing.Requirement {
+		return landing.Requirement{Key: key, Operator: "In", Values: []string{value}}
 	}
-	want := podfit.Neighbors{
+	want := landing.Neighbors{
 		Namespace: "ml",
 		Labels: map[string]string{
 			"ray.io/cluster": "llm", "ray.io/group": "gpu", "ray.io/node-type": "worker", "ray.io/is-ray-node": "yes", "ray.io/identifier": "llm-worker",
 			"app.kubernetes.io/name": "mine", "app.kubernetes.io/created-by": "kuberay-operator", "zone": "a", "team": "ml",
 		},
-		Apart: []podfit.PodTerm{{Namespaces: []string{}, Selector: podfit.PodSelector{Requirements: []podfit.Requirement{
+		Apart: []landing.PodTerm{{Namespaces: []string{}, Selector: landing.PodSelector{Requirements: []landing.Requirement{
 			{Key: "ray.io/cluster", Operator: "Exists", Values: []string{}}, in("ray.io/node-type", "worker"), in("team", "ml")}}},
-			{Namespaces: []string{}, NamespaceSelector: &podfit.PodSelector{},
-				Selector: podfit.PodSelector{Requirements: []podfit.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
-			{Namespaces: []string{"data"}, Selector: podfit.PodSelector{Nothing: true}},
+			{Namespaces: []string{}, NamespaceSelector: &landing.PodSelector{},
+				Selector: landing.PodSelector{Requirements: []landing.Requirement{{Key: "team", Operator: "NotIn", Values: []string{"ml"}}}}},
+			{Namespaces: []string{"data"}, Selector: landing.PodSelector{Nothing: true}},
 		},
 		Beyond: "podAffinity with topologyKey rack",
-		Spread: []podfit.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
-			Selector: podfit.PodSelector{Requirements: []podfit.Requirement{in("ray.io/group", "gpu")}}}},
+		Spread: []landing.SpreadTerm{{MaxSkew: 2, MinDomains: 3, HonorsTaints: true, IgnoresAffinity: true,
+			Selector: landing.PodSelector{Requirements: []landing.Requirement{in("ray.io/group", "gpu")}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(report.All) > 0 {
 		t.Errorf("findings %v, neighbors (-want +got):\n%s", report.All, diff)

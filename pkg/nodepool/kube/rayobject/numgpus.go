@@ -8,7 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -54,7 +54,7 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 
 // readLimits reads what the Ray container has of devices, and what the operator passes on of that.
 func readLimits(spec *nodepool.GPUSpec, c container) {
-	spec.Claims, spec.Limits = c.claims > 0, podfit.Quantities{}
+	spec.Claims, spec.Limits = c.claims > 0, landing.Quantities{}
 	for name, quantity := range c.limits {
 		if units.Extended(name) {
 			spec.Limits[name] = units.Amount(quantity)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -22,13 +22,13 @@ const cardOrder = "hami.io/gpu-scheduler-policy"
 
 // waitGCSReady is what the init container requests that the operator adds to each worker
 // (docs/reference/facts.md#init-container-of-workers).
-var waitGCSReady = podfit.Quantities{"cpu": raydemand.One / 5, "memory": raydemand.Whole(256 << 20)}
+var waitGCSReady = landing.Quantities{"cpu": raydemand.One / 5, "memory": raydemand.Whole(256 << 20)}
 
 // podShape reads from a pod template what decides where its pods can run. The operator adds the injected init
 // containers behind those of the template.
-func podShape(template Fields, injected ...podfit.Quantities) podfit.PodShape {
+func podShape(template Fields, injected ...landing.Quantities) landing.PodShape {
 	spec := template.Object("spec")
-	shape := podfit.PodShape{
+	shape := landing.PodShape{
 		NodeName: spec.Text("nodeName"),
 		Requests: podRequests(spec, injected),
 		Selector: spec.Texts("nodeSelector"),
@@ -52,12 +52,12 @@ func podShape(template Fields, injected ...podfit.Quantities) podfit.PodShape {
 	}
 	required := spec.Object("affinity").Object("nodeAffinity").Object("requiredDuringSchedulingIgnoredDuringExecution")
 	for _, term := range required.Objects("nodeSelectorTerms") {
-		shape.Affinity = append(shape.Affinity, podfit.NodeTerm{
+		shape.Affinity = append(shape.Affinity, landing.NodeTerm{
 			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
 		})
 	}
 	for _, t := range spec.Objects("tolerations") {
-		shape.Tolerations = append(shape.Tolerations, podfit.Toleration{
+		shape.Tolerations = append(shape.Tolerations, landing.Toleration{
 			Key: t.Text("key"), Operator: t.Text("operator"), Value: t.Text("value"), Effect: t.Text("effect"),
 		})
 	}
@@ -66,8 +66,8 @@ func podShape(template Fields, injected ...podfit.Quantities) podfit.PodShape {
 
 // cardShare reads the annotations by which the KAI scheduler gives a pod a part of a card, or of several: a fraction
 // between 0 and 1, or an amount of memory in MiB. KAI refuses other values, and then the pod has no part.
-func cardShare(annotations map[string]string) *podfit.CardShare {
-	share := podfit.CardShare{Cards: 1}
+func cardShare(annotations map[string]string) *landing.CardShare {
+	share := landing.CardShare{Cards: 1}
 	fraction, errFraction := strconv.ParseFloat(annotations["gpu-fraction"], 64)
 	mib, errMemory := strconv.ParseInt(annotations["gpu-memory"], 10, 64)
 	switch {
@@ -93,12 +93,12 @@ func hidesGPUs(container Fields) bool {
 	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
 
-func requirements(term Fields, name string) []podfit.Requirement {
-	var list []podfit.Requirement
+func requirements(term Fields, name string) []landing.Requirement {
+	var list []landing.Requirement
 	for _, r := range term.Objects(name) {
 		list = append(
 			list,
-			podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")},
+			landing.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")},
 		)
 	}
 	return list
@@ -107,8 +107,8 @@ func requirements(term Fields, name string) []podfit.Requirement {
 // podRequests returns what the scheduler requires of a node for one pod (k8s.io/component-helpers/resource,
 // PodRequests): the sum of the containers and of the init containers that keep running, or the need of a single init
 // container if that is more; instead of these the pod's own resources, if it has any; plus the overhead.
-func podRequests(template Fields, injected []podfit.Quantities) podfit.Quantities {
-	sum, peak, beside := podfit.Quantities{}, podfit.Quantities{}, podfit.Quantities{}
+func podRequests(template Fields, injected []landing.Quantities) landing.Quantities {
+	sum, peak, beside := landing.Quantities{}, landing.Quantities{}, landing.Quantities{}
 	for _, c := range template.Objects("initContainers") {
 		own := ownRequests(c)
 		if c.Text("restartPolicy") == "Always" {
@@ -145,28 +145,28 @@ func podRequests(template Fields, injected []podfit.Quantities) podfit.Quantitie
 
 // ownRequests returns a container's requests. A resource with a limit alone counts as requested too: the API server
 // fills it in.
-func ownRequests(container Fields) podfit.Quantities {
+func ownRequests(container Fields) landing.Quantities {
 	resources := container.Object("resources")
 	own := amounts(quantities(resources, "limits"))
 	maps.Copy(own, amounts(quantities(resources, "requests")))
 	return own
 }
 
-func addInto(to, from podfit.Quantities) {
+func addInto(to, from landing.Quantities) {
 	for name, amount := range from {
 		to[name] = to[name].Plus(amount)
 	}
 }
 
-func maxInto(to, least podfit.Quantities) {
+func maxInto(to, least landing.Quantities) {
 	for name, amount := range least {
 		to[name] = max(to[name], amount)
 	}
 }
 
 // amounts converts quantities. A negative one takes nothing; the API server refuses it, which is reported elsewhere.
-func amounts(list map[string]resource.Quantity) podfit.Quantities {
-	converted := make(podfit.Quantities, len(list))
+func amounts(list map[string]resource.Quantity) landing.Quantities {
+	converted := make(landing.Quantities, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		converted[name] = max(units.Amount(list[name]), 0)
 	}

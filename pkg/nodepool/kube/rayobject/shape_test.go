@@ -9,13 +9,13 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // shapeOf reads the spec of a pod template.
-func shapeOf(t *testing.T, spec string) (podfit.PodShape, []raydemand.Finding) {
+func shapeOf(t *testing.T, spec string) (landing.PodShape, []raydemand.Finding) {
 	t.Helper()
 	report := &finding.List{}
 	return podShape(FieldsOf(map[string]any{"spec": objectOf(t, spec)}, report)), report.All
@@ -86,14 +86,14 @@ affinity:
         matchFields: [{key: metadata.name, operator: In, values: [gpu-0]}]
 containers: [{resources: {limits: {cpu: 500m}}}]
 `)
-	want := podfit.PodShape{
-		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: podfit.Quantities{"cpu": 5000},
-		Tolerations: []podfit.Toleration{
+	want := landing.PodShape{
+		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: landing.Quantities{"cpu": 5000},
+		Tolerations: []landing.Toleration{
 			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: sharing.NoSchedule}, {Key: "team", Value: "ml"},
 		},
-		Affinity: []podfit.NodeTerm{{
-			Labels: []podfit.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
-			Fields: []podfit.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
+		Affinity: []landing.NodeTerm{{
+			Labels: []landing.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
+			Fields: []landing.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -105,14 +105,14 @@ containers: [{resources: {limits: {cpu: 500m}}}]
 }
 
 func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
-	cpu := func(milli raydemand.Amount) podfit.Quantities { return podfit.Quantities{"cpu": milli * 10} }
+	cpu := func(milli raydemand.Amount) landing.Quantities { return landing.Quantities{"cpu": milli * 10} }
 	tests := []struct {
 		name, template string
-		want           podfit.Quantities
+		want           landing.Quantities
 	}{
 		{"containers add up", `containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m}}}]`, cpu(1500)},
 		{"a request comes before a limit", `containers: [{resources: {requests: {cpu: 1}, limits: {cpu: 4}}}]`, cpu(1000)},
-		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
+		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
 		{"a larger init container counts alone", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 2}}}]}`, cpu(3000)},
 		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
 		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
@@ -120,7 +120,7 @@ func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
 		{"a negative overhead gives nothing back", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: -500m}}`, cpu(1000)},
 		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
 		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
-		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, podfit.Quantities{}},
+		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, landing.Quantities{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -24,7 +23,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*inPool("a", false), *inPool("b", true)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		read := func() (nodepool.Cluster, landing.Pods) {
-			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
 				{Pod: "here", Group: "gpu", Node: "a"}, {Pod: "cordoned", Group: "gpu", Node: "b"}, {Pod: "leaves", Group: "gpu", Node: "a", Terminating: true},
 				{Pod: "failed", Group: "gpu", Node: "a", Failed: true}, {Pod: "waits", Group: "gpu"}, {Pod: "nobody's", Group: "gone", Node: "a"},
 			}}
@@ -44,7 +43,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			cluster, got := read()
 			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
 			want := landing.Pods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
-				Has: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
+				Has: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}

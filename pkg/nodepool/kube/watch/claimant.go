@@ -5,14 +5,13 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // claimantOf returns what a cluster's pods need of future nodes: by group the pods that wait for a node, and what pods
 // take that are bound to incomplete nodes.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
-	own := claimant{waiting: map[string]landing.WaitingPods{}, bound: map[string]podfit.Quantities{}}
+	own := claimant{waiting: map[string]landing.WaitingPods{}, bound: map[string]landing.Quantities{}}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		group, known := cluster.Group(w.Group)
@@ -22,7 +21,7 @@ func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant 
 			own.wait(group, w)
 		case incomplete[w.Node]:
 			takes := own.bound[w.Node].Plus(group.Pod.Requests)
-			own.bound[w.Node] = takes.Plus(podfit.Quantities{"pods": raydemand.One})
+			own.bound[w.Node] = takes.Plus(landing.Quantities{"pods": raydemand.One})
 		}
 	}
 	return own
@@ -45,5 +44,5 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 func (c claimant) equal(other claimant) bool {
 	same := func(a, b landing.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&
-		maps.EqualFunc(c.bound, other.bound, func(a, b podfit.Quantities) bool { return maps.Equal(a, b) })
+		maps.EqualFunc(c.bound, other.bound, func(a, b landing.Quantities) bool { return maps.Equal(a, b) })
 }

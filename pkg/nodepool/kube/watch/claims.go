@@ -22,7 +22,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,7 +69,7 @@ type claimWatch struct {
 // nodes.
 type claimant struct {
 	waiting map[string]landing.WaitingPods
-	bound   map[string]podfit.Quantities
+	bound   map[string]landing.Quantities
 }
 
 // placingPause is the least time between two placements because of other RayClusters' pods or of claims, which change
@@ -291,7 +290,7 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	}
 	var entries []entry
 	var waiting []landing.WaitingPods
-	bound := map[string]podfit.Quantities{}
+	bound := map[string]landing.Quantities{}
 	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), nodepool.ClusterKey.Compare) {
 		own := c.claimants[key]
 		for _, group := range slices.Sorted(maps.Keys(own.waiting)) {

@@ -23,7 +23,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -89,7 +88,7 @@ func (q quiet) LaunchFailed(claim string) bool { return claim == q.failed }
 
 // waitingCluster has so many pods of group gpu that wait for a node, and those that are bound to nodes.
 func waitingCluster(name string, waiting int, nodes ...string) nodepool.Cluster {
-	shape := podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}
+	shape := landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: name}, Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: shape}}}
 	for i := range waiting {
 		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(name, i), Group: "gpu", Unschedulable: noNode, CreatedAt: time.Now()})
@@ -345,7 +344,7 @@ func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 1000 {
-		group := nodepool.WorkerGroup{Name: "gpu", Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}
+		group := nodepool.WorkerGroup{Name: "gpu", Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}
 		cluster := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}, Groups: []nodepool.WorkerGroup{group}}
 		for p := range 5 {
 			cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(p), Group: "gpu"})

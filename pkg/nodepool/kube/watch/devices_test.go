@@ -14,7 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -95,7 +95,7 @@ func TestNodesHaveLessFreeByTheirDevicesInClaims(t *testing.T) {
 func TestForbiddenClaimsAreReported(t *testing.T) {
 	group := func(resource string) *nodepool.Cluster {
 		return &nodepool.Cluster{Key: llm, UID: resource, Groups: []nodepool.WorkerGroup{
-			{Name: "one", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.One}}},
+			{Name: "one", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{resource: raydemand.One}}},
 		}}
 	}
 	for name, test := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,9 +22,9 @@ func reportNodeProblems(report *finding.List, cluster *nodepool.Cluster, shapes 
 	}
 	for _, node := range view.unrecorded {
 		uses := func(g nodepool.WorkerGroup) bool { return g.Pod.WouldUse(node) }
-		if f, matters := podfit.NodeProblem(node.Name, *node.Use.Unrecorded); matters &&
+		if f, matters := landing.NodeProblem(node.Name, *node.Use.Unrecorded); matters &&
 			slices.ContainsFunc(cluster.Groups, uses) {
-			f.Seen += podfit.OneOf(len(view.unrecorded))
+			f.Seen += landing.OneOf(len(view.unrecorded))
 			report.All = append(report.All, f)
 			return
 		}

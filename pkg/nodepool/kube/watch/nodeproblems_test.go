@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,7 +51,7 @@ func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {
 				time.Sleep(nodesPause)
 				synctest.Wait()
 				group := func(name string) nodepool.WorkerGroup {
-					return nodepool.WorkerGroup{Name: name, Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{test.resource: raydemand.One}}}
+					return nodepool.WorkerGroup{Name: name, Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{test.resource: raydemand.One}}}
 				}
 				cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{group("one"), group("two")}}
 				n.addTo(&cluster)

@@ -17,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -25,7 +24,7 @@ import (
 // changes many times a second, and each change affects all RayClusters.
 const nodesPause = time.Second
 
-// nodes holds the nodes of the Kubernetes cluster in the form of package podfit.
+// nodes holds the nodes of the Kubernetes cluster in the form of package landing.
 type nodes struct {
 	client nodeClient
 	log    *slog.Logger
@@ -52,7 +51,7 @@ type nodes struct {
 
 	// pools is the configuration of pools, declared are their shapes; both never change.
 	pools    landing.Config
-	declared []podfit.Node
+	declared []landing.Node
 
 	// stale: more than what pods take of nodes differs from the last view. Guarded by mu.
 	stale bool
@@ -64,8 +63,8 @@ type nodes struct {
 
 // keptNode is a node with its class, which is expensive to compute.
 type keptNode struct {
-	podfit.Node
-	kind podfit.NodeClass
+	landing.Node
+	kind landing.NodeClass
 	// object is set for nodes with GPUs; it never changes.
 	object *corev1.Node
 	// going is what says that the node is about to go, or nil; it never changes. goes is when it was first certain, by
@@ -80,7 +79,7 @@ func (k *keptNode) same(other *keptNode) bool {
 	return sameEnd && k.Node.Equal(other.Node)
 }
 
-func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.ClassOf(&node)} }
+func kept(node landing.Node) keptNode { return keptNode{Node: node, kind: landing.ClassOf(&node)} }
 
 // ages reports whether the node has data that expires.
 func (k *keptNode) ages() bool {
@@ -110,7 +109,7 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 // nodeView is what is known at one moment; it never changes.
 type nodeView struct {
 	// nodes is sorted by name; it means nothing unless known is set.
-	nodes []podfit.Node
+	nodes []landing.Node
 	known bool
 	// kept are the same nodes, without what pods take of them.
 	kept []keptNode
@@ -119,13 +118,13 @@ type nodeView struct {
 	// used is what pods take of the nodes, by name; nil while pods are unknown.
 	used map[string]usedNode
 	// unrecorded are nodes with a pod that uses part of a card of which no annotation says which it is.
-	unrecorded []*podfit.Node
+	unrecorded []*landing.Node
 	// podsForbidden: this process may not read the pods of all namespaces.
 	podsForbidden bool
 	// claimsForbidden: this process may not read ResourceSlices or ResourceClaims.
 	claimsForbidden bool
 	// places are the nodes by class, and the shapes of pools that could get a node; nil unless known is set.
-	places *podfit.Classes
+	places *landing.Classes
 	// stock is the places as they are free for pods; nil unless known is set.
 	stock *landing.Stock
 	// rooms are all pools, and what each can still add.
@@ -141,11 +140,11 @@ type nodeView struct {
 }
 
 // find returns the node of that name.
-func (v *nodeView) find(name string) (*podfit.Node, bool) {
+func (v *nodeView) find(name string) (*landing.Node, bool) {
 	i, found := slices.BinarySearchFunc(
 		v.nodes,
 		name,
-		func(n podfit.Node, name string) int { return strings.Compare(n.Name, name) },
+		func(n landing.Node, name string) int { return strings.Compare(n.Name, name) },
 	)
 	if !found {
 		return nil, false
@@ -240,13 +239,13 @@ func (n *nodes) viewNow() *nodeView {
 		return n.unseenView(forbidden, ceilings, nodePools)
 	}
 	view := &nodeView{
-		known: true, complete: n.pools.Complete, nodes: make([]podfit.Node, len(sorted)), kept: sorted,
+		known: true, complete: n.pools.Complete, nodes: make([]landing.Node, len(sorted)), kept: sorted,
 		facts: n.views.Add(1), revision: revision,
 	}
 	for i := range sorted {
 		view.nodes[i] = sorted[i].Node
 	}
-	view.places = podfit.ClassesOf(view.nodes, func(i int) podfit.NodeClass { return sorted[i].kind }, n.declared)
+	view.places = landing.ClassesOf(view.nodes, func(i int) landing.NodeClass { return sorted[i].kind }, n.declared)
 	view.rooms, view.nodePools = landing.Rooms(view.nodes, n.pools, ceilings), nodePools
 	if nodePools {
 		landing.CloseDeleted(view.rooms)

@@ -26,7 +26,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -169,8 +168,8 @@ func TestForbiddenNodesAreLoggedAndTriedAgain(t *testing.T) {
 
 func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	shape := func(gpus int64) podfit.PodShape {
-		return podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
+	shape := func(gpus int64) landing.PodShape {
+		return landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
 	}
 	cluster := nodepool.Cluster{
 		Key: llm, UID: "u", Generation: 1,
@@ -188,7 +187,7 @@ func TestFindingsExplainWhatTheNodesMean(t *testing.T) {
 	if len(untouched.Findings) > 0 {
 		t.Errorf("findings %v before nodes are known", untouched.Findings)
 	}
-	n.view.Store(viewOf([]podfit.Node{
+	n.view.Store(viewOf([]landing.Node{
 		nodeobject.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue)), nodeobject.ForPodFit(sharing.Reader{}, kubeNode("b", "4", corev1.ConditionUnknown)),
 	}))
 	n.addTo(&cluster)
@@ -214,12 +213,12 @@ func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	read := func(generation, gpus int64) int {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: generation, Groups: []nodepool.WorkerGroup{{
-			Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
+			Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
 		}}}
 		n.addTo(&cluster)
 		return cluster.Groups[0].Fit.Nodes
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
+	n.view.Store(viewOf([]landing.Node{nodeobject.ForPodFit(sharing.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
 		t.Error("8 GPUs land on a node of 4")
 	}
@@ -236,13 +235,13 @@ func TestPodFitsFollowTheSpecAndTheNodes(t *testing.T) {
 var testViews atomic.Int64
 
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
-func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
-	kind := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
+func viewOf(nodes []landing.Node, declared ...landing.Node) *nodeView {
+	kind := func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }
 	var config landing.Config
 	for _, shape := range declared {
 		config.Pools = append(config.Pools, landing.Spec{Name: shape.Name})
 	}
-	places, rooms := podfit.ClassesOf(nodes, kind, declared), landing.Rooms(nodes, config, nil)
+	places, rooms := landing.ClassesOf(nodes, kind, declared), landing.Rooms(nodes, config, nil)
 	return &nodeView{
 		known: true, facts: testViews.Add(1), nodes: nodes, places: places, rooms: rooms, stock: landing.StockOf(places, rooms),
 	}
@@ -263,7 +262,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	read := func() nodepool.Cluster {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-			{Index: 0, Name: "gpu", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}},
+			{Index: 0, Name: "gpu", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}},
 			{Index: 1, Name: "cpu", Max: 1},
 		}}
 		n.addTo(&cluster)
@@ -272,7 +271,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
 		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(sharing.Reader{}, whole), nodeobject.ForPodFit(sharing.Reader{}, shares)}))
+	n.view.Store(viewOf([]landing.Node{nodeobject.ForPodFit(sharing.Reader{}, whole), nodeobject.ForPodFit(sharing.Reader{}, shares)}))
 	got := read()
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
@@ -293,7 +292,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 // What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that
 // fell ill must.
 func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
-	report := func(free, healthy string) podfit.Node {
+	report := func(free, healthy string) landing.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
 		node.Annotations = map[string]string{sharing.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
 		stripped, err := nodeobject.Strip(node)
@@ -315,8 +314,8 @@ func TestPodsFitTheDeclaredShapeOfAPoolWithoutNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	n.view.Store(viewOf(nil, config.Shapes(sharing.Reader{})...))
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-		{Index: 0, Name: "small", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
-		{Index: 1, Name: "large", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
+		{Index: 0, Name: "small", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
+		{Index: 1, Name: "large", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
 	}}
 	n.addTo(&cluster)
 	small, large := cluster.Groups[0], cluster.Groups[1]

@@ -13,7 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -34,7 +33,7 @@ type usedNode struct {
 	object  *corev1.Node
 	version useVersion
 	at      time.Time
-	use     *podfit.Use
+	use     *landing.Use
 	// workers are the worker pods among the node's pods, sorted.
 	workers []*nodeobject.BoundPod
 }
@@ -90,7 +89,7 @@ func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 }
 
 // on returns what pods take of a node, nil while pods are unknown.
-func (u *nodeUse) on(node string) *podfit.Use { return u.byNode[node].use }
+func (u *nodeUse) on(node string) *landing.Use { return u.byNode[node].use }
 
 // awaitUse returns when views have nodes and what pods take of them, or say that one of the two is forbidden, or after
 // a while.

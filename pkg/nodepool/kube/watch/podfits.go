@@ -10,7 +10,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/raylabels"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -36,7 +35,7 @@ type fitCache struct {
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
 	// shapes are by the number of the nodes' facts, places by the nodes as they are free.
-	shapes shared[int64, podfit.ShapeClass, shapeFits]
+	shapes shared[int64, landing.ShapeClass, shapeFits]
 	places shared[*landing.Stock, landing.AskKey, []landing.Place]
 }
 
@@ -45,7 +44,7 @@ type clusterFits struct {
 	generation int64
 	facts      int64
 	// classes are those of the groups' shapes, shapes what the nodes mean for them.
-	classes []podfit.ShapeClass
+	classes []landing.ShapeClass
 	shapes  []*shapeFits
 	gpus    []*nodepool.ReportedGPUs
 	// announces is what is known about the labels of each group's new pods.
@@ -62,9 +61,9 @@ type clusterFits struct {
 // shapeFits is what the nodes mean for pods of one shape. It is immutable.
 type shapeFits struct {
 	landing.Answer
-	slices []podfit.SliceAnswer
+	slices []landing.SliceAnswer
 	// fitting are the nodes and declared shapes that could hold a pod.
-	fitting []podfit.Node
+	fitting []landing.Node
 	// visible are the nodes on which pods could see GPUs that they did not request.
 	visible visibleOn
 	// problems are what is wrong with the nodes whose GPUs the pods would use.
@@ -107,16 +106,16 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	return now
 }
 
-func classesOf(cluster *nodepool.Cluster) []podfit.ShapeClass {
-	classes := make([]podfit.ShapeClass, len(cluster.Groups))
+func classesOf(cluster *nodepool.Cluster) []landing.ShapeClass {
+	classes := make([]landing.ShapeClass, len(cluster.Groups))
 	for i := range cluster.Groups {
-		classes[i] = podfit.ClassOfShape(&cluster.Groups[i].Pod)
+		classes[i] = landing.ClassOfShape(&cluster.Groups[i].Pod)
 	}
 	return classes
 }
 
 // shapeOn returns what the nodes mean for pods of a shape.
-func (l *fitCache) shapeOn(shape *podfit.PodShape, view *nodeView) shapeFits {
+func (l *fitCache) shapeOn(shape *landing.PodShape, view *nodeView) shapeFits {
 	places := view.places.For(shape)
 	judge := landing.Judge{
 		Rooms: view.rooms, Places: places, Complete: view.complete, NodePools: view.nodePools,
@@ -126,9 +125,9 @@ func (l *fitCache) shapeOn(shape *podfit.PodShape, view *nodeView) shapeFits {
 	for _, node := range shape.FittingNodes(places) {
 		now.fitting = append(now.fitting, *node)
 	}
-	now.slices = podfit.SlicesOf(l.reader, shape, now.fitting)
+	now.slices = landing.SlicesOf(l.reader, shape, now.fitting)
 	now.problems = shape.NodeProblems(places)
-	now.visible.first, now.visible.count = podfit.SeesGPUs(l.reader, shape, now.fitting)
+	now.visible.first, now.visible.count = landing.SeesGPUs(l.reader, shape, now.fitting)
 	return now
 }
 
@@ -168,7 +167,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
 			group := &cluster.Groups[i]
-			group.Slices = podfit.SlicesOf(n.fits.reader, &group.Pod, nil)
+			group.Slices = landing.SlicesOf(n.fits.reader, &group.Pod, nil)
 			group.Announces = raylabels.Of(n.fits.reader, group.NewWorker(cluster.RayVersion), raylabels.Nodes{})
 		}
 	}
@@ -240,7 +239,7 @@ func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible vis
 		}
 	}
 	if visible.count > 0 && group.Max > 0 && !group.Suspended {
-		rayobject.ReportTemplate(report, group, podfit.VisibleFinding(visible.first, visible.count))
+		rayobject.ReportTemplate(report, group, landing.VisibleFinding(visible.first, visible.count))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -49,8 +48,8 @@ func fleetOf(count, groups, workers int) (*nodes, nodepool.Cluster) {
 	}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
 	for i := range groups {
-		shape := podfit.PodShape{
-			Requests: podfit.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
+		shape := landing.PodShape{
+			Requests: landing.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
 			Selector: map[string]string{"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", i%poolCount)},
 		}
 		if i%2 == 0 {
@@ -112,11 +111,11 @@ func BenchmarkPlacesOfRayClusters(b *testing.B) {
 	n, first := fleetOf(1_000, 3, 0)
 	for i := range first.Groups {
 		first.Groups[i].Pod.Selector = nil // all nodes are for all groups
-		first.Groups[i].Pod.Requests = podfit.Quantities{"cpu": raydemand.Whole(int64(1 + i))}
+		first.Groups[i].Pod.Requests = landing.Quantities{"cpu": raydemand.Whole(int64(1 + i))}
 	}
 	view := n.viewNow()
 	for i := range view.nodes {
-		view.nodes[i].Use = &podfit.Use{Requests: podfit.Quantities{"cpu": raydemand.Amount(i)}}
+		view.nodes[i].Use = &landing.Use{Requests: landing.Quantities{"cpu": raydemand.Amount(i)}}
 	}
 	view.places = view.places.With(view.nodes)
 	view.stock = landing.StockOf(view.places, view.rooms)

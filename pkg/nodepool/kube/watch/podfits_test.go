@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,7 +25,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := podfit.Node{Name: "slices", Ready: true, Declared: true, Allocatable: podfit.Quantities{
+	pool := landing.Node{Name: "slices", Ready: true, Declared: true, Allocatable: landing.Quantities{
 		"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(7)}}
 	known := newFitCache()
 	got := known.of(&cluster, viewOf(nil, pool)).gpus[0]
@@ -49,10 +48,10 @@ spec:
 		t.Fatal(err)
 	}
 	template := &landing.NodeTemplate{Labels: map[string]string{"clique": "d1"},
-		Requirements: []podfit.Requirement{{Key: "karpenter.k8s.aws/instance-gpu-name", Operator: "In", Values: []string{"h100"}}}}
+		Requirements: []landing.Requirement{{Key: "karpenter.k8s.aws/instance-gpu-name", Operator: "In", Values: []string{"h100"}}}}
 	known := newFitCache()
 	known.reader.TopologyLabels = []sharing.TopologyLabel{{Node: "clique", Ray: "ray.io/gpu-domain"}}
-	announced := func(nodes ...podfit.Node) (all []string) {
+	announced := func(nodes ...landing.Node) (all []string) {
 		view := viewOf(nodes)
 		view.rooms = []landing.Room{{Pool: "k", Source: landing.FromKarpenter, Mixed: true, Template: template}}
 		for _, a := range known.of(&cluster, view).announces[0] {
@@ -64,8 +63,8 @@ spec:
 	if got := announced(); !slices.Equal(got, want) {
 		t.Errorf("by the NodePool alone %q, want %q", got, want)
 	}
-	other := podfit.Node{Name: "n", Pool: "k", Ready: true, Labels: map[string]string{"clique": "d2", "nvidia.com/gpu.product": "Tesla-T4"},
-		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/gpu": raydemand.One, "pods": raydemand.Whole(110)}}
+	other := landing.Node{Name: "n", Pool: "k", Ready: true, Labels: map[string]string{"clique": "d2", "nvidia.com/gpu.product": "Tesla-T4"},
+		Allocatable: landing.Quantities{"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/gpu": raydemand.One, "pods": raydemand.Whole(110)}}
 	want = []string{"accelerator_type:[H100 T4]false", "ray.io/accelerator-type[H100 T4]false", "ray.io/gpu-domain[d1 d2]false", "ray.io/market-type[spot]true"}
 	if got := announced(other); !slices.Equal(got, want) {
 		t.Errorf("with a node of another kind %q, want %q", got, want)

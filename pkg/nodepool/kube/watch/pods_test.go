@@ -24,7 +24,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -135,7 +135,7 @@ func usedGPUs(view *nodeView) string {
 			free += *card.FreeUnits
 		}
 		all = append(all, fmt.Sprintf("%s %s of %d pods, %d cards free", node.Name, node.Use.Requests["nvidia.com/gpu"],
-			podfit.WholeUnits(node.Use.Requests["pods"]), free))
+			landing.WholeUnits(node.Use.Requests["pods"]), free))
 	}
 	return strings.Join(all, "; ")
 }
@@ -204,8 +204,8 @@ func TestForbiddenPodsAreReportedOnceAndTriedAgain(t *testing.T) {
 	besidePods(t, pods, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		codes := func(gpus int64) (codes []string) {
 			cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: gpus, Groups: []nodepool.WorkerGroup{
-				{Name: "one", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}},
-				{Name: "two", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}},
+				{Name: "one", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}},
+				{Name: "two", Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}},
 			}}
 			n.addTo(&cluster)
 			for _, f := range cluster.Findings {
@@ -246,7 +246,7 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 	}
 	pods := &fakePods{list: []corev1.Pod{*worker("w-1")}}
 	bound := func(n *nodes) int64 {
-		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}}},
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One}}}},
 			Workers: []nodepool.Worker{{Pod: "w-1", Group: "gpu", Node: "a"}, {Pod: "w-2", Group: "gpu", Node: "a"}, {Pod: "w-3", Group: "gpu"}}}
 		n.addTo(&cluster)
 		for i := range cluster.Workers {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,7 +56,7 @@ func TestRayClustersWithEqualGroupsShareWhatTheNodesMean(t *testing.T) {
 	}{
 		"equal groups":  {same, true},
 		"other labels":  {func(c *nodepool.Cluster) { c.Groups[0].Pod.Neighbors.Labels = map[string]string{"a": "b"} }, true},
-		"a larger pod":  {func(c *nodepool.Cluster) { c.Groups[0].Pod.Requests = podfit.Quantities{"cpu": raydemand.Whole(5)} }, false},
+		"a larger pod":  {func(c *nodepool.Cluster) { c.Groups[0].Pod.Requests = landing.Quantities{"cpu": raydemand.Whole(5)} }, false},
 		"other names":   {func(c *nodepool.Cluster) { c.Groups[0].Name = "renamed" }, false},
 		"own pods":      {func(c *nodepool.Cluster) { c.Workers = []nodepool.Worker{{Pod: "w", Group: "0", Node: "node-00000"}} }, false},
 		"anti-affinity": {func(c *nodepool.Cluster) { c.Groups[0].Pod.Neighbors.Apart = apartFromAll() }, false},
@@ -68,6 +68,6 @@ func TestRayClustersWithEqualGroupsShareWhatTheNodesMean(t *testing.T) {
 	}
 }
 
-func apartFromAll() []podfit.PodTerm {
-	return []podfit.PodTerm{{}}
+func apartFromAll() []landing.PodTerm {
+	return []landing.PodTerm{{}}
 }

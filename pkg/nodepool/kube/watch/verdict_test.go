@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -31,15 +30,15 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 	}
 	selects := func(key, value string) map[string]string { return map[string]string{key: value} }
 	const karpenter = nodeobject.Karpenter
-	nodePool := func(requirements ...podfit.Requirement) landing.Ceiling {
+	nodePool := func(requirements ...landing.Requirement) landing.Ceiling {
 		return landing.Ceiling{Group: "np", Source: karpenter, Template: &landing.NodeTemplate{Requirements: requirements}}
 	}
 	limited := nodePool()
-	limited.Limits = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}
+	limited.Limits = landing.Quantities{"nvidia.com/gpu": raydemand.Whole(4)}
 	tainted := nodePool()
 	tainted.Template.Taints = []sharing.Taint{{Key: "team", Value: "a", Effect: sharing.NoSchedule}}
-	in := func(key string, values ...string) podfit.Requirement {
-		return podfit.Requirement{Key: key, Operator: "In", Values: values}
+	in := func(key string, values ...string) landing.Requirement {
+		return landing.Requirement{Key: key, Operator: "In", Values: values}
 	}
 	notReadyWithEight := func(node *corev1.Node) {
 		*node = *kubeNode("n1", "8", corev1.ConditionFalse)
@@ -72,7 +71,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 		"its instance types are too small":                 {ceilings: []landing.Ceiling{nodePool(in("karpenter.k8s.aws/instance-gpu-count", "1", "4"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "at most karpenter.k8s.aws/instance-gpu-count 4"},
 		"or have no GPUs":                                  {ceilings: []landing.Ceiling{nodePool(in("karpenter.k8s.aws/instance-category", "c", "m"))}, selector: selects("karpenter.sh/nodepool", "np"), want: landing.Nowhere, why: "instance categories without GPUs: c, m"},
 		"the NodePool is gone":                             {ceilings: []landing.Ceiling{nodePool()}, selector: selects("karpenter.sh/nodepool", "old"), want: landing.Limited, why: "NodePool old does not exist"},
-		"the host that is named is too small":              {nodes: inPool(func(n *corev1.Node) { n.Labels[podfit.HostnameLabel] = "n1" }), selector: selects(podfit.HostnameLabel, "n1"), want: landing.Nowhere, why: "the group names node n1"},
+		"the host that is named is too small":              {nodes: inPool(func(n *corev1.Node) { n.Labels[landing.HostnameLabel] = "n1" }), selector: selects(landing.HostnameLabel, "n1"), want: landing.Nowhere, why: "the group names node n1"},
 		"the node is young and has no device":              {nodes: inPool(func(n *corev1.Node) { n.CreationTimestamp, n.Status.Allocatable = metav1.Now(), nil }), selector: selects("agentpool", "gpu"), want: landing.Trying, why: "no node announces it"},
 		"the node is old and still has no device": {nodes: inPool(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Status.Allocatable = metav1.NewTime(time.Now().Add(-time.Hour)), nil
@@ -97,7 +96,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 			n.setCeilings(c.ceilings, len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter)
 			n.view.Store(n.viewNow())
 			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{
-				Name: "g", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
+				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
 			}}}
 			n.addTo(&cluster)
 			got := cluster.Groups[0].Verdict
@@ -131,8 +130,8 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 		"small nodes, others may be there":      {config: "pools: [{name: gpu, maxNodes: 3, " + small + "}]"},
 		"small nodes, and these are all":        {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", want: landing.Nowhere},
 		"all pools, of which one is unknown":    {config: "complete: true\npools: [{name: gpu, maxNodes: 3}]"},
-		"it names a node, which may be there":   {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", selector: map[string]string{podfit.HostnameLabel: "n1"}},
-		"it names a node, and nothing is known": {selector: map[string]string{podfit.HostnameLabel: "n1"}},
+		"it names a node, which may be there":   {config: "complete: true\npools: [{name: gpu, maxNodes: 3, " + small + "}]", selector: map[string]string{landing.HostnameLabel: "n1"}},
+		"it names a node, and nothing is known": {selector: map[string]string{landing.HostnameLabel: "n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := nodeobject.ReadPools(strings.NewReader(c.config))
@@ -145,7 +144,7 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 			n.setCeilings(c.ceilings, false)
 			n.view.Store(n.viewNow())
 			cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{
-				Name: "g", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
+				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
 			}}}
 			n.addTo(&cluster)
 			got, found := cluster.Groups[0].Verdict, 0

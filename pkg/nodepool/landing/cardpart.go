@@ -1,0 +1,192 @@
+package landing
+
+import (
+	"cmp"
+	"fmt"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// cardRequest is what a pod requests of single cards: a number of cards, and of each an amount of memory and a
+// percentage of cores. A resource that is reported as a sum over cards does not say whether one of them is large
+// enough.
+type cardRequest struct {
+	// resource is the one that counts memory; kind is the one whose node it needs.
+	resource string
+	kind     gpuinfo.Kind
+	cards    int64
+	// memory is in units of the resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano.
+	memory, cores int64
+}
+
+// cardRequest returns what the pod requests of cards, and false if it requests whole devices or nothing.
+func (p *PodShape) cardRequest() (cardRequest, bool) {
+	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	switch {
+	case asked(gpuinfo.AliyunMemory) > 0:
+		cards := max(p.CardsAsked, 1)
+		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards,
+			(asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
+	case asked(gpuinfo.VolcanoShared) > 0:
+		return cardRequest{gpuinfo.VolcanoShared, gpuinfo.GPUMemory, 1, asked(gpuinfo.VolcanoShared), 0}, true
+	case asked(gpuinfo.VolcanoNumber) > 0 || asked(gpuinfo.VolcanoMemory) > 0:
+		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1),
+			asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
+	case asked(gpuinfo.HAMiMemory) > 0 || asked(gpuinfo.HAMiCores) > 0:
+		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1),
+			asked(gpuinfo.HAMiMemory), min(asked(gpuinfo.HAMiCores), 100)}, true // HAMi takes more than 100 for 100
+	}
+	return cardRequest{}, false
+}
+
+// cardRequestOn is cardRequest on a node that hands out memory under a configured name.
+func (p *PodShape) cardRequestOn(gpus *sharing.GPUs) (cardRequest, bool) {
+	if ask, asks := p.cardRequest(); asks {
+		return ask, true
+	}
+	var first cardRequest
+	for name := range gpus.UnitsPerCard {
+		units := WholeUnits(p.Requests[name])
+		if units > 0 && (first.resource == "" || name < first.resource) {
+			first = cardRequest{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}
+		}
+	}
+	return first, first.resource != ""
+}
+
+// CardPart is what a pod takes of single cards: the same of each of several different cards.
+type CardPart struct {
+	Cards int64
+	// Memory is in units of the resource that counts it, MemoryPercent in percent of the card's memory. Cores is in
+	// percent of the card's cores.
+	Memory, MemoryPercent, Cores int64
+}
+
+// CardPart returns what a pod takes of single cards where a scheduler hands out parts of them; false if it requests no
+// card. A request for a card without an amount of memory takes all of its memory. memories are the resources that count
+// memory of cards, beside those that are known by name.
+func (p *PodShape) CardPart(memories []string) (CardPart, bool) {
+	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	if part, asks := p.percentOfCards(); asks {
+		return part, true
+	}
+	ask, asks := p.cardRequest()
+	if !asks {
+		for _, name := range memories {
+			if units := asked(name); units > 0 {
+				return CardPart{Cards: 1, Memory: units}, true
+			}
+		}
+		if ask.cards = asked(gpuinfo.NvidiaGPU); ask.cards <= 0 {
+			return CardPart{}, false
+		}
+	}
+	part := CardPart{Cards: ask.cards, Memory: ask.memory, Cores: ask.cores}
+	if part.Memory == 0 {
+		percent := max(asked(gpuinfo.HAMiMemoryPercentage), asked(gpuinfo.VolcanoMemoryPercentage))
+		if part.MemoryPercent = percent; percent == 0 {
+			part.MemoryPercent = 100
+		}
+	}
+	return part, true
+}
+
+// overPercent returns the request for more than all memory of a card; empty if there is none. HAMi and Volcano take the
+// percentage only without an amount of memory, and never find such a card
+// (docs/reference/facts.md#choice-of-a-card).
+func (p *PodShape) overPercent() string {
+	for _, by := range [...]struct{ percentage, amount string }{
+		{gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiMemory}, {gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoMemory},
+	} {
+		if percent := WholeUnits(p.Requests[by.percentage]); percent > 100 && WholeUnits(p.Requests[by.amount]) == 0 {
+			return fmt.Sprintf("%s %d", by.percentage, percent)
+		}
+	}
+	return ""
+}
+
+// koordinatorBoth is Koordinator's percent of a card, of memory and cores alike.
+const koordinatorBoth = "koordinator.sh/gpu"
+
+// percentOfCards reads Koordinator's requests, which are in percent of a card. More than 100 percent are several whole
+// cards (Koordinator documentation, GPU share).
+func (p *PodShape) percentOfCards() (CardPart, bool) {
+	both := WholeUnits(p.Requests[koordinatorBoth])
+	memory := max(WholeUnits(p.Requests[gpuinfo.KoordinatorMemoryRatio]), both)
+	cores := max(WholeUnits(p.Requests[gpuinfo.KoordinatorCores]), both)
+	if memory <= 0 && cores <= 0 {
+		return CardPart{}, false
+	}
+	cards := max(WholeUnits(p.Requests[gpuinfo.KoordinatorShared]), (max(memory, cores)+99)/100)
+	each := func(percent int64) int64 { return (percent + cards - 1) / cards }
+	return CardPart{Cards: cards, MemoryPercent: each(memory), Cores: each(cores)}, true
+}
+
+// unwanted returns why the pod wants too few of a node's cards.
+func (p *PodShape) unwanted(gpus *sharing.GPUs) (m Mismatch, misses bool) {
+	if p.Choice == nil || gpus == nil || gpus.Kind != gpuinfo.VGPU || len(gpus.PerCard) == 0 {
+		return m, false
+	}
+	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	wanted, refused := int64(0), ""
+	for _, card := range gpus.PerCard {
+		why := p.Choice.Refuses(card)
+		if why == "" {
+			wanted++
+			continue
+		}
+		refused = cmp.Or(refused, why)
+	}
+	if wanted >= max(asked(gpuinfo.NvidiaGPU), asked(gpuinfo.VolcanoNumber), 1) {
+		return m, false
+	}
+	return Mismatch{kind: otherMode, what: "has " + refused}, true
+}
+
+// cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
+// node does not report about its cards is not a reason.
+func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
+	over, gpus := p.overPercent(), node.GPUs
+	if m, misses := p.unwanted(gpus); misses {
+		list = append(list, m)
+	}
+	if gpus == nil {
+		if _, asks := p.cardRequest(); !asks && over == "" {
+			return list
+		}
+		read := ReadNode(sharing.Reader{}, node)
+		gpus = &read
+	}
+	if over != "" && gpus.Kind == gpuinfo.VGPU {
+		list = append(list, Mismatch{kind: cardTooSmall,
+			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
+	}
+	ask, asks := p.cardRequestOn(gpus)
+	if asks && ask.resource == gpuinfo.HAMiMemory && gpus.Unregistered {
+		return append(list, Mismatch{kind: otherMode, what: "has no cards that HAMi registers, so HAMi's scheduler " +
+			"gives no part of them"})
+	}
+	if !asks || gpus.Kind != ask.kind {
+		return list
+	}
+	// A node in mode core_mem reports cores, and ACK only places pods on it that request cores.
+	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
+		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " +
+			gpuinfo.AliyunCores + " only"})
+	}
+	switch well := gpus.HealthyCards(); {
+	case well == nil:
+	case *gpus.Cards < ask.cards:
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed",
+			*gpus.Cards, ask.cards)})
+	case *well < ask.cards:
+		list = append(list, Mismatch{kind: Unhealthy,
+			what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
+	}
+	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
+			"is needed", ask.resource, largest, ask.memory)})
+	}
+	return list
+}

@@ -1,0 +1,186 @@
+package landing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Fit says where the pods of a worker group can run.
+type Fit struct {
+	// Nodes counts the ready, schedulable nodes that could hold one pod if they were empty.
+	Nodes int
+	// Pools are the names of those whose declared shape could hold one pod: a node of such a pool can come even if
+	// there is none now.
+	Pools []string
+	// Why describes the nearest miss if there are neither Nodes nor Pools; otherwise it is empty.
+	Why string
+}
+
+// None reports whether neither a node nor the shape of a pool could hold a pod.
+func (l Fit) None() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
+
+// Fit finds the nodes that could hold one pod of this shape. It applies the rules of the scheduler's filters for node
+// name, cordon, taints, node affinity and resources, and of the schedulers that hand out parts of a card, to empty
+// nodes; it ignores the pods that run there.
+func (p *PodShape) Fit(nodes []Node) Fit {
+	var fit Fit
+	var mismatches, nearest []Mismatch
+	var closest *Node
+	for i := range nodes {
+		mismatches = p.Mismatches(&nodes[i], mismatches[:0])
+		if len(mismatches) == 0 {
+			fit.add(&nodes[i])
+			continue
+		}
+		if closest == nil || distance(mismatches) < distance(nearest) {
+			closest, nearest = &nodes[i], append(nearest[:0], mismatches...)
+		}
+	}
+	if fit.None() {
+		fit.Why = p.why(nodes, closest, nearest)
+	}
+	slices.Sort(fit.Pools)
+	return fit
+}
+
+func (l *Fit) add(node *Node) {
+	if node.Declared {
+		l.Pools = append(l.Pools, node.Name)
+		return
+	}
+	l.Nodes += 1 + node.Alike
+}
+
+func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
+	if closest == nil {
+		return "there is no node"
+	}
+	if nearest[0].kind == notNamed {
+		return fmt.Sprintf("is bound to node %s, which is not there", p.NodeName)
+	}
+	if unannounced := p.missingEverywhere(nodes); len(unannounced) > 0 {
+		return strings.Join(unannounced, "; ")
+	}
+	slices.SortFunc(nearest, func(a, b Mismatch) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.what, b.what),
+			cmp.Compare(a.taint.String(), b.taint.String()))
+	})
+	words := make([]string, len(nearest))
+	for i, m := range nearest {
+		words[i] = p.describe(closest, m)
+	}
+	text := "node " + closest.Name + " " + strings.Join(words, " and ")
+	if closest.Declared {
+		text = "pool " + closest.Name + ", as it is declared, " + strings.Join(words, " and ")
+	}
+	if n := countAll(nodes); n > 1 {
+		text = fmt.Sprintf("the nearest of %d nodes: %s", n, text)
+	}
+	return text
+}
+
+func countAll(nodes []Node) int {
+	n := len(nodes)
+	for i := range nodes {
+		n += nodes[i].Alike
+	}
+	return n
+}
+
+// missingEverywhere returns the requests that no node has at all, which no change of labels or taints would help.
+func (p *PodShape) missingEverywhere(nodes []Node) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
+		want := p.Requests[name]
+		if p.Counts(name) &&
+			!slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
+			list = append(list, fmt.Sprintf("needs %s %s, no node announces it%s", name, quantity(name, want),
+				p.instead(name, nodes)))
+		}
+	}
+	return list
+}
+
+// instead says which GPUs a node shows that could hold the pod if it announced this resource: GPUs that no resource
+// offers, or that the vendor's device plugin announces under another name.
+func (p *PodShape) instead(name string, nodes []Node) string {
+	if _, err := (gpuinfo.Names{}).Resource(name); err != nil {
+		return ""
+	}
+	vendor, _, _ := strings.Cut(name, "/")
+	for i := range nodes {
+		node := &nodes[i]
+		if node.GPUs == nil || !OnlyOf(p.Mismatches(node, nil), NotAnnounced, NotReady, Cordoned) {
+			continue
+		}
+		if label, is := node.GPUs.Unsupplied(); is {
+			return fmt.Sprintf("; node %s shows GPUs (%s), and no device plugin announces them", node.Name, label)
+		}
+		for _, other := range slices.Sorted(maps.Keys(node.GPUs.Units)) {
+			if units := node.GPUs.Units[other]; units > 0 && strings.HasPrefix(other, vendor+"/") {
+				return fmt.Sprintf("; node %s announces %s %d instead", node.Name, other, units)
+			}
+		}
+	}
+	return ""
+}
+
+func (p *PodShape) describe(node *Node, m Mismatch) string {
+	switch m.kind {
+	case NotReady:
+		return "is not ready"
+	case Cordoned:
+		return "is cordoned"
+	case Tainted:
+		return "has taint " + m.taint.String() + " which the group does not tolerate"
+	case unselected:
+		if have, set := node.Labels[m.what]; set {
+			return fmt.Sprintf("has label %s=%s where nodeSelector wants %s", m.what, have, p.Selector[m.what])
+		}
+		return fmt.Sprintf("lacks label %s=%s that nodeSelector wants", m.what, p.Selector[m.what])
+	case unsuited:
+		return "does not match the required node affinity"
+	case noPods:
+		return "takes no pods (allocatable pods 0)"
+	case otherMode, cardTooSmall, Unhealthy:
+		return m.what
+	case NotAnnounced:
+		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
+	default: // tooSmall
+		has, needs := node.Allocatable[m.what], p.Requests[m.what]
+		if quantity(m.what, has) == quantity(m.what, needs) { // A few bytes are missing.
+			return fmt.Sprintf("has %s %s where %s is needed", m.what, has, needs)
+		}
+		return fmt.Sprintf("has %s %s where %s is needed", m.what, quantity(m.what, has), quantity(m.what, needs))
+	}
+}
+
+// quantity formats an amount for people: bytes in MiB or GiB, everything else as it is counted.
+func quantity(name string, amount raydemand.Amount) string {
+	if name != "memory" && name != "ephemeral-storage" && !strings.HasPrefix(name, "hugepages-") {
+		return amount.String()
+	}
+	mib := float64(amount) / float64(raydemand.One) / (1 << 20)
+	if mib < 1024 {
+		return fmt.Sprintf("%.0f MiB", mib)
+	}
+	return fmt.Sprintf("%.1f GiB", mib/1024)
+}
+
+// FittingNodes returns the nodes that could hold a pod of this shape if they were empty.
+func (p *PodShape) FittingNodes(nodes []Node) []*Node {
+	var list []*Node
+	var mismatches []Mismatch
+	for i := range nodes {
+		if mismatches = p.Mismatches(&nodes[i], mismatches[:0]); len(mismatches) == 0 {
+			list = append(list, &nodes[i])
+		}
+	}
+	return list
+}

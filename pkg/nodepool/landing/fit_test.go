@@ -1,0 +1,266 @@
+package landing_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func affine(terms ...landing.NodeTerm) landing.PodShape { return landing.PodShape{Affinity: terms} }
+
+func expression(key, operator string, values ...string) landing.NodeTerm {
+	return landing.NodeTerm{Labels: []landing.Requirement{{Key: key, Operator: operator, Values: values}}}
+}
+
+func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
+	gpuTaint := taintedBy("nvidia.com/gpu", "present", sharing.NoSchedule)
+	tests := []struct {
+		name  string
+		shape landing.PodShape
+		nodes []landing.Node
+		want  landing.Fit
+	}{
+		{name: "without nodes nothing lands", shape: asks("cpu", 1), want: landing.Fit{Why: "there is no node"}},
+		{
+			name: "every node that is large enough counts, whatever runs on it", shape: asks("cpu", 8),
+			nodes: []landing.Node{node("a"), node("b"), node("c", announces("cpu", 7))}, want: landing.Fit{Nodes: 2},
+		},
+		{
+			name: "a node that announces other GPUs of the vendor is named", shape: asks("nvidia.com/gpu", 1),
+			nodes: []landing.Node{node("cpu"), node("l4", hasGPUs(sharing.GPUs{Units: map[string]int64{"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 10}}))},
+			want:  landing.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 announces nvidia.com/gpu.shared 10 instead"},
+		},
+		{
+			name: "so is one whose GPUs nothing announces, if the pod could run there", shape: asks("nvidia.com/gpu", 1),
+			nodes: []landing.Node{
+				node("tainted", hasGPUs(unsupplied), taintedBy("team", "b", sharing.NoSchedule)), node("l4", hasGPUs(unsupplied)),
+			},
+			want: landing.Fit{Why: "needs nvidia.com/gpu 1, no node announces it; node l4 shows GPUs (karpenter.k8s.aws/instance-gpu-count=1), and no device plugin announces them"},
+		},
+		{
+			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),
+			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 8)), node("b", announces("nvidia.com/mig-1g.5gb", 7))},
+			want:  landing.Fit{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},
+		},
+		{
+			name: "a node of the right kind that is too small is nearer than one of another kind", shape: asks("nvidia.com/gpu", 8),
+			nodes: []landing.Node{node("a"), node("gpu-0", announces("nvidia.com/gpu", 4))},
+			want:  landing.Fit{Why: "the nearest of 2 nodes: node gpu-0 has nvidia.com/gpu 4 where 8 is needed"},
+		},
+		{
+			name: "memory is told for people", shape: asks("memory", 64*gib), nodes: []landing.Node{node("a")},
+			want: landing.Fit{Why: "node a has memory 32.0 GiB where 64.0 GiB is needed"},
+		},
+		{
+			name: "a difference that rounding hides is told in bytes", shape: asks("memory", 32*gib+1), nodes: []landing.Node{node("a")},
+			want: landing.Fit{Why: "node a has memory 34359738368 where 34359738369 is needed"},
+		},
+		{
+			name: "what HAMi checks by itself needs no node that announces it", shape: asks("nvidia.com/gpumem", 3000),
+			nodes: []landing.Node{node("a")}, want: landing.Fit{Nodes: 1},
+		},
+		{
+			name: "a node that is not ready holds nothing", shape: asks("cpu", 1), nodes: []landing.Node{node("a", isNotReady)},
+			want: landing.Fit{Why: "node a is not ready"},
+		},
+		{
+			name: "a cordoned node holds nothing", shape: asks("cpu", 1), nodes: []landing.Node{node("a", isCordoned)},
+			want: landing.Fit{Why: "node a is cordoned"},
+		},
+		{
+			name:  "a cordon can be tolerated",
+			shape: tolerating(asks("cpu", 1), landing.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"}),
+			nodes: []landing.Node{node("a", isCordoned)}, want: landing.Fit{Nodes: 1},
+		},
+		{
+			name: "a taint keeps the group away", shape: asks("nvidia.com/gpu", 1),
+			nodes: []landing.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", sharing.NoSchedule))},
+			want:  landing.Fit{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
+		},
+		{
+			name: "all that one node lacks is told", shape: asks("nvidia.com/gpu", 2),
+			nodes: []landing.Node{node("gpu-0", announces("nvidia.com/gpu", 1), gpuTaint, isCordoned)},
+			want: landing.Fit{Why: "node gpu-0 is cordoned and has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate" +
+				" and has nvidia.com/gpu 1 where 2 is needed"},
+		},
+		{
+			name: "on GKE the toleration comes with the request", shape: asks("nvidia.com/gpu", 1),
+			nodes: []landing.Node{node("a", announces("nvidia.com/gpu", 1), gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  landing.Fit{Nodes: 1},
+		},
+		{
+			name: "on GKE the toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
+			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule), labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  landing.Fit{Nodes: 1},
+		},
+		{
+			name: "on GKE no toleration comes for what is not requested, nor for another effect", shape: asks("google.com/tpu", 4),
+			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoExecute), labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  landing.Fit{Why: "node a has taint google.com/tpu=present:NoExecute which the group does not tolerate"},
+		},
+		{
+			name: "elsewhere no toleration comes with the request for TPUs", shape: asks("google.com/tpu", 4),
+			nodes: []landing.Node{node("a", announces("google.com/tpu", 4), taintedBy("google.com/tpu", "present", sharing.NoSchedule))},
+			want:  landing.Fit{Why: "node a has taint google.com/tpu=present:NoSchedule which the group does not tolerate"},
+		},
+		{
+			name: "on GKE a pod without GPU gets no toleration", shape: asks("cpu", 1),
+			nodes: []landing.Node{node("a", gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  landing.Fit{Why: "node a has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"},
+		},
+		{
+			name: "nodeSelector wants the value", shape: landing.PodShape{Selector: map[string]string{"pool": "gpu"}},
+			nodes: []landing.Node{node("a", labelled("pool", "cpu"))},
+			want:  landing.Fit{Why: "node a has label pool=cpu where nodeSelector wants gpu"},
+		},
+		{
+			name: "nodeSelector wants the label", shape: landing.PodShape{Selector: map[string]string{"pool": "gpu"}},
+			nodes: []landing.Node{node("a")}, want: landing.Fit{Why: "node a lacks label pool=gpu that nodeSelector wants"},
+		},
+		{
+			name: "required affinity keeps the group away", shape: affine(expression("zone", "In", "a", "b")),
+			nodes: []landing.Node{node("a", labelled("zone", "c"))}, want: landing.Fit{Why: "node a does not match the required node affinity"},
+		},
+		{
+			name: "a pod bound to a node meets neither cordon nor NoSchedule", shape: landing.PodShape{NodeName: "a"},
+			nodes: []landing.Node{node("a", isCordoned, gpuTaint), node("b")}, want: landing.Fit{Nodes: 1},
+		},
+		{
+			name: "a pod bound to a node that is not there lands nowhere", shape: landing.PodShape{NodeName: "z"},
+			nodes: []landing.Node{node("a")}, want: landing.Fit{Why: "is bound to node z, which is not there"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.shape.Fit(test.nodes)); diff != "" {
+				t.Errorf("landing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+func TestTolerationsAreReadAsKubernetesReadsThem(t *testing.T) {
+	tests := []struct {
+		name       string
+		toleration landing.Toleration
+		want       bool
+	}{
+		{"equal key, value and effect", landing.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: sharing.NoExecute}, true},
+		{"Equal is the default", landing.Toleration{Key: "team", Value: "ml"}, true},
+		{"no effect means every effect", landing.Toleration{Key: "team", Operator: "Exists"}, true},
+		{"no key with Exists means every taint", landing.Toleration{Operator: "Exists"}, true},
+		{"no key with Exists and another effect", landing.Toleration{Operator: "Exists", Effect: sharing.NoSchedule}, false},
+		{"another value", landing.Toleration{Key: "team", Value: "web"}, false},
+		{"another key", landing.Toleration{Key: "tean", Operator: "Exists"}, false},
+		{"another effect", landing.Toleration{Key: "team", Value: "ml", Effect: sharing.NoSchedule}, false},
+		{"no key with Equal", landing.Toleration{Value: "ml"}, false},
+		{"an unknown operator", landing.Toleration{Key: "team", Operator: "Like", Value: "ml"}, false},
+	}
+	nodes := []landing.Node{node("a", taintedBy("team", "ml", sharing.NoExecute))}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			shape := tolerating(asks("cpu", 1), test.toleration)
+			if got := shape.Fit(nodes).Nodes == 1; got != test.want {
+				t.Errorf("lands: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
+func TestRequiredAffinityIsReadAsKubernetesReadsIt(t *testing.T) {
+	both := landing.NodeTerm{Labels: []landing.Requirement{{Key: "zone", Operator: "In", Values: []string{"a"}}, {Key: "gpus", Operator: "Exists"}}}
+	byName := func(operator string, name string) landing.NodeTerm {
+		return landing.NodeTerm{Fields: []landing.Requirement{{Key: "metadata.name", Operator: operator, Values: []string{name}}}}
+	}
+	tests := []struct {
+		name  string
+		terms []landing.NodeTerm
+		want  bool
+	}{
+		{"In with the value", []landing.NodeTerm{expression("zone", "In", "b", "a")}, true},
+		{"In with another value", []landing.NodeTerm{expression("zone", "In", "b")}, false},
+		{"In without the label", []landing.NodeTerm{expression("rack", "In", "")}, false},
+		{"NotIn with the value", []landing.NodeTerm{expression("zone", "NotIn", "a")}, false},
+		{"NotIn without the label", []landing.NodeTerm{expression("rack", "NotIn", "a")}, true},
+		{"Exists", []landing.NodeTerm{expression("zone", "Exists")}, true},
+		{"Exists without the label", []landing.NodeTerm{expression("rack", "Exists")}, false},
+		{"DoesNotExist", []landing.NodeTerm{expression("rack", "DoesNotExist")}, true},
+		{"DoesNotExist with the label", []landing.NodeTerm{expression("zone", "DoesNotExist")}, false},
+		{"Gt a smaller number", []landing.NodeTerm{expression("gpus", "Gt", "7")}, true},
+		{"Gt compares numbers, not texts", []landing.NodeTerm{expression("gpus", "Gt", "10")}, false},
+		{"Gt the same number", []landing.NodeTerm{expression("gpus", "Gt", "8")}, false},
+		{"Lt a larger number", []landing.NodeTerm{expression("gpus", "Lt", "10")}, true},
+		{"Lt the same number", []landing.NodeTerm{expression("gpus", "Lt", "8")}, false},
+		{"Gt a label that is no number", []landing.NodeTerm{expression("zone", "Gt", "1")}, false},
+		{"Gt something that is no number", []landing.NodeTerm{expression("gpus", "Gt", "x")}, false},
+		{"Gt without a bound", []landing.NodeTerm{expression("gpus", "Gt")}, false},
+		{"an unknown operator", []landing.NodeTerm{expression("zone", "Like", "a")}, false},
+		{"all requirements of a term", []landing.NodeTerm{both}, true},
+		{"one of two terms", []landing.NodeTerm{expression("zone", "In", "b"), both}, true},
+		{"an empty term matches nothing", []landing.NodeTerm{{}}, false},
+		{"a field: the name", []landing.NodeTerm{byName("In", "gpu-0")}, true},
+		{"a field: another name", []landing.NodeTerm{byName("NotIn", "gpu-0")}, false},
+	}
+	nodes := []landing.Node{node("gpu-0", labelled("zone", "a"), labelled("gpus", "8"))}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			shape := affine(test.terms...)
+			if got := shape.Fit(nodes).Nodes == 1; got != test.want {
+				t.Errorf("lands: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestNodesAreEqualOnlyWhenNothingThatMattersDiffers(t *testing.T) {
+	plain := node("a", labelled("zone", "a"))
+	if !plain.Equal(node("a", labelled("zone", "a"))) {
+		t.Error("equal nodes differ")
+	}
+	for name, other := range map[string]landing.Node{
+		"name": node("b", labelled("zone", "a")), "label": node("a", labelled("zone", "b")),
+		"readiness": node("a", labelled("zone", "a"), func(n *landing.Node) { n.Ready = false }),
+		"cordon":    node("a", labelled("zone", "a"), func(n *landing.Node) { n.Unschedulable = true }),
+		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", sharing.NoSchedule)),
+		"resource":  node("a", labelled("zone", "a"), announces("nvidia.com/gpu", 1)),
+	} {
+		if plain.Equal(other) {
+			t.Errorf("a change of %s is not seen", name)
+		}
+	}
+}
+
+func TestNodesDoNotBoundWhatAnExtenderOfTheSchedulerCounts(t *testing.T) {
+	npus := []landing.Node{node("n1", announces("huawei.com/Ascend910B4", 32))}
+	ask := func(more string, elsewhere map[string]bool) *landing.PodShape {
+		return &landing.PodShape{Elsewhere: elsewhere, Requests: landing.Quantities{
+			"huawei.com/Ascend910B4": raydemand.One, more: raydemand.Whole(8192),
+		}}
+	}
+	for name, want := range map[string]struct {
+		shape *landing.PodShape
+		why   string
+	}{
+		"HAMi counts an Ascend card's memory": {shape: ask("huawei.com/Ascend910B4-memory", nil)},
+		"HAMi counts an Ascend card's cores":  {shape: ask("huawei.com/Ascend910B4-core", nil)},
+		"the configuration names the resource": {
+			shape: ask("acme.com/memory", map[string]bool{"acme.com/memory": true}),
+		},
+		"a device plugin would announce the resource": {
+			shape: ask("acme.com/memory", nil), why: "needs acme.com/memory 8192, no node announces it",
+		},
+	} {
+		if fit := want.shape.Fit(npus); fit.Why != want.why || fit.None() != (want.why != "") {
+			t.Errorf("%s: %+v, want the reason %q", name, fit, want.why)
+		}
+		if n := want.shape.PodsOn(&npus[0]); want.why == "" && n != 32 {
+			t.Errorf("%s: %d pods, want 32 by the cards", name, n)
+		}
+	}
+}

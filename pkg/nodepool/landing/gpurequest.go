@@ -1,0 +1,190 @@
+package landing
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about the GPUs that a worker group requests.
+const (
+	// GPURequestInvalid: the schedulers that hand out GPUs refuse the amount.
+	GPURequestInvalid = "gpu-request-invalid"
+	// GPUAmountImpossible: no node can have the amount, or a number of cards is invalid.
+	GPUAmountImpossible = "gpu-amount-impossible"
+	// MIGProfileUnknown: no product, or not the selected one, has the MIG profile.
+	MIGProfileUnknown = "mig-profile-unknown"
+	// GPUResourceUnknown: the name looks like a GPU resource but is in no table.
+	GPUResourceUnknown = "gpu-resource-unknown"
+	// GPUSlicesDiffer: the nodes where the group fits hand out different things under the same resource name.
+	GPUSlicesDiffer = "gpu-slices-differ"
+	// GPUsVisible: pods without GPUs could run on a GPU node and see its cards.
+	GPUsVisible = "gpus-visible"
+)
+
+// CheckGPUs returns what is wrong with a pod's GPU requests, independent of the nodes. Field of each finding is the
+// resource; callers that know the object prepend the rest.
+func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
+	var list []raydemand.Finding
+	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
+		if finding, wrong := checkName(g, shape, name); wrong {
+			list = append(list, finding)
+		}
+	}
+	if shape.CardsInvalid != "" {
+		list = append(list, raydemand.Finding{Code: GPUAmountImpossible, Severity: raydemand.Error,
+			Field: gpuinfo.AliyunCount, Seen: shape.CardsInvalid,
+			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
+				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
+	}
+	return slices.Concat(list, checkACK(shape), checkKoordinator(shape))
+}
+
+func checkName(g sharing.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {
+	amount := shape.Requests[name]
+	resource, err := g.Names.Resource(name)
+	finding := raydemand.Finding{Severity: raydemand.Error, Field: name, Seen: amount.String()}
+	switch {
+	case errors.Is(err, gpuinfo.ErrNotGPU):
+		return finding, false
+	case err != nil:
+		finding.Code, finding.Severity = GPUResourceUnknown, raydemand.Warning
+		finding.Why = err.Error() + ", so nobody knows what a pod of the group gets"
+		finding.Fix = "correct the name, or say what it is with --resource " + name + "=KIND"
+		return finding, true
+	case amount < 0 || amount%raydemand.One != 0:
+		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units",
+			"ask for a whole number, at least 1"
+		return finding, true
+	case WholeUnits(amount) > sharing.MostUnits(resource):
+		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever "+
+			"placed"
+		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", sharing.MostUnits(resource))
+		return finding, true
+	case resource.Profile != "":
+		return checkProfile(shape, resource, finding)
+	}
+	return finding, false
+}
+
+func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.Finding) (raydemand.Finding, bool) {
+	name, err := gpuinfo.ParseProfile(resource.Profile)
+	if err != nil {
+		// The name of the resource was read with the same grammar.
+		return finding, false
+	}
+	// The tables can be older than the driver, so this does not stop the group.
+	finding.Code, finding.Severity = MIGProfileUnknown, raydemand.Warning
+	product, selected := shape.SelectedProduct()
+	switch {
+	case !gpuinfo.Exists(name):
+		finding.Why = "no product that is known has the MIG profile " + resource.Profile
+		finding.Fix = "ask for a profile that the cards have; `nvidia-smi mig -lgip` lists them"
+		return finding, true
+	case selected && !product.Has(name):
+		names := make([]string, len(product.Profiles))
+		for i, p := range product.Profiles {
+			names[i] = p.Name
+		}
+		finding.Why = fmt.Sprintf("nodeSelector wants a %s, which has no MIG profile %s", product.Name,
+			resource.Profile)
+		finding.Fix = "ask for one of " + strings.Join(names, ", ") + ", or select another product"
+		return finding, true
+	}
+	return finding, false
+}
+
+// SelectedProduct returns the product that the nodeSelector names by a label of feature discovery, GKE or ACK. It
+// returns false if there is none, or if no table has it.
+func (p *PodShape) SelectedProduct() (gpuinfo.Product, bool) {
+	for _, key := range []string{sharing.LabelProduct, sharing.LabelGKEAccelerator, sharing.LabelACKName} {
+		if product, known := gpuinfo.ProductOf(p.Selector[key]); known {
+			return product, true
+		}
+	}
+	return gpuinfo.Product{}, false
+}
+
+// checkACK checks a request against ACK's rules for shared cards (gpuinfo.ACKShared).
+func checkACK(shape *PodShape) []raydemand.Finding {
+	memory, cores := shape.Requests[gpuinfo.AliyunMemory], shape.Requests[gpuinfo.AliyunCores]
+	if memory == 0 && cores == 0 {
+		return nil
+	}
+	asked := gpuinfo.ACKShared{Memory: int(WholeUnits(memory)), Cores: int(WholeUnits(cores))}
+	finding := raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: gpuinfo.AliyunCores,
+		Seen: cores.String()}
+	switch err := asked.Check(); {
+	case memory%raydemand.One != 0 || cores%raydemand.One != 0:
+		return nil // CheckGPUs reports this.
+	case err != nil && asked.Memory <= 0:
+		finding.Why, finding.Fix = "ACK hands out cores only together with memory of the same card: "+err.Error(),
+			"ask for "+gpuinfo.AliyunMemory+" too"
+	case err != nil:
+		finding.Why, finding.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", nearestCores(asked.Cores))
+	case shape.CardsAsked > 1 && cores != 0:
+		finding.Why, finding.Fix = "ACK spreads memory alone over several cards",
+			"leave out the pod label aliyun.com/gpu-count, or the cores"
+	case shape.CardsAsked > 1 && WholeUnits(memory)%shape.CardsAsked != 0:
+		finding.Field, finding.Seen = gpuinfo.AliyunMemory, memory.String()
+		finding.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count",
+			shape.CardsAsked)
+		finding.Fix = "ask for a multiple of the number of cards"
+	default:
+		return nil
+	}
+	return []raydemand.Finding{finding}
+}
+
+// nearestCores returns the nearest percentage that ACK accepts, the larger of two.
+func nearestCores(percent int) int { return min(max((percent+2)/5*5, 5), 100) }
+
+// DifferFinding reports that the nodes hand out different things under a resource name; false if they agree.
+func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
+	return raydemand.Finding{
+		Code: GPUSlicesDiffer, Severity: raydemand.Warning, Field: a.Resource, Seen: strings.Join(a.Differ, "; "),
+		Why: "the nodes that the group could land on hand out different things under this name, so what a worker " +
+			"gets depends on where it lands; it is planned as the least of them",
+		Fix: "select one kind of node, by a label of its pool or by nvidia.com/gpu.product",
+	}, len(a.Differ) > 0
+}
+
+// SeesGPUs returns the first node on which a pod of this shape could see cards that it did not request, and how many
+// such nodes there are. That is the case if it requests none, its Ray container does not hide them, and the node has
+// cards of NVIDIA's. If the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as CUDA's
+// do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
+func SeesGPUs(g sharing.Reader, shape *PodShape, nodes []Node) (first string, count int) {
+	if shape.HidesGPUs || shape.Claims || shape.Share != nil || len(slicesAsked(g, shape)) > 0 {
+		return "", 0
+	}
+	for _, node := range shape.FittingNodes(nodes) {
+		if node.Declared || onGKE(node) || !ReadNode(g, node).HasNVIDIA() {
+			continue
+		}
+		if count == 0 {
+			first = node.Name
+		}
+		count += 1 + node.Alike
+	}
+	return first, count
+}
+
+// VisibleFinding returns a finding about the nodes that SeesGPUs found.
+func VisibleFinding(first string, count int) raydemand.Finding {
+	seen := "does not hide the GPUs of node " + first
+	if count > 1 {
+		seen += fmt.Sprintf(", one of %d nodes", count)
+	}
+	return raydemand.Finding{
+		Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
+		Why: "pods of this group ask for no GPU and could land beside GPUs; where NVIDIA's runtime is the default " +
+			"one, Ray may detect and use cards that others were given",
+		Fix: "set NVIDIA_VISIBLE_DEVICES=void in the Ray container, or keep the group away from GPU nodes",
+	}
+}

@@ -1,0 +1,118 @@
+package landing
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Node is the part of a Kubernetes node that decides which pods it could hold. It is immutable.
+type Node struct {
+	Name string
+	// Pool is the name of its pool; empty if no label names one.
+	Pool   string
+	Labels map[string]string
+	// Taints are those with the effects NoSchedule and NoExecute, which keep pods away.
+	Taints []sharing.Taint
+	// CreatedAt is when the node registered; zero if unknown. The devices of a young node may not be announced yet.
+	CreatedAt time.Time
+	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
+	Unschedulable, Ready bool
+	// Allocatable is what the node offers to pods in total, not what is free.
+	Allocatable Quantities
+	// Capacity is what the machine has. It is kept only for nodes that Karpenter created, because the limits of its
+	// pools count it.
+	Capacity Quantities
+	// Declared says that the node does not exist: it is the declared shape of a new node of a pool without nodes, and
+	// Name is the pool's.
+	Declared bool
+	// Alike is how many other nodes it represents that are the same for the pod in question (Classes); almost always 0.
+	Alike int
+	// GPUs describes the node's GPUs; nil if they were not read, usually because there are none.
+	GPUs *sharing.GPUs
+	// Use is what pods take of the node; nil if its pods are unknown, so that it counts as empty. It changes often, so
+	// neither Equal nor ClassOf compares it.
+	Use *Use
+}
+
+// Equal reports whether the stored fields are equal: most updates of a Node are heartbeats.
+func (n Node) Equal(other Node) bool {
+	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable &&
+		n.Ready == other.Ready && n.CreatedAt.Equal(other.CreatedAt) &&
+		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) &&
+		maps.Equal(n.Allocatable, other.Allocatable) &&
+		maps.Equal(n.Capacity, other.Capacity) &&
+		reflect.DeepEqual(n.GPUs, other.GPUs)
+}
+
+// Usable returns how much of a resource pods can really use: what the node reports, without units of unhealthy cards.
+func (n *Node) Usable(name string) raydemand.Amount {
+	have := n.Allocatable[name]
+	if n.GPUs == nil {
+		return have
+	}
+	if well, known := n.GPUs.HealthyUnits[name]; known {
+		return min(have, raydemand.Whole(well))
+	}
+	return have
+}
+
+// object converts the node to the form that sharing.Reader reads. Annotations and conditions are not stored; they
+// report problems, not kinds.
+func (n Node) object() sharing.NodeObject {
+	object := sharing.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable,
+		Allocatable: map[string]int64{}}
+	for name, amount := range n.Allocatable {
+		if strings.Contains(name, "/") {
+			object.Allocatable[name] = int64(amount / raydemand.One)
+		}
+	}
+	return object
+}
+
+// MIGProfileFixed reports whether the node is of AKS, where the MIG profile of a pool is chosen at its creation and
+// never changes (AKS documentation, gpuInstanceProfile).
+func (n *Node) MIGProfileFixed() bool {
+	return slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
+		return row.Provider == "aks" &&
+			n.Labels[row.Key] != ""
+	})
+}
+
+func (n *Node) PoolName() string {
+	if n.Declared {
+		return n.Name
+	}
+	return n.Pool
+}
+
+// ReadNode returns the node's GPUs, reading them if they were not read before.
+func ReadNode(g sharing.Reader, node *Node) sharing.GPUs {
+	if node.GPUs != nil {
+		return *node.GPUs
+	}
+	return g.Read(node.object())
+}
+
+// label returns the value of a label. A declared shape is of the pool that it describes, whether it says so or not.
+func (n *Node) label(key string) (string, bool) {
+	value, set := n.Labels[key]
+	if !set && n.Declared && isPoolLabel(key) {
+		return n.Name, true
+	}
+	return value, set
+}
+
+func isPoolLabel(key string) bool {
+	for _, row := range sharing.PoolLabels {
+		if row.Key == key {
+			return true
+		}
+	}
+	return false
+}

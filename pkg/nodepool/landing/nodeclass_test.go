@@ -1,0 +1,124 @@
+package landing_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func lotsOf(nodes []landing.Node, declared ...landing.Node) *landing.Classes {
+	return landing.ClassesOf(nodes, func(i int) landing.NodeClass { return landing.ClassOf(&nodes[i]) }, declared)
+}
+
+// found returns all results for a shape on these nodes.
+func found(shape *landing.PodShape, rooms []landing.Room, nodes []landing.Node) map[string]any {
+	reader := sharing.Reader{}
+	first, count := landing.SeesGPUs(reader, shape, nodes)
+	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
+	return map[string]any{
+		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": landing.SlicesOf(reader, shape, nodes),
+		"visible": fmt.Sprint(first, count), "pools": (&landing.Judge{Rooms: rooms, Places: nodes}).Of(shape).Pods,
+	}
+}
+
+// randomNodes returns nodes of a few kinds, which differ in every property that matters for placement.
+func randomNodes(r *rand.Rand) []landing.Node {
+	nodes := make([]landing.Node, 2+r.IntN(30))
+	for i := range nodes {
+		n := node(fmt.Sprintf("n-%02d", i), labelled("kubernetes.io/hostname", fmt.Sprintf("n-%02d", i)), labelled("zone", fmt.Sprint(r.IntN(2))),
+			labelled("address", fmt.Sprintf("ip-n-%02d", i)))
+		n.Pool = fmt.Sprintf("p%d", r.IntN(2))
+		n.Allocatable["memory"] = raydemand.Whole(int64(31+r.IntN(3)) * gib / 2)
+		if r.IntN(2) == 0 {
+			announces("nvidia.com/gpu", int64(1+r.IntN(2)))(&n)
+		}
+		for _, change := range []func(*landing.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", sharing.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
+			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("node.kubernetes.io/instance-type", "t4"), labelled("nvidia.com/gpu.replicas", "4")} {
+			if r.IntN(5) == 0 {
+				change(&n)
+			}
+		}
+		read := sharing.Reader{}.Read(sharing.NodeObject{Name: n.Name, Labels: n.Labels, Allocatable: map[string]int64{"nvidia.com/gpu": int64(n.Allocatable["nvidia.com/gpu"] / raydemand.One)}})
+		n.GPUs = &read
+		nodes[i] = n
+	}
+	return nodes
+}
+
+func randomShape(r *rand.Rand) landing.PodShape {
+	shape := landing.PodShape{Requests: landing.Quantities{"memory": raydemand.Whole(int64(1+r.IntN(20)) * gib)}, Selector: map[string]string{}}
+	optional := []func(){
+		func() { shape.Requests["nvidia.com/gpu"] = raydemand.Whole(int64(1 + r.IntN(2))) },
+		func() { shape.Requests["amd.com/gpu"] = raydemand.One },
+		func() { shape.Selector["zone"] = fmt.Sprint(r.IntN(2)) },
+		func() { shape.Selector["kubernetes.io/hostname"] = "n-01" },
+		func() { shape.NodeName = "n-01" },
+		func() { shape.Tolerations = []landing.Toleration{{Operator: "Exists"}} },
+		func() {
+			shape.Affinity = []landing.NodeTerm{{Labels: []landing.Requirement{{Key: "address", Operator: "In", Values: []string{"ip-n-00", "ip-n-02"}}}}}
+		},
+		func() {
+			shape.Affinity = []landing.NodeTerm{{Fields: []landing.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"n-00"}}}}}
+		},
+	}
+	for _, add := range optional {
+		if r.IntN(5) == 0 {
+			add()
+		}
+	}
+	return shape
+}
+
+func TestLotsTellWhatAllNodesTell(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	fewer := 0
+	for range 2000 {
+		nodes, shape := randomNodes(r), randomShape(r)
+		declared := gpuNode("p9", quantities("nvidia.com/gpu", 8), "")
+		declared.Declared = true
+		rooms := landing.Rooms(nodes, landing.Config{Pools: []landing.Spec{{Name: "p9"}}}, nil)
+		all, some := append(append([]landing.Node{}, nodes...), declared), lotsOf(nodes, declared).For(&shape)
+		if diff := cmp.Diff(found(&shape, rooms, all), found(&shape, rooms, some)); diff != "" {
+			t.Fatalf("%d of %d places for %+v (-all +lots):\n%s", len(some), len(all), shape, diff)
+		}
+		if len(some) < len(all) {
+			fewer++
+		}
+	}
+	if fewer < 300 {
+		t.Errorf("only %d times were there fewer places than nodes", fewer)
+	}
+}
+
+func TestALotHasTheNodesThatAPodTakesForTheSame(t *testing.T) {
+	const mib = 1 << 20
+	alike := func(name string, memory int64) landing.Node {
+		n := node(name, labelled("kubernetes.io/hostname", name))
+		n.Allocatable["memory"] = raydemand.Whole(memory)
+		return n
+	}
+	lots := lotsOf([]landing.Node{alike("a", 32*gib), alike("b", 32*gib-mib), node("c", isCordoned), alike("d", 32*gib)})
+	tests := []struct {
+		name  string
+		shape landing.PodShape
+		want  int
+	}{
+		{"two kinds", asks("cpu", 1), 2},
+		{"a pod that fits all of a kind equally often", asks("memory", 30*gib), 2},
+		{"one that fits only some of a kind", asks("memory", 32*gib), 4},
+		{"one that selects by name", landing.PodShape{Selector: map[string]string{"kubernetes.io/hostname": "b"}}, 4},
+		{"one that is bound to a node", landing.PodShape{NodeName: "b"}, 4},
+	}
+	for _, test := range tests {
+		if got := lots.For(&test.shape); len(got) != test.want {
+			t.Errorf("%s: %d places, want %d", test.name, len(got), test.want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package landing
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// Outlook says whether a node, or another node like it, could hold a pod at another time. A larger value is worse.
+type Outlook int
+
+const (
+	// HoldsNow: the node could hold a pod if it were empty.
+	HoldsNow Outlook = iota
+	// HoldsLater: it is the right kind of node at the wrong time: cordoned, not ready, or with unhealthy cards.
+	HoldsLater
+	// Unsaid: what the pod needs is unknown. The node is coming up, another node of its pool may have another zone or
+	// instance type, or a declared shape leaves it open.
+	Unsaid
+	// Never: a node like this one cannot hold a pod, however long the pod waits.
+	Never
+)
+
+// Outlook returns the outlook of a node for the pod, by what keeps the pod away.
+func (p *PodShape) Outlook(node *Node, mismatches []Mismatch) Outlook {
+	worst := HoldsNow
+	for _, m := range mismatches {
+		worst = max(worst, p.outlook(node, m))
+	}
+	return worst
+}
+
+func (p *PodShape) outlook(node *Node, m Mismatch) Outlook {
+	switch m.kind {
+	case NotReady, Cordoned, Unhealthy:
+		return HoldsLater
+	case Tainted:
+		if PassingTaint(m.taint) || !node.Ready {
+			return Unsaid
+		}
+	case unselected:
+		return node.labelOutlook(m.what)
+	case unsuited:
+		return p.affinityOutlook(node)
+	case NotAnnounced:
+		// The kubelet always reports ephemeral storage, so a description without it is incomplete.
+		if m.what == "ephemeral-storage" || !node.Ready {
+			return Unsaid
+		}
+	case notNamed, tooSmall, noPods, otherMode, cardTooSmall:
+	}
+	return Never
+}
+
+// affinityOutlook returns the outlook of the term that comes nearest.
+func (p *PodShape) affinityOutlook(node *Node) Outlook {
+	best := Never
+	for _, term := range p.Affinity {
+		worst := HoldsNow
+		if len(term.Labels)+len(term.Fields) == 0 {
+			continue // An empty term matches nothing.
+		}
+		for _, r := range term.Labels {
+			if value, set := node.label(r.Key); !r.Matches(value, set) {
+				worst = max(worst, node.labelOutlook(r.Key))
+			}
+		}
+		for _, r := range term.Fields {
+			if r.Key != nameField || !r.Matches(node.Name, true) {
+				worst = Never
+			}
+		}
+		best = min(best, worst)
+	}
+	return best
+}
+
+// labelOutlook returns the outlook of a node whose value of a label does not match.
+func (n *Node) labelOutlook(key string) Outlook {
+	_, set := n.label(key)
+	known := strings.Contains(key, "kubernetes.io/") && !isPoolLabel(key)
+	switch {
+	case key == HostnameLabel:
+		return Never
+	case n.Declared && !set && known, !n.Declared && variesInPool[key], !n.Ready && !set:
+		return Unsaid
+	}
+	return Never
+}
+
+// variesInPool are labels of which the nodes of one pool may have different values.
+var variesInPool = map[string]bool{
+	"topology.kubernetes.io/zone": true, "failure-domain.beta.kubernetes.io/zone": true,
+	"node.kubernetes.io/instance-type": true, "beta.kubernetes.io/instance-type": true,
+}
+
+// HostnameLabel is the label of a node with a value of its own.
+const HostnameLabel = "kubernetes.io/hostname"
+
+// Hostnames returns the nodes that the pod names, by their hostname or their name; false if it may run on others.
+func (p *PodShape) Hostnames() (names []string, named bool) {
+	if p.NodeName != "" {
+		return []string{p.NodeName}, true
+	}
+	if name, set := p.Selector[HostnameLabel]; set {
+		return []string{name}, true
+	}
+	for _, term := range p.Affinity {
+		found := false
+		for _, r := range append(term.Labels[:len(term.Labels):len(term.Labels)], term.Fields...) {
+			if r.Operator == "In" && (r.Key == HostnameLabel || r.Key == nameField) {
+				names, found = append(names, r.Values...), true
+			}
+		}
+		if !found && len(term.Labels)+len(term.Fields) > 0 {
+			return nil, false
+		}
+	}
+	return names, len(names) > 0
+}
+
+// PassingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
+// Kubernetes, node autoscalers and agents that start on a node set and remove such taints
+// (docs/reference/facts.md#taints-that-pass).
+func PassingTaint(taint sharing.Taint) bool {
+	for _, prefix := range []string{
+		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler",
+		"DeletionCandidateOfClusterAutoscaler", "ignore-taint.cluster-autoscaler.kubernetes.io/",
+		"startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
+	} {
+		if strings.HasPrefix(taint.Key, prefix) {
+			return true
+		}
+	}
+	return strings.HasSuffix(taint.Key, "/agent-not-ready")
+}

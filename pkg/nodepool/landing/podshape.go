@@ -1,0 +1,181 @@
+package landing
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+)
+
+// PodShape is the part of a worker group's pod template that decides on which nodes its pods fit. All copies of a group
+// share it; it is immutable.
+type PodShape struct {
+	// NodeName binds the pods to one node without the scheduler; almost always empty.
+	NodeName string
+	// Requests is what one pod takes from a node: all containers, init containers and overhead. Elsewhere are those
+	// of its resources that the configuration says nodes do not bound.
+	Requests  Quantities
+	Elsewhere map[string]bool
+	// Selector is the template's nodeSelector.
+	Selector map[string]string
+	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.
+	Affinity    []NodeTerm
+	Tolerations []Toleration
+	// CardsAsked is the number of cards over which ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0
+	// means one card.
+	CardsAsked int64
+	// CardsInvalid is the value of that label if it is not a number of cards; otherwise it is empty.
+	CardsInvalid string
+	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
+	Share *CardShare
+	// Choice is which cards of HAMi or Volcano the pod wants; nil if it may have any.
+	Choice sharing.CardChoice
+	// CardOrder is how HAMi chooses among cards for the pods, binpack or spread, by the pod annotation
+	// hami.io/gpu-scheduler-policy; empty if its own setting decides.
+	CardOrder string
+	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
+	// container has DRA claims.
+	HidesGPUs, Claims bool
+	// Neighbors is what decides beside which other pods they may run.
+	Neighbors Neighbors
+}
+
+// Counts reports whether the pod requests a resource that nodes bound.
+func (p *PodShape) Counts(name string) bool {
+	return p.Requests[name] > 0 && !sharing.ByExtender(name) && !p.Elsewhere[name]
+}
+
+// NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.
+type NodeTerm struct {
+	// Labels are its matchExpressions. Fields are its matchFields, of which Kubernetes supports only metadata.name.
+	Labels, Fields []Requirement
+}
+
+// Requirement is one expression on a label or field.
+type Requirement struct {
+	Key string
+	// Operator is In, NotIn, Exists, DoesNotExist, Gt or Lt; any other matches nothing.
+	Operator string
+	Values   []string
+}
+
+// Toleration allows a pod on nodes with matching taints.
+type Toleration struct {
+	// Operator is Exists, or Equal if empty. An empty Key with Exists tolerates every key, an empty Effect every
+	// effect.
+	Key, Operator, Value, Effect string
+}
+
+func (t Toleration) tolerates(taint sharing.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != taint.Key && t.Key != "" {
+		return false
+	}
+	switch t.Operator {
+	case "Exists":
+		return true
+	case "", "Equal":
+		return t.Key != "" && t.Value == taint.Value
+	}
+	return false
+}
+
+// Tolerates reports whether a pod may be scheduled on the node in spite of the taint. GKE adds a toleration for each
+// extended resource that a pod requests, nvidia.com/gpu and google.com/tpu, so templates rarely have it
+// (docs/reference/facts.md#gke-toleration).
+func (p *PodShape) Tolerates(node *Node, taint sharing.Taint) bool {
+	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
+		return true
+	}
+	return taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
+		onGKE(node)
+}
+
+// onGKE reports whether the node is of GKE.
+func onGKE(node *Node) bool {
+	for label := range node.Labels {
+		if strings.HasPrefix(label, "cloud.google.com/gke-") {
+			return true
+		}
+	}
+	return false
+}
+
+// suits reports whether the required node affinity allows the node.
+func (p *PodShape) suits(node *Node) bool {
+	return len(p.Affinity) == 0 || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return t.matches(node) })
+}
+
+func (t NodeTerm) matches(node *Node) bool {
+	for _, r := range t.Labels {
+		if value, set := node.label(r.Key); !r.Matches(value, set) {
+			return false
+		}
+	}
+	for _, r := range t.Fields {
+		if r.Key != nameField || !r.Matches(node.Name, true) {
+			return false
+		}
+	}
+	return len(t.Labels)+len(t.Fields) > 0
+}
+
+func (r Requirement) Matches(value string, set bool) bool {
+	switch r.Operator {
+	case "In":
+		return set && slices.Contains(r.Values, value)
+	case "NotIn":
+		return !set || !slices.Contains(r.Values, value)
+	case "Exists":
+		return set
+	case "DoesNotExist":
+		return !set
+	case "Gt", "Lt":
+		return set && r.compares(value)
+	}
+	return false
+}
+
+// compares compares both sides as whole numbers, as Kubernetes does; other values do not match.
+func (r Requirement) compares(value string) bool {
+	if len(r.Values) != 1 {
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return false
+	}
+	bound, err := strconv.ParseInt(r.Values[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	if r.Operator == "Gt" {
+		return have > bound
+	}
+	return have < bound
+}
+
+// LabelAlternatives returns the alternatives of what the pod requires of a node's labels, one of which must match.
+func (p *PodShape) LabelAlternatives() [][]Requirement {
+	var always []Requirement
+	for key, value := range p.Selector {
+		always = append(always, Requirement{Key: key, Operator: "In", Values: []string{value}})
+	}
+	if len(p.Affinity) == 0 {
+		return [][]Requirement{always}
+	}
+	var all [][]Requirement
+	for _, term := range p.Affinity {
+		// An empty term matches nothing.
+		if len(term.Labels)+len(term.Fields) > 0 {
+			all = append(all, slices.Concat(always, term.Labels))
+		}
+	}
+	return all
+}
+
+// nameField is the field of a node's name, the only field that a node affinity can match.
+const nameField = "metadata.name"

@@ -1,0 +1,116 @@
+package landing
+
+import (
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// PodsIn returns how many pods of the shape fit into room. It ignores single cards: a node that does not exist has none
+// to check.
+func (p *PodShape) PodsIn(room Quantities) int64 {
+	n := int64(Unbounded)
+	if pods, known := room["pods"]; known {
+		n = WholeUnits(pods)
+	}
+	for name, want := range p.Requests {
+		if p.Counts(name) {
+			n = min(n, int64(room[name]/want))
+		}
+	}
+	return n
+}
+
+// Take subtracts n pods from room, in place.
+func (p *PodShape) Take(room Quantities, n int) {
+	for name, want := range p.Requests {
+		if have, known := room[name]; known {
+			room[name] = max(have-want.Times(int64(n)), 0)
+		}
+	}
+	if have, known := room["pods"]; known {
+		room["pods"] = max(have-raydemand.Whole(int64(n)), 0)
+	}
+}
+
+// Unbounded represents the number of pods if no request limits it; the sum over all possible nodes does not overflow.
+const Unbounded = 1 << 40
+
+func CappedProduct(a, b int64) int64 {
+	if a > Unbounded/max(b, 1) {
+		return Unbounded
+	}
+	return a * b
+}
+
+// PodsOn returns how many pods of this shape the node would hold if it were empty: by what it reports for pods and has
+// on healthy cards, and for parts of cards card by card. It ignores whether they may be scheduled there.
+func (p *PodShape) PodsOn(node *Node) int64 {
+	return p.podsOn(node, node.Usable, (*sharing.GPUs).HealthyCards)
+}
+
+// PodsOnNew is PodsOn for a new node like this one, whose cards are healthy.
+func (p *PodShape) PodsOnNew(node *Node) int64 {
+	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
+	return p.podsOn(node, announced, func(gpus *sharing.GPUs) *int64 { return gpus.Cards })
+}
+
+func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount,
+	cardsOf func(*sharing.GPUs) *int64) int64 {
+	n := int64(Unbounded)
+	if pods, known := node.Allocatable["pods"]; known {
+		n = WholeUnits(pods)
+	}
+	for name, want := range p.Requests {
+		if p.Counts(name) {
+			n = min(n, int64(has(name)/want))
+		}
+	}
+	n = min(n, p.Share.podsOn(node, WholeUnits(has(gpuinfo.NvidiaGPU))))
+	_, asks := p.cardRequest()
+	if n == 0 || !asks && node.GPUs == nil {
+		return n
+	}
+	gpus := ReadNode(sharing.Reader{}, node)
+	ask, asks := p.cardRequestOn(&gpus)
+	cards := cardsOf(&gpus)
+	if !asks || gpus.Kind != ask.kind || cards == nil {
+		return n
+	}
+	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
+		return n
+	}
+	return min(n, podsOverAlike(*cards, ask.emptyRoom(gpus), ask.cards))
+}
+
+// emptyRoom returns how often the card's part of a pod fits on one empty and healthy card of a node; the cards of a
+// node are alike. Unknown amounts limit nothing.
+func (a cardRequest) emptyRoom(gpus sharing.GPUs) int64 {
+	times := int64(Unbounded)
+	unit, _ := gpus.MemoryUnit(a.resource)
+	profile, cut := gpus.Holding(a.memory * unit)
+	switch largest, known := gpus.LargestCard(a.resource); {
+	case cut:
+		times = gpus.InstancesPerCard(profile)
+	case a.memory == 0:
+		times = 1 // Without an amount it is the whole card.
+	case known:
+		times = largest / a.memory
+	}
+	if a.cores > 0 {
+		times = min(times, 100/a.cores)
+	}
+	return times
+}
+
+// podsOverAlike returns how many pods fit that take a place on that many cards each, of cards with equal room. It does
+// not build a list of cards, so a label with a huge count uses no memory.
+func podsOverAlike(count, room, cards int64) int64 {
+	switch {
+	case count < cards:
+		return 0
+	case room >= Unbounded:
+		return Unbounded
+	}
+	return CappedProduct(count, room) / cards
+}

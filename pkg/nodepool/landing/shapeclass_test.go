@@ -1,0 +1,67 @@
+package landing
+
+import (
+	"reflect"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
+	shape := func() *PodShape {
+		return &PodShape{
+			NodeName: "n", Requests: Quantities{"cpu": 1, "memory": 2, "nvidia.com/gpu": raydemand.One},
+			Selector:    map[string]string{"a": "b", "c": "d"},
+			Affinity:    []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}},
+			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, CardsInvalid: "x", Share: &CardShare{Cards: 1},
+			CardOrder: "spread", Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Elsewhere: map[string]bool{"a/b": true},
+			Neighbors: Neighbors{Namespace: "one"},
+		}
+	}
+	first, beside := shape(), shape()
+	beside.Neighbors = Neighbors{Namespace: "two", Labels: map[string]string{"ray.io/cluster": "two"}}
+	if ClassOfShape(first) != ClassOfShape(beside) {
+		t.Error("shapes that differ in their neighbors alone are of different classes")
+	}
+	if ClassOfShape(first) == (ShapeClass{}) || ClassOfShape(&PodShape{}) == (ShapeClass{}) {
+		t.Error("a shape is of no class")
+	}
+	fields := reflect.TypeFor[PodShape]()
+	for i := range fields.NumField() {
+		if name := fields.Field(i).Name; name != "Neighbors" {
+			other := shape()
+			change(t, reflect.ValueOf(other).Elem().Field(i))
+			if ClassOfShape(other) == ClassOfShape(first) {
+				t.Errorf("shapes that differ in %s are of one class", name)
+			}
+		}
+	}
+	other := shape()
+	other.Affinity[0].Labels[0].Values[0] = "w"
+	other.Affinity = append([]NodeTerm(nil), other.Affinity...)
+	if ClassOfShape(other) == ClassOfShape(first) {
+		t.Error("shapes that differ in a value of the node affinity are of one class")
+	}
+}
+
+// change gives a field another value.
+func change(t *testing.T, field reflect.Value) {
+	t.Helper()
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(field.String() + "!")
+	case reflect.Int64:
+		field.SetInt(field.Int() + 1)
+	case reflect.Bool:
+		field.SetBool(!field.Bool())
+	case reflect.Map, reflect.Slice:
+		field.SetZero()
+	case reflect.Pointer:
+		change(t, field.Elem().Field(0))
+	case reflect.Struct:
+		change(t, field.Field(0))
+	default:
+		t.Fatalf("a field of kind %s is new to this test", field.Kind())
+	}
+}
