@@ -22,6 +22,9 @@ func (r *reading) readGKE() bool {
 	}
 	if partition != "" {
 		r.gkePartition(partition)
+		if cards, _, known := r.cardCount(); known {
+			r.cards(cards)
+		}
 	}
 	switch sharing {
 	case "":

@@ -77,6 +77,7 @@ func TestNodesAreReadByTheMarksThatEachWayOfSharingLeaves(t *testing.T) {
 		{"MPS divides the memory", quantities("nvidia.com/gpu", 4),
 			"n/gpu.product=Tesla-T4-SHARED n/gpu.count=1 n/gpu.replicas=4 n/gpu.sharing-strategy=mps n/gpu.memory=15360", `mps limit 1 {"nvidia.com/gpu":3840}`},
 		{"GKE partitions", quantities("nvidia.com/gpu", 7), "cloud.google.com/gke-accelerator=nvidia-tesla-a100 cloud.google.com/gke-gpu-partition-size=1g.5gb", "mig hardware ? null"},
+		{"GKE partitions of a machine whose cards are documented", quantities("nvidia.com/gpu", 4), "cloud.google.com/gke-accelerator=nvidia-rtx-pro-6000 cloud.google.com/gke-gpu-partition-size=1g.24gb node.kubernetes.io/instance-type=g4-standard-48", "mig hardware 1 null"},
 		{"GKE partitions that are shared", quantities("nvidia.com/gpu", 14),
 			"cloud.google.com/gke-gpu-partition-size=1g.5gb cloud.google.com/gke-gpu-sharing-strategy=time-sharing cloud.google.com/gke-max-shared-clients-per-gpu=2", "time-sliced none ? null"},
 		{"GKE with MPS", quantities("nvidia.com/gpu", 3),
