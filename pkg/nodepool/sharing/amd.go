@@ -24,8 +24,8 @@ const (
 	labelAMDState   = "dcm.amd.com/gpu-config-profile-state"
 )
 
-// amdCards are the cards that can be partitioned: their memory, and how many partitions the mode cpx makes of one, which
-// is the number of its compute dies (AMD, data sheets of the Instinct series; ROCm, amdsmi, "GPU partitioning").
+// amdCards are the cards that can be partitioned: their memory, and how many partitions the mode cpx makes of one: as
+// many as its compute dies (AMD, data sheets of the Instinct series; ROCm, amdsmi, "GPU partitioning").
 var amdCards = []amdCard{
 	{"MI300X", 192, 8}, {"MI300A", 128, 6}, {"MI308X", 192, 4}, {"MI325X", 256, 8}, {"MI350X", 288, 8},
 	{"MI355X", 288, 8},
@@ -99,8 +99,8 @@ func (r *reading) amdMode() string {
 	return ""
 }
 
-// amdContradicts reports names that cannot be of the same cards: amd.com/gpu, which the plugin announces with the naming
-// strategy single, beside those of the strategy mixed, or a name of a mode that labels do not say.
+// amdContradicts reports names that cannot be of the same cards: amd.com/gpu, which the plugin announces with the
+// naming strategy single, beside those of the strategy mixed, or a name of a mode that labels do not say.
 func (r *reading) amdContradicts(modes map[string]string, labelled string) bool {
 	for _, name := range slices.Sorted(maps.Keys(modes)) {
 		mode, named := gpuinfo.AMDMode(name)
